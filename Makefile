@@ -1,0 +1,35 @@
+# Every target sets itself up: a fresh machine needs Python 3.11+ and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: install demo test lint bench docs clean
+
+install: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("boundwatch needs Python 3.11 or newer: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade --constraint constraints.txt pip
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
+	touch $@
+
+demo: install
+	$(BIN)/boundwatch demo
+
+test: install
+	$(BIN)/pytest -n 2
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
+bench: install
+	$(BIN)/pip install --quiet --constraint constraints.txt --group bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) site demo
