@@ -1,0 +1,123 @@
+"""Files in and out: whole or not at all, with one clear line when it cannot be done."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from boundwatch.errors import InvalidSetting
+
+_CHUNK = 1 << 20
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file; raise `InvalidSetting` when there is none to read.
+
+    Examples
+    --------
+    >>> read_bytes("no/such/file")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: no/such/file: no such file; check the path
+    """
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    r"""Write UTF-8 text, whole or not at all; see `write_bytes`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> write_text(path, "done\n")
+    >>> path.read_text()
+    'done\n'
+    """
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    r"""Write a file such that a reader sees the old content or the new, never a part.
+
+    The bytes go to a temporary file in the same folder, reach the disk, and are renamed over the target.
+    An existing file keeps its permissions; a new one gets those of the umask. A link is followed.
+
+    Raises
+    ------
+    InvalidSetting
+        When the path cannot be written. What was there before is untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "data"
+    >>> write_bytes(path, b"\x00\x01")
+    >>> sha256_file(path)[:8], [p.name for p in path.parent.iterdir()]
+    ('b413f47d', ['data'])
+    """
+    target = Path(path)
+    try:
+        target = target.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)  # a pipe or /dev/stdout: there is nothing to replace
+        else:
+            _replace(target, data)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = "is a folder" if target.is_dir() else _reason(error)
+        raise InvalidSetting(f"{path}: cannot be written, {reason}; choose another path") from error
+
+
+def sha256_file(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file in hexadecimal, reading a mebibyte at a time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty"
+    >>> write_bytes(path, b"")
+    >>> sha256_file(path)[:16]
+    'e3b0c44298fc1c14'
+    """
+    digest = hashlib.sha256()
+    try:
+        with Path(path).open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    return digest.hexdigest()
+
+
+def _replace(target: Path, data: bytes) -> None:
+    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
+    # Not tempfile: its files are private (0600), and the umask cannot be read without changing it.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o7777)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> InvalidSetting:
+    if isinstance(error, FileNotFoundError):
+        return InvalidSetting(f"{path}: no such file; check the path")
+    if isinstance(error, IsADirectoryError):
+        return InvalidSetting(f"{path}: is a folder, not a file; name a file in it")
+    return InvalidSetting(f"{path}: cannot be read, {_reason(error)}; check the path and its permissions")
+
+
+def _reason(error: Exception) -> str:
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,137 @@
+"""The one place where costs and probabilities are checked before anything is computed from them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch.errors import InvalidCost, InvalidLevel
+
+
+def check_costs(
+    costs: ArrayLike, *, binary: bool = False, name: str = "costs", ndim: int = 1
+) -> NDArray[np.float64]:
+    """Return costs as a float64 array, or raise an error that names the first one that cannot be a cost.
+
+    Parameters
+    ----------
+    costs : array_like
+        One cost per episode, in [0, 1], higher is worse.
+    binary : bool
+        Whether every cost was promised to be 0 or 1.
+    name : str
+        What to call them in an error.
+    ndim : int
+        1 for one data set, 2 for a (datasets, n) array of them.
+
+    Raises
+    ------
+    InvalidCost
+        For costs that are missing, not numbers, outside [0, 1], not 0 or 1 though promised, or none at all.
+
+    Examples
+    --------
+    >>> check_costs([0, 0.25, True])
+    array([0.  , 0.25, 1.  ])
+    >>> check_costs([0.2, 1.4])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidCost: costs[1] = 1.4 is outside [0, 1]; rescale, or pass cost_range=(0, 2) ...
+    >>> check_costs([0, 1, 0.4], binary=True)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidCost: costs[2] = 0.4 is not 0 or 1; binary costs were promised
+    """
+    values = _as_numbers(costs, name)
+    if values.ndim != ndim:
+        shape = "(n,), one cost per episode" if ndim == 1 else "(datasets, n)"
+        raise InvalidCost(f"{name} has shape {values.shape}; it must be {shape}")
+    if values.size == 0:
+        raise InvalidCost(f"{name} is empty; at least one episode is needed")
+    low, high = enclosing_range(values)
+    faults = {
+        "is not a finite number; give every episode a cost (a failed one is usually 1)": ~np.isfinite(values),
+        f"is outside [0, 1]; rescale, or pass cost_range=({low}, {high}) to read_costs": (values < 0)
+        | (values > 1),
+        "is not 0 or 1; binary costs were promised": (values != 0) & (values != 1) & binary,
+    }
+    for fault, found in faults.items():
+        if found.any():
+            index = np.unravel_index(int(np.argmax(found)), values.shape)
+            raise InvalidCost(f"{_item(name, index)} = {shortest(values[index])} {fault}")
+    return values
+
+
+def check_level(value: object, name: str) -> float:
+    """Return a probability strictly between 0 and 1, or raise an error that names it.
+
+    Examples
+    --------
+    >>> check_level(0.05, "alpha")
+    0.05
+    >>> check_level(0, "delta")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidLevel: delta = 0 is outside (0, 1); choose a probability such as 0.05
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidLevel(f"{name} = {value!r} is not a number; choose a probability such as 0.05")
+    level = float(value)
+    if not 0 < level < 1:
+        raise InvalidLevel(f"{name} = {shortest(level)} is outside (0, 1); choose a probability such as 0.05")
+    return level
+
+
+def enclosing_range(values: NDArray[np.float64]) -> tuple[int, int]:
+    """Return the smallest range of whole numbers around [0, 1] and the finite values: the range of a remedy.
+
+    Examples
+    --------
+    >>> enclosing_range(np.array([-0.2, 1.4, np.nan]))
+    (-1, 2)
+    """
+    finite = values[np.isfinite(values)]
+    return math.floor(finite.min(initial=0.0)), math.ceil(finite.max(initial=1.0))
+
+
+def shortest(value: float) -> str:
+    """Return the fewest digits that tell a number from every other.
+
+    Examples
+    --------
+    >>> shortest(2.0), shortest(1.0000000000000002)
+    ('2', '1.0000000000000002')
+    """
+    return repr(float(value)).removesuffix(".0")
+
+
+def _as_numbers(costs: ArrayLike, name: str) -> NDArray[np.float64]:
+    if np.ma.is_masked(costs):  # asarray would silently count what is masked
+        raise InvalidCost(f"{name} has masked entries; give every episode a cost")
+    try:
+        values = np.asarray(costs)
+        if values.dtype.kind not in "biuf":
+            _refuse_non_numbers(values, name)
+        return values.astype(np.float64)
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+        if isinstance(error, InvalidCost):
+            raise
+        reason = " ".join(str(error).split())
+        raise InvalidCost(
+            f"{name} is not an array of numbers ({reason}); pass one number per episode"
+        ) from error
+
+
+def _refuse_non_numbers(values: NDArray[np.generic], name: str) -> None:
+    if values.ndim == 0:
+        kind = type(values.item()).__name__
+        raise InvalidCost(f"{name} is a {kind}; pass a list or an array, one number per episode")
+    for index, value in np.ndenumerate(values):
+        if not isinstance(value, numbers.Real):
+            raise InvalidCost(
+                f"{_item(name, index)} = {str(value)[:40]!r} is not a number; every cost must be one"
+            )
+
+
+def _item(name: str, index: tuple[int | np.intp, ...]) -> str:
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]"
