@@ -1,0 +1,64 @@
+"""Pure functions behind every number: numpy in, float64 out.
+
+`kl` inverts the binary relative entropy, `gaussians` measures how far a posterior moved from its prior,
+`pac_bayes` bounds the expected cost of a trained policy, `held_out` and `betting` bound a mean from fresh
+costs. They trust their arguments; certificates and detectors check them.
+"""
+
+from boundwatch.bounds.betting import (
+    betting_log_wealth,
+    betting_lower,
+    betting_p_value,
+    betting_upper,
+    fixed_bets,
+)
+from boundwatch.bounds.gaussians import kl_divergence, log_density_ratio, renyi_divergence
+from boundwatch.bounds.held_out import (
+    binomial_p_value,
+    chernoff_lower,
+    chernoff_p_value,
+    chernoff_upper,
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    hoeffding_lower,
+    hoeffding_p_value,
+    hoeffding_upper,
+)
+from boundwatch.bounds.kl import binary_kl, kl_inverse_lower, kl_inverse_upper
+from boundwatch.bounds.pac_bayes import (
+    pac_bayes_complexity,
+    pac_bayes_lower,
+    pac_bayes_upper,
+    pointwise_complexity,
+    pointwise_lower,
+    pointwise_upper,
+)
+
+__all__ = [
+    "betting_log_wealth",
+    "betting_lower",
+    "betting_p_value",
+    "betting_upper",
+    "binary_kl",
+    "binomial_p_value",
+    "chernoff_lower",
+    "chernoff_p_value",
+    "chernoff_upper",
+    "clopper_pearson_lower",
+    "clopper_pearson_upper",
+    "fixed_bets",
+    "hoeffding_lower",
+    "hoeffding_p_value",
+    "hoeffding_upper",
+    "kl_divergence",
+    "kl_inverse_lower",
+    "kl_inverse_upper",
+    "log_density_ratio",
+    "pac_bayes_complexity",
+    "pac_bayes_lower",
+    "pac_bayes_upper",
+    "pointwise_complexity",
+    "pointwise_lower",
+    "pointwise_upper",
+    "renyi_divergence",
+]

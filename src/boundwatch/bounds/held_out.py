@@ -1,0 +1,161 @@
+"""Bounds on the mean of n i.i.d. costs: Hoeffding, kl-Chernoff and, for binary costs, the exact binomial.
+
+Each family has three functions: a lower limit, an upper limit, and the p-value of "the mean is at most
+`null_mean`" to which they are dual. They serve twice: for a certificate from held-out episodes, and for the
+costs that a detector compares with one. The other direction is the same statement about 1 - cost.
+
+Limits never cross the observed mean and p-values are 1 unless the mean lies beyond the null. This costs
+nothing at levels below one half and makes verdicts exclusive at every level (the paper's Lemmas 1 and 2).
+
+**Guarantee** of each limit: with probability at least 1 - delta over the draw of the n costs, it lies on its
+side of the expected cost. **Guarantee** of each p-value: under the null it is at most alpha with probability
+at most alpha, for every alpha. **Assumes** everywhere: i.i.d. costs in [0, 1], and n fixed in advance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from boundwatch.bounds.kl import binary_kl, kl_inverse_lower, kl_inverse_upper
+
+Array = NDArray[np.float64]
+# betaincinv is accurate to a few units in the last place; this much slack rounds it outward.
+_SLACK = 1e-13
+
+
+def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
+    """Return Hoeffding's lower limit, mean - sqrt(ln(1/delta) / 2n), as in the paper's Theorem 3.
+
+    Parameters
+    ----------
+    mean
+        Observed means of n costs.
+    n
+        Number of costs.
+    delta
+        Probability with which the limit may fail.
+
+    Examples
+    --------
+    >>> float(hoeffding_lower(0.5123, 10, 0.04).round(4))
+    0.1111
+    """
+    return np.maximum(np.asarray(mean, dtype=np.float64) - np.sqrt(np.log(1 / delta) / (2 * n)), 0.0)
+
+
+def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
+    """Return Hoeffding's upper limit; parameters as in `hoeffding_lower`.
+
+    Examples
+    --------
+    >>> float(hoeffding_upper(0.5123, 10, 0.04).round(4))
+    0.9135
+    """
+    return np.minimum(np.asarray(mean, dtype=np.float64) + np.sqrt(np.log(1 / delta) / (2 * n)), 1.0)
+
+
+def hoeffding_p_value(mean: ArrayLike, n: int, null_mean: float) -> Array:
+    """Return exp(-2n τ²), τ = max(mean - null_mean, 0): the paper's Theorem 2.
+
+    Parameters
+    ----------
+    mean, n
+        As in `hoeffding_lower`.
+    null_mean
+        The largest mean that the null hypothesis allows.
+
+    Examples
+    --------
+    >>> float(hoeffding_p_value(0.5123, 10, 0.22216).round(3))
+    0.186
+    """
+    excess = np.maximum(np.asarray(mean, dtype=np.float64) - null_mean, 0.0)
+    return np.exp(-2 * n * excess**2)
+
+
+def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:
+    """Return the kl-Chernoff lower limit, the smallest p with n kl(mean || p) <= ln(1/delta).
+
+    Never below Hoeffding's; parameters as in `hoeffding_lower`.
+
+    Examples
+    --------
+    >>> float(chernoff_lower(0.5123, 10, 0.04).round(4))
+    0.1635
+    """
+    return kl_inverse_lower(mean, np.log(1 / delta) / n)
+
+
+def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
+    """Return the kl-Chernoff upper limit; parameters as in `hoeffding_lower`.
+
+    Examples
+    --------
+    >>> float(chernoff_upper(0.3, 10_000, 0.01).round(4))
+    0.314
+    """
+    return kl_inverse_upper(mean, np.log(1 / delta) / n)
+
+
+def chernoff_p_value(mean: ArrayLike, n: int, null_mean: float) -> Array:
+    """Return exp(-n kl(mean || null_mean)), or 1 unless mean > null_mean.
+
+    Never above Hoeffding's; parameters as in `hoeffding_p_value`.
+
+    Examples
+    --------
+    >>> float(chernoff_p_value(0.5123, 10, 0.22216).round(3))
+    0.135
+    """
+    mean = np.asarray(mean, dtype=np.float64)
+    return np.where(mean > null_mean, np.exp(-n * binary_kl(mean, null_mean)), 1.0)
+
+
+def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
+    """Return the exact binomial lower limit on the failure probability, for costs in {0, 1}.
+
+    Parameters
+    ----------
+    failures
+        Number of costs equal to 1 among n.
+    n, delta
+        As in `hoeffding_lower`.
+
+    Examples
+    --------
+    >>> float(clopper_pearson_lower(7, 10, 0.05).round(4))
+    0.3934
+    """
+    k = np.asarray(failures, dtype=np.float64)
+    limit = special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, delta) * (1 - _SLACK)
+    return np.where(k == 0, 0.0, np.minimum(limit, k / n))
+
+
+def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
+    """Return the exact binomial upper limit; parameters as in `clopper_pearson_lower`.
+
+    Examples
+    --------
+    >>> float(clopper_pearson_upper(0, 10, 0.05).round(4))
+    0.2589
+    """
+    k = np.asarray(failures, dtype=np.float64)
+    limit = special.betainccinv(np.minimum(k, n - 1) + 1, n - np.minimum(k, n - 1), delta) * (1 + _SLACK)
+    return np.where(k == n, 1.0, np.maximum(np.minimum(limit, 1.0), k / n))
+
+
+def binomial_p_value(failures: ArrayLike, n: int, null_mean: float) -> Array:
+    """Return P[Binomial(n, null_mean) >= failures], or 1 unless failures/n > null_mean.
+
+    Never above kl-Chernoff's; parameters as in `clopper_pearson_lower` and `hoeffding_p_value`.
+
+    Examples
+    --------
+    >>> float(binomial_p_value(7, 10, 0.25).round(5))
+    0.00351
+    """
+    k = np.asarray(failures, dtype=np.float64)
+    tail = special.betainc(np.maximum(k, 1), n - np.maximum(k, 1) + 1, null_mean)
+    return np.where(k > n * null_mean, tail, 1.0)

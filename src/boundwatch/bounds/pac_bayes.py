@@ -1,0 +1,152 @@
+"""Bounds on the expected cost of one policy drawn from a trained posterior.
+
+Both complexities bound kl(C_S || C_D), the relative entropy from the training cost to the expected cost,
+with probability 1 - delta over the training environments S and the policy drawn. One such event gives the
+upper and the lower bound together, so one delta pays for both sides (docs/errata.md, item 9).
+
+**Assumes** everywhere in this file: i.i.d. training environments, costs in [0, 1], a prior chosen before
+the environments were seen, a deterministic training algorithm, and m >= 8 environments.
+"""
+
+from __future__ import annotations
+
+import math
+
+from boundwatch.bounds.kl import kl_inverse_lower, kl_inverse_upper
+from boundwatch.errors import InvalidSetting
+
+MIN_ENVIRONMENTS = 8
+"""Maurer's lemma, E exp(m kl) <= 2 sqrt(m), needs this many; every bound here rests on it."""
+
+
+def pac_bayes_complexity(m: int, delta: float, renyi: float) -> float:
+    """Return c of Theorem 1 before Pinsker: kl(C_S || C_D) <= c = (D2 + ln(2√m / (δ/2)³)) / m.
+
+    **Guarantee**: with probability at least 1 - delta over the draw of S and of the policy from the
+    posterior, for the policy drawn.
+
+    Parameters
+    ----------
+    m
+        Number of training environments.
+    delta
+        Probability with which the bound may fail.
+    renyi
+        D2(P || P0), see `boundwatch.bounds.renyi_divergence`.
+
+    Examples
+    --------
+    >>> round(pac_bayes_complexity(10_000, 0.01, 0.0), 6)
+    0.002119
+    """
+    _require_environments(m)
+    return (renyi + math.log(2 * math.sqrt(m)) - 3 * math.log(delta / 2)) / m
+
+
+def pointwise_complexity(m: int, delta: float, log_ratio: float) -> float:
+    """Return c of the pointwise bound: kl(C_S || C_D) <= c = (ln P(w)/P0(w) + ln(2√m / δ)) / m.
+
+    Rivasplata, Kuzborskij, Szepesvári and Shawe-Taylor (2020), Theorem 1(i): Markov's inequality on
+    E_S E_{w~P0} exp(m kl) <= 2√m, after a change of measure from P to P0 for the very w that was drawn.
+
+    **Guarantee**: with probability at least 1 - delta over the draw of S and of the policy from the
+    posterior, for the policy drawn.
+
+    Parameters
+    ----------
+    m, delta
+        As in `pac_bayes_complexity`.
+    log_ratio
+        ln P(w)/P0(w) of the policy drawn, see `boundwatch.bounds.log_density_ratio`.
+
+    Examples
+    --------
+    >>> round(pointwise_complexity(10_000, 0.01, 0.0), 6)
+    0.00099
+    """
+    _require_environments(m)
+    # A policy that the prior finds much likelier than the posterior does could push this below 0;
+    # 0 is then still a valid, larger budget.
+    return max((log_ratio + math.log(2 * math.sqrt(m) / delta)) / m, 0.0)
+
+
+def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: str = "kl") -> float:
+    """Return Theorem 1's upper bound on the expected cost of the policy drawn.
+
+    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
+
+    Parameters
+    ----------
+    mean
+        Mean cost C_S of the policy on the m training environments.
+    m, delta, renyi
+        As in `pac_bayes_complexity`.
+    method
+        ``"kl"`` inverts the relative entropy; ``"pinsker"`` relaxes it to C_S + √R as the paper prints.
+
+    Examples
+    --------
+    >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0), 4)
+    0.3304
+    >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0, method="pinsker"), 4)
+    0.3326
+    """
+    c = pac_bayes_complexity(m, delta, renyi)
+    return min(mean + math.sqrt(c / 2), 1.0) if method == "pinsker" else float(kl_inverse_upper(mean, c))
+
+
+def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: str = "kl") -> float:
+    """Return Corollary 1's lower bound on the expected cost of the policy drawn.
+
+    **Guarantee**: on the same event as `pac_bayes_upper`, so both hold together with probability 1 - delta.
+
+    Parameters are those of `pac_bayes_upper`.
+
+    Examples
+    --------
+    >>> round(pac_bayes_lower(0.3, 10_000, 0.01, 0.0), 4)
+    0.2708
+    """
+    c = pac_bayes_complexity(m, delta, renyi)
+    return max(mean - math.sqrt(c / 2), 0.0) if method == "pinsker" else float(kl_inverse_lower(mean, c))
+
+
+def pointwise_upper(mean: float, m: int, delta: float, log_ratio: float) -> float:
+    """Return the pointwise upper bound on the expected cost of the policy drawn.
+
+    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
+
+    Parameters
+    ----------
+    mean
+        Mean cost C_S of the policy on the m training environments.
+    m, delta, log_ratio
+        As in `pointwise_complexity`.
+
+    Examples
+    --------
+    >>> round(pointwise_upper(0.3, 10_000, 0.01, 0.0), 4)
+    0.3206
+    """
+    return float(kl_inverse_upper(mean, pointwise_complexity(m, delta, log_ratio)))
+
+
+def pointwise_lower(mean: float, m: int, delta: float, log_ratio: float) -> float:
+    """Return the pointwise lower bound, on the same event as `pointwise_upper`.
+
+    **Guarantee**: both hold together with probability at least 1 - delta over S and the policy drawn.
+
+    Examples
+    --------
+    >>> round(pointwise_lower(0.3, 10_000, 0.01, 0.0), 4)
+    0.2799
+    """
+    return float(kl_inverse_lower(mean, pointwise_complexity(m, delta, log_ratio)))
+
+
+def _require_environments(m: int) -> None:
+    if m < MIN_ENVIRONMENTS:
+        raise InvalidSetting(
+            f"m = {m} training environments are too few: the theorem needs at least {MIN_ENVIRONMENTS}; "
+            "use a held-out certificate, or more environments."
+        )
