@@ -1,0 +1,20 @@
+"""Train a torch policy with a guarantee: a Gaussian posterior, Algorithms 3 and 4, and the certificate.
+
+Open :mod:`~boundwatch.training.posterior` first, then :mod:`~boundwatch.training.backprop` (Algorithm 3) or
+:mod:`~boundwatch.training.evolution` (Algorithm 4), then :mod:`~boundwatch.training.certify`.
+The tutorial is ``docs/training.md``.
+"""
+
+from boundwatch.errors import MissingExtra
+
+try:
+    import joblib as _joblib  # noqa: F401
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("boundwatch.training", "train") from error
+
+from boundwatch.training.posterior import GaussianPosterior
+
+__all__ = [
+    "GaussianPosterior",
+]

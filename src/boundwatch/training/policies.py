@@ -1,0 +1,101 @@
+"""What a policy must be, and its parameters in a file."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.training import tensorfile
+
+_KIND = "boundwatch.policy/1"
+LATENT = "latent"
+
+
+class LatentPolicy(nn.Module):
+    """A policy whose network takes a latent vector beside the observation, with that vector fixed.
+
+    Examples
+    --------
+    >>> class Shift(nn.Module):
+    ...     def forward(self, observation, latent):
+    ...         return observation + latent
+    >>> LatentPolicy(Shift(), torch.tensor([1.0, 2.0]))(torch.zeros(2))
+    tensor([1., 2.])
+    """
+
+    latent: Tensor
+
+    def __init__(self, network: nn.Module, latent: Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer(LATENT, latent)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the network's output for the inputs, with the latent vector as its last argument."""
+        return self.network(*inputs, self.latent)
+
+
+def save_policy(path: str | os.PathLike[str], policy: nn.Module) -> str:
+    """Write a policy's parameters and buffers to a safetensors file; return its SHA-256.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     digest = save_policy(f"{folder}/policy.safetensors", nn.Linear(3, 1))
+    ...     policy = load_policy(f"{folder}/policy.safetensors", nn.Linear(3, 1))
+    >>> len(digest), policy.training
+    (64, False)
+    """
+    return tensorfile.save(path, policy.state_dict(), {"kind": _KIND})
+
+
+def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:
+    """Return a copy of ``module``, in evaluation mode, with the parameters that `save_policy` wrote.
+
+    If the file holds a latent vector, the copy is wrapped in a `LatentPolicy`.
+    """
+    tensors, metadata = tensorfile.load(path)
+    if metadata.get("kind") != _KIND:
+        raise SchemaMismatch(f"{path} is not a policy of boundwatch; give the file that certify() wrote")
+    policy = copy.deepcopy(module)
+    if LATENT in tensors and LATENT not in module.state_dict():
+        policy = LatentPolicy(policy, torch.zeros_like(tensors[LATENT]))
+    load_state(policy, tensors, set(), str(path))
+    return policy.eval().requires_grad_(False)
+
+
+def load_state(module: nn.Module, tensors: Mapping[str, Tensor], inside: set[str], path: str) -> None:
+    """Copy tensors into a module's parameters and buffers, all of them except those named ``inside``."""
+    state = {name: value for name, value in module.state_dict().items() if name not in inside}
+    shapes = {name: (tuple(value.shape), value.dtype) for name, value in state.items()}
+    found = {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
+    if shapes != found:
+        wrong = sorted(name for name in shapes.keys() | found.keys() if shapes.get(name) != found.get(name))
+        raise SchemaMismatch(
+            f"{path} was written for another module: {wrong[0]} differs; rebuild that module"
+        )
+    for name, value in state.items():
+        value.copy_(tensors[name])
+
+
+def refuse_batch_statistics(module: nn.Module) -> None:
+    """Refuse layers that make the action in one environment depend on the others of the batch.
+
+    The cost C_E(π) of a policy in one environment would then not be defined, and no theorem about it holds.
+    """
+    for name, layer in module.named_modules():
+        if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
+            where = f"layer {name!r}" if name else "the module itself"
+            raise InvalidSetting(
+                f"{where} ({type(layer).__name__}) normalises by the statistics of its batch, so the action "
+                "in one environment depends on the others and its cost is not defined; call module.eval() "
+                "first (with track_running_stats=True), or use GroupNorm or LayerNorm"
+            )
