@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 
 import numpy as np
@@ -82,16 +81,16 @@ def check_level(value: object, name: str) -> float:
     return level
 
 
-def enclosing_range(values: NDArray[np.float64]) -> tuple[int, int]:
-    """Return the smallest range of whole numbers around [0, 1] and the finite values: the range of a remedy.
+def enclosing_range(values: NDArray[np.float64], low: float = 0.0, high: float = 1.0) -> tuple[str, str]:
+    """Return the ends, as text, of a range around [low, high] and the finite values: a remedy to suggest.
 
     Examples
     --------
     >>> enclosing_range(np.array([-0.2, 1.4, np.nan]))
-    (-1, 2)
+    ('-1', '2')
     """
     finite = values[np.isfinite(values)]
-    return math.floor(finite.min(initial=0.0)), math.ceil(finite.max(initial=1.0))
+    return shortest(np.floor(finite.min(initial=low))), shortest(np.ceil(finite.max(initial=high)))
 
 
 def shortest(value: float) -> str:

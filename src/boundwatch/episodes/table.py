@@ -1,0 +1,165 @@
+"""A table of episodes: which column is meant, and what costs it holds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.validation import enclosing_range, shortest
+
+Meaning = Literal["cost", "success", "reward"]
+
+# A column that is better when it is higher must never pass for a cost: the verdict would be turned round.
+_WORDS: dict[str, Meaning] = {
+    "success": "success",
+    "successes": "success",
+    "reward": "reward",
+    "rewards": "reward",
+    "return": "reward",
+    "returns": "reward",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a file holds, before it is decided what it means.
+
+    One row an episode. `names` are the columns' names, or, when they have none (`named` is False), their
+    positions from 1. `values` returns a column; `lines` has the line of each row, for text.
+    """
+
+    names: list[str]
+    named: bool
+    values: Callable[[str], list[Any]]
+    lines: list[int] | None = None
+
+    def choose(self, column: str | None, source: str) -> tuple[str, Meaning]:
+        """Return the column to read and what it holds; raise `InvalidSetting` when that is not clear."""
+        if column is None:
+            column = self._only_candidate(source)
+        if column not in self.names:
+            raise InvalidSetting(f"{source}: has no column {column!r}; {self._offer()}")
+        if self.names.count(column) > 1:
+            raise InvalidSetting(f"{source}: has several columns named {column!r}; rename all but one")
+        last_word = re.split(r"[\W_]+", column.lower().strip())[-1]
+        return column, _WORDS.get(last_word, "cost") if self.named else "cost"
+
+    def _only_candidate(self, source: str) -> str:
+        if not self.named and len(self.names) == 1:
+            return self.names[0]
+        known = [name for name in self.names if name.lower().strip() in ("cost", "success", "reward")]
+        if not known:
+            what = (
+                "no column named cost, success or reward" if self.named else "several columns without names"
+            )
+            raise InvalidSetting(f"{source}: has {what}; {self._offer()}")
+        if len(known) > 1:
+            raise InvalidSetting(
+                f"{source}: columns {', '.join(known)} could all be meant; "
+                f"choose one with column={known[0]!r} (--column {known[0]})"
+            )
+        return known[0]
+
+    def _offer(self) -> str:
+        if not self.named and len(self.names) == 1:
+            return "it is a list of numbers without names, read as costs; leave out column (--column)"
+        shown = ", ".join(_shown(name) for name in self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+        return f"choose one of {shown} with column={_shown(self.names[0])} (--column {_shown(self.names[0])})"
+
+
+def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the ends of a range, [0, 1] by default; raise `InvalidSetting` when it is none.
+
+    Examples
+    --------
+    >>> check_range((-200, 0))
+    (-200.0, 0.0)
+    >>> check_range((1, 0))
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: cost_range = (1, 0) is not a range; pass (low, high), both finite
+    """
+    if cost_range is None:
+        return 0.0, 1.0
+    try:
+        low, high = (float(end) for end in cost_range)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
+        raise InvalidSetting(f"cost_range = {cost_range} is not a range; pass (low, high), both finite")
+    return low, high
+
+
+def to_costs(
+    table: Table,
+    column: str,
+    meaning: Meaning,
+    ends: tuple[float, float],
+    *,
+    binary: bool,
+    source: str,
+) -> NDArray[np.float64]:
+    """Return the costs that a column holds; raise `InvalidCost` at the first value that is none."""
+    low, high = ends
+    raw = table.values(column)
+    if len(raw) == 0:
+        raise InvalidCost(f"{source}: holds no episodes; at least one row is needed")
+    parsed = [parse(value) for value in raw]
+
+    def refuse(found: NDArray[np.bool_], fault: str) -> None:
+        if found.any():
+            row = int(np.argmax(found))
+            line = f" (line {table.lines[row]})" if table.lines is not None else ""
+            field = f", column {column!r}" if table.named or len(table.names) > 1 else ""
+            # A number that came as text is shown as the file has it, without quotes.
+            value = raw[row] if parsed[row] is not None and isinstance(raw[row], str) else _shown(raw[row])
+            raise InvalidCost(f"{source}: row {row + 1}{line}{field} = {value} {fault}")
+
+    refuse(np.array([value is None for value in parsed]), "is not a number; every episode needs one")
+    numbers = np.array(parsed, dtype=np.float64)
+    if meaning == "success":
+        refuse(
+            ~np.isin(numbers, (0, 1)), "is not true, false, 0 or 1; give a success rate as a cost, 1 - rate"
+        )
+        return 1 - numbers
+    if not table.named:
+        is_truth = np.array([isinstance(value, bool) for value in parsed])
+        refuse(
+            is_truth, "could be success or failure; write costs as 0 and 1 (1 is worse), or name the column"
+        )
+    refuse(
+        ~np.isfinite(numbers), "is not finite; give every episode a number (a failed one usually the worst)"
+    )
+    wider = enclosing_range(numbers, low, high)
+    refuse(
+        (numbers < low) | (numbers > high),
+        f"is outside [{shortest(low)}, {shortest(high)}]; rescale, or pass the range that it can have, "
+        f"such as cost_range=({', '.join(wider)}) (--cost-range {' '.join(wider)})",
+    )
+    costs = (high - numbers if meaning == "reward" else numbers - low) / (high - low)
+    if binary:
+        refuse(~np.isin(costs, (0, 1)), "is not a binary cost, 0 or 1; leave out binary=True (--binary)")
+    return costs
+
+
+def parse(value: object) -> float | bool | None:
+    """Return a number or a truth value, also from text; None for what is neither."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    try:
+        return float(value)  # type: ignore[arg-type]  # whatever cannot be converted says so
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
