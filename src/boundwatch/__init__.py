@@ -1,1 +1,28 @@
-"""Tells you, with a guaranteed error rate, when a policy has met a world that is worse for its task."""
+"""Tells you, with a guaranteed error rate, when a policy has met a world that is worse for its task.
+
+Certify a policy's expected cost, then compare the costs of new episodes with the certificate::
+
+    import boundwatch as bw
+
+    certificate = bw.Certificate.from_held_out(costs, delta=0.01)
+    finding = bw.HypothesisTest(certificate).decide(new_costs)
+"""
+
+from boundwatch import bounds, errors
+from boundwatch._version import __version__
+from boundwatch.certificate import Certificate
+from boundwatch.detectors import ConfidenceInterval, Finding, Findings, HypothesisTest, Verdict
+from boundwatch.provenance import Provenance
+
+__all__ = [
+    "Certificate",
+    "ConfidenceInterval",
+    "Finding",
+    "Findings",
+    "HypothesisTest",
+    "Provenance",
+    "Verdict",
+    "__version__",
+    "bounds",
+    "errors",
+]

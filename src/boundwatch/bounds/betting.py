@@ -145,4 +145,5 @@ def _largest_refuted_mean(costs: Array, delta: float) -> Array:
         v -= step
         if np.all(np.abs(step) < 1e-13):
             break
-    return np.exp(-v) * (1 - 1e-12)
+    refuted: Array = np.exp(-v) * (1 - 1e-12)
+    return refuted

@@ -28,6 +28,8 @@ _SLACK = 1e-13
 def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
     """Return Hoeffding's lower limit, mean - sqrt(ln(1/delta) / 2n), as in the paper's Theorem 3.
 
+    It may fall below 0, as the paper's does.
+
     Parameters
     ----------
     mean
@@ -42,7 +44,8 @@ def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
     >>> float(hoeffding_lower(0.5123, 10, 0.04).round(4))
     0.1111
     """
-    return np.maximum(np.asarray(mean, dtype=np.float64) - np.sqrt(np.log(1 / delta) / (2 * n)), 0.0)
+    limit: Array = np.asarray(mean, dtype=np.float64) - np.sqrt(np.log(1 / delta) / (2 * n))
+    return limit
 
 
 def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
@@ -53,7 +56,8 @@ def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
     >>> float(hoeffding_upper(0.5123, 10, 0.04).round(4))
     0.9135
     """
-    return np.minimum(np.asarray(mean, dtype=np.float64) + np.sqrt(np.log(1 / delta) / (2 * n)), 1.0)
+    limit: Array = np.asarray(mean, dtype=np.float64) + np.sqrt(np.log(1 / delta) / (2 * n))
+    return limit
 
 
 def hoeffding_p_value(mean: ArrayLike, n: int, null_mean: float) -> Array:
@@ -72,7 +76,8 @@ def hoeffding_p_value(mean: ArrayLike, n: int, null_mean: float) -> Array:
     0.186
     """
     excess = np.maximum(np.asarray(mean, dtype=np.float64) - null_mean, 0.0)
-    return np.exp(-2 * n * excess**2)
+    p_value: Array = np.exp(-2 * n * excess**2)
+    return p_value
 
 
 def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:

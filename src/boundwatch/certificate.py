@@ -1,0 +1,514 @@
+"""Certificates: what is promised about a policy's expected cost, and how anybody can check it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch import bounds, schema
+from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting, ProvenanceMismatch
+from boundwatch.files import read_bytes, write_text
+from boundwatch.provenance import Provenance, costs_digest, provenance_of
+from boundwatch.validation import check_costs, check_level
+
+# Another machine's logarithm may differ in the last digits; a number that was altered differs by more.
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that `Certificate.verify` looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A promise: lower <= expected cost <= upper, with probability at least 1 - delta.
+
+    Make one with `from_held_out`, `from_pac_bayes`, `from_pointwise` or `from_bounds`, or `load` one.
+
+    **Guarantee**: with probability at least 1 - `delta` over the draw of the episodes (and, for the PAC-Bayes
+    kinds, of the policy), both limits hold; the upper one alone fails with probability at most
+    `delta_upper`, the lower one with at most `delta_lower`. **Assumes**: i.i.d. episodes, costs in [0, 1], a
+    policy that does not change afterwards.
+
+    Attributes
+    ----------
+    lower, upper
+        The certified interval for the expected cost.
+    delta
+        Probability with which either limit may fail.
+    delta_upper, delta_lower
+        Probability with which each limit may fail; what a detector adds to its own error rates.
+    n, mean_cost
+        Number and mean of the costs behind it; None for a bound that somebody else proved.
+    source
+        ``"held-out"``, ``"pac-bayes"``, ``"pointwise"`` or ``"external"``.
+    method
+        How the limits follow from the costs: ``"betting"``, ``"kl"``, ``"pinsker"``, …
+    binary
+        Whether costs are promised to be 0 or 1, which allows the exact methods.
+    renyi, log_ratio
+        What the PAC-Bayes kinds pay for training: D2(P || P0), or ln P(w)/P0(w); None elsewhere.
+    provenance
+        When, with what, and from what it was made.
+    """
+
+    lower: float
+    upper: float
+    delta: float
+    delta_upper: float
+    delta_lower: float
+    n: int | None
+    mean_cost: float | None
+    source: str
+    method: str
+    binary: bool
+    renyi: float | None
+    log_ratio: float | None
+    provenance: Provenance
+
+    @classmethod
+    def from_held_out(
+        cls,
+        costs: ArrayLike,
+        delta: float = 0.01,
+        *,
+        method: str | None = None,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Certify a finished policy from episodes that it was not trained on.
+
+        Parameters
+        ----------
+        costs
+            One cost an episode, in [0, 1], higher is worse; at least one.
+        delta
+            Probability with which either limit may fail; each side gets half of it.
+        method
+            ``"betting"`` (any cost in [0, 1]; the default), ``"kl"``, ``"hoeffding"``, or ``"exact"``
+            (binary costs only, and then the default). Choose it before you look at the costs.
+        binary
+            Promise that costs are 0 or 1, now and when the certificate is used.
+        delta_upper, delta_lower
+            Give each side its own failure probability instead; both or neither.
+        seed, policy
+            For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
+
+        Examples
+        --------
+        >>> cert = Certificate.from_held_out([0, 0, 1, 0] * 50, delta=0.01, binary=True)
+        >>> round(cert.lower, 3), round(cert.upper, 3), cert.method
+        (0.175, 0.337, 'exact')
+        """
+        method = method or ("exact" if binary else "betting")
+        _require_method(method, "held-out")
+        if method == "exact" and not binary:
+            raise InvalidSetting(
+                "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
+        if above + below >= 1:
+            raise InvalidLevel(
+                f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1"
+            )
+        return cls._certify(
+            costs,
+            source="held-out",
+            method=method,
+            binary=binary,
+            deltas=(above + below, above, below),
+            seed=seed,
+            policy=policy,
+        )
+
+    @classmethod
+    def from_pac_bayes(
+        cls,
+        costs: ArrayLike,
+        delta: float = 0.01,
+        *,
+        renyi: float,
+        method: str = "kl",
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Certify a policy drawn from a trained posterior, on its own training environments (Theorem 1).
+
+        Parameters
+        ----------
+        costs
+            One cost for each of the m >= 8 training environments, of the one policy drawn.
+        delta
+            Probability with which either limit may fail; one event gives both (Corollary 1).
+        renyi
+            D2 of the posterior from the prior, `boundwatch.bounds.renyi_divergence`.
+        method
+            ``"kl"`` (the line of the proof before Pinsker's inequality) or ``"pinsker"`` (as printed).
+        binary, delta_upper, delta_lower, seed, policy
+            As in `from_held_out`.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_pac_bayes([0.2, 0.4] * 5000, delta=0.01, renyi=0.4)
+        >>> round(cert.upper, 4), round(cert.lower, 4)
+        (0.3307, 0.2705)
+        """
+        _require_method(method, "pac-bayes")
+        if not 0 <= renyi < math.inf:
+            raise InvalidSetting(
+                f"renyi = {renyi!r} bounds nothing; it must be finite and >= 0, "
+                "so keep every posterior variance below twice the prior's"
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        return cls._certify(
+            costs,
+            source="pac-bayes",
+            method=method,
+            binary=binary,
+            deltas=(max(above, below), above, below),
+            renyi=float(renyi),
+            seed=seed,
+            policy=policy,
+        )
+
+    @classmethod
+    def from_pointwise(
+        cls,
+        costs: ArrayLike,
+        delta: float = 0.01,
+        *,
+        log_ratio: float,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Certify a policy drawn from a trained posterior by the pointwise bound, tighter than Theorem 1.
+
+        Parameters
+        ----------
+        costs
+            One cost for each of the m >= 8 training environments, of the one policy drawn.
+        delta
+            Probability with which either limit may fail; one event gives both.
+        log_ratio
+            ln P(w)/P0(w) of the policy drawn, `boundwatch.bounds.log_density_ratio`.
+        binary, delta_upper, delta_lower, seed, policy
+            As in `from_held_out`.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_pointwise([0.2, 0.4] * 5000, delta=0.01, log_ratio=1.3)
+        >>> round(cert.upper, 4), round(cert.lower, 4)
+        (0.322, 0.2786)
+        """
+        if not math.isfinite(log_ratio):
+            raise InvalidSetting(
+                f"log_ratio = {log_ratio!r} is not finite; check the densities of the policy drawn"
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        return cls._certify(
+            costs,
+            source="pointwise",
+            method="kl",
+            binary=binary,
+            deltas=(max(above, below), above, below),
+            log_ratio=float(log_ratio),
+            seed=seed,
+            policy=policy,
+        )
+
+    @classmethod
+    def from_bounds(
+        cls,
+        *,
+        lower: float,
+        upper: float,
+        delta: float,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Take over a bound that somebody else proved: lower <= expected cost <= upper, but for delta.
+
+        Parameters
+        ----------
+        lower, upper
+            The interval, 0 <= lower <= upper <= 1.
+        delta
+            Probability with which either limit may fail. Each side counts as failing this often, too,
+            unless `delta_upper` and `delta_lower` say better.
+        binary, delta_upper, delta_lower, seed, policy
+            As in `from_held_out`.
+
+        Examples
+        --------
+        >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
+        0.2
+        """
+        if not 0 <= lower <= upper <= 1:
+            raise InvalidSetting(
+                f"lower = {lower!r}, upper = {upper!r} is no interval in [0, 1]; "
+                "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        return cls(
+            lower=float(lower),
+            upper=float(upper),
+            delta=max(check_level(delta, "delta"), above, below),
+            delta_upper=above,
+            delta_lower=below,
+            n=None,
+            mean_cost=None,
+            source="external",
+            method="external",
+            binary=bool(binary),
+            renyi=None,
+            log_ratio=None,
+            provenance=provenance_of(None, seed, policy),
+        )
+
+    @classmethod
+    def _certify(
+        cls,
+        costs: ArrayLike,
+        *,
+        source: str,
+        method: str,
+        binary: bool,
+        deltas: tuple[float, float, float],
+        renyi: float | None = None,
+        log_ratio: float | None = None,
+        seed: int | None,
+        policy: str | os.PathLike[str] | None,
+    ) -> Certificate:
+        values = check_costs(costs, binary=binary)
+        delta, delta_upper, delta_lower = deltas
+        draft = cls(
+            lower=0.0,
+            upper=1.0,
+            delta=delta,
+            delta_upper=delta_upper,
+            delta_lower=delta_lower,
+            n=values.size,
+            mean_cost=float(values.mean()),
+            source=source,
+            method=method,
+            binary=bool(binary),
+            renyi=renyi,
+            log_ratio=log_ratio,
+            provenance=provenance_of(values, seed, policy),
+        )
+        lower, upper = draft._limits(values)
+        return dataclasses.replace(draft, lower=lower, upper=upper)
+
+    def _limits(self, costs: NDArray[np.float64] | None) -> tuple[float, float]:
+        """Derive both limits: from the costs if given, else from what the certificate keeps of them."""
+        if self.source == "external":
+            return self.lower, self.upper
+        if self.method == "betting":
+            if costs is None:  # betting looks at every single cost, and a certificate is one page
+                return self.lower, self.upper
+            lower, upper = (
+                bounds.betting_lower(costs, self.delta_lower),
+                bounds.betting_upper(costs, self.delta_upper),
+            )
+            return float(lower), float(upper)
+        n, mean = _present(self.n), _present(self.mean_cost)
+        low, high = self.delta_lower, self.delta_upper
+        match self.source, self.method:
+            case "pac-bayes", method:
+                renyi = _present(self.renyi)
+                pair: tuple[Any, Any] = (
+                    bounds.pac_bayes_lower(mean, n, low, renyi, method),
+                    bounds.pac_bayes_upper(mean, n, high, renyi, method),
+                )
+            case "pointwise", _:
+                ratio = _present(self.log_ratio)
+                pair = (
+                    bounds.pointwise_lower(mean, n, low, ratio),
+                    bounds.pointwise_upper(mean, n, high, ratio),
+                )
+            case _, "exact":
+                failures = round(mean * n)
+                pair = (
+                    bounds.clopper_pearson_lower(failures, n, low),
+                    bounds.clopper_pearson_upper(failures, n, high),
+                )
+            case _, "kl":
+                pair = bounds.chernoff_lower(mean, n, low), bounds.chernoff_upper(mean, n, high)
+            case _:
+                pair = bounds.hoeffding_lower(mean, n, low), bounds.hoeffding_upper(mean, n, high)
+        return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
+
+    def _check_delta(self) -> Check:
+        """Held-out limits fail apart from each other; those of PAC-Bayes fail on one event."""
+        if self.source == "held-out":
+            return _agreement("delta", self.delta_upper + self.delta_lower, self.delta)
+        larger = max(self.delta_upper, self.delta_lower)
+        if self.source == "external" and larger <= self.delta:
+            return Check("delta", True, f"{self.delta:.10g}")
+        return _agreement("delta", larger, self.delta)
+
+    @property
+    def cost_kind(self) -> str:
+        """``"binary"`` or ``"bounded"``, as fixed when the certificate was made."""
+        return "binary" if self.binary else "bounded"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate's canonical JSON: any change to any number changes it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def check_costs(self, costs: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
+        """Return new costs as an array, or refuse those of another kind than were certified.
+
+        Examples
+        --------
+        >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True).check_costs([0, 0.5])
+        Traceback (most recent call last):
+        boundwatch.errors.InvalidCost: costs[1] = 0.5 is not 0 or 1; binary costs were promised
+        """
+        return check_costs(costs, binary=self.binary, ndim=ndim)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain JSON values, the content of its file."""
+        return {"schema_version": schema.VERSION, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, content: object) -> Certificate:
+        """Rebuild a certificate from `to_dict`; see `load` for what is checked."""
+        fields = schema.parse(content)
+        certificate = cls(**fields | {"provenance": Provenance(**fields["provenance"])})
+        for check in certificate.verify():
+            if not check.ok:
+                raise CertificateError(
+                    f"{check.name}: {check.detail}; the file was altered; certify again from the costs"
+                )
+        return certificate
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate as one page of JSON, whole or not at all."""
+        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Certificate:
+        """Read a certificate and check all that can be checked without the costs.
+
+        Raises
+        ------
+        SchemaMismatch
+            If a field is missing, unknown, of the wrong type or out of range, or the schema is newer.
+        CertificateError
+            If its numbers do not match each other.
+        """
+        data = read_bytes(path)
+        try:
+            return cls.from_dict(schema.decode(data))
+        except CertificateError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+    def verify(self, costs: ArrayLike | None = None) -> list[Check]:
+        """Derive every number again, from what the certificate keeps and, if given, from the costs.
+
+        Limits by betting depend on every single cost, which a certificate does not keep: without `costs`
+        only their order is checked, and the check says so.
+
+        Parameters
+        ----------
+        costs
+            The costs that the certificate was made from, in their order.
+
+        Returns
+        -------
+        One `Check` a number; the certificate stands if all are ok.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_held_out([0, 0, 1, 0], delta=0.1, binary=True)
+        >>> all(check.ok for check in cert.verify([0, 0, 1, 0]))
+        True
+        >>> [check.name for check in cert.verify([0, 1, 1, 0]) if not check.ok]
+        ['costs_sha256', 'mean_cost', 'lower', 'upper']
+        """
+        checks = [self._check_delta()]
+        values = None
+        if costs is not None:
+            if self.source == "external":
+                raise ProvenanceMismatch(
+                    "costs: this certificate takes over a bound proved elsewhere; verify it without costs"
+                )
+            values = self.check_costs(costs)
+            digest = costs_digest(values)
+            same = digest == self.provenance.costs_sha256
+            checks.append(Check("costs_sha256", same, digest if same else f"{digest}, not as certified"))
+            checks.append(_agreement("n", values.size, _present(self.n)))
+            checks.append(_agreement("mean_cost", float(values.mean()), _present(self.mean_cost)))
+        if values is None and (self.source == "external" or self.method == "betting"):
+            mean = self.lower if self.mean_cost is None else self.mean_cost
+            ok = 0 <= self.lower <= mean <= self.upper <= 1
+            reason = "taken over from elsewhere" if self.source == "external" else "betting needs the costs"
+            return [
+                *checks,
+                Check("limits", ok, f"in order; not derived again: {reason}" if ok else "out of order"),
+            ]
+        subject = (
+            self
+            if values is None
+            else dataclasses.replace(self, n=values.size, mean_cost=float(values.mean()))
+        )
+        lower, upper = subject._limits(values)
+        return [*checks, _agreement("lower", lower, self.lower), _agreement("upper", upper, self.upper)]
+
+
+def _require_method(method: str, source: str) -> None:
+    if method not in schema.METHODS[source]:
+        raise InvalidSetting(
+            f"method = {method!r} is unknown; choose one of {', '.join(schema.METHODS[source])}"
+        )
+
+
+def _sides(
+    delta: float, delta_upper: float | None, delta_lower: float | None, *, share: float
+) -> tuple[float, float]:
+    """Return the failure probabilities of the upper and the lower limit."""
+    if delta_upper is None and delta_lower is None:
+        each = share * check_level(delta, "delta")
+        return each, each
+    if delta_upper is None or delta_lower is None:
+        raise InvalidSetting("delta_upper and delta_lower go together; give both, or delta alone")
+    return check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")
+
+
+def _agreement(name: str, derived: float, stored: float) -> Check:
+    ok = abs(derived - stored) <= _TOLERANCE
+    return Check(name, ok, f"{stored:.10g}" if ok else f"{stored:.10g} is stored, {derived:.10g} follows")
+
+
+def _present(value: float | None) -> Any:
+    if value is None:  # the schema does not let this through; a certificate built by hand might
+        raise CertificateError("the certificate lacks a number that its limits follow from; certify again")
+    return value

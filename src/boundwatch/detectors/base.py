@@ -1,0 +1,61 @@
+"""What every detector answers with: a `Verdict`, and the `Finding` that holds its evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What the new costs say about the world, compared with the certificate."""
+
+    ADVERSE = "adverse"
+    """Evidence that the expected cost is higher than the certified one."""
+    BENIGN = "benign"
+    """Evidence that the expected cost is not higher than the certified one."""
+    WITHIN = "within"
+    """No evidence of a shift. It does not say that there is none, and it does not say "safe"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A verdict with its evidence.
+
+    **Guarantee**: for every deployment distribution whose expected cost is at most the certified one, ADVERSE
+    is declared with probability at most `false_positive_rate`; for every one whose expected cost is higher,
+    BENIGN is declared with probability at most `false_negative_rate`. Both are over the draw of the
+    certificate's data and of the new episodes; neither is the probability of being wrong given a verdict.
+
+    Attributes
+    ----------
+    verdict
+        The answer.
+    n, mean_cost
+        Number and mean of the new costs.
+    p_adverse, p_benign
+        Upper bounds on the p-values of "the expected cost did not rise" and "it did rise": small is evidence.
+    shift_lower, shift_upper
+        Limits on (deployed minus certified expected cost); the paper's Delta C_A and -Delta C_B.
+    false_positive_rate, false_negative_rate
+        The guaranteed totals, with the certificate's own delta included.
+    detector, tail
+        Which detector spoke, and with which tail bound.
+    """
+
+    verdict: Verdict
+    n: int
+    mean_cost: float
+    p_adverse: float
+    p_benign: float
+    shift_lower: float
+    shift_upper: float
+    false_positive_rate: float
+    false_negative_rate: float
+    detector: str
+    tail: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON values."""
+        return dataclasses.asdict(self) | {"verdict": self.verdict.value}

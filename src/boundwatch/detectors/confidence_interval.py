@@ -1,0 +1,80 @@
+"""Algorithm 2: detection by confidence intervals on the shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector, choose_tail
+from boundwatch.errors import InvalidLevel
+from boundwatch.validation import check_level
+
+
+@dataclass(frozen=True)
+class ConfidenceInterval(FixedSampleDetector):
+    """Declares a shift when its confidence interval excludes zero (Theorem 3, Algorithm 2).
+
+    The rates are totals: what the certificate's delta has not spent goes into the interval.
+
+    **Guarantee**: ADVERSE is declared with probability at most `false_positive` in any world that is not
+    worse, BENIGN with at most `false_negative` in any that is; and each limit on the shift fails with at most
+    the same probability. **Assumes**: i.i.d. episodes, one look at a number of them fixed beforehand, an
+    unchanged policy.
+
+    Parameters
+    ----------
+    certificate
+        The promise to compare with.
+    false_positive, false_negative
+        The rates to guarantee, larger than the certificate's `delta_upper` and `delta_lower`.
+    tail
+        As in `HypothesisTest`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.22216, delta=0.01)
+    >>> detector = bw.ConfidenceInterval(certificate, tail="hoeffding")
+    >>> finding = detector.decide([0.5123] * 10)
+    >>> finding.verdict.value, round(finding.shift_lower, 3)
+    ('within', -0.111)
+    """
+
+    false_positive: float = field(default=0.05, kw_only=True)
+    false_negative: float = field(default=0.05, kw_only=True)
+    tail: str | None = field(default=None, kw_only=True)
+    name: ClassVar[str] = "confidence-interval"
+
+    def __post_init__(self) -> None:
+        _left_over("false_positive", self.false_positive, self.certificate.delta_upper)
+        _left_over("false_negative", self.false_negative, self.certificate.delta_lower)
+        choose_tail(self.tail, self.certificate)
+
+    @property
+    def levels(self) -> tuple[float, float]:
+        """What delta leaves of the rates: the paper's delta'_A and delta'_B."""
+        return (
+            self.false_positive - self.certificate.delta_upper,
+            self.false_negative - self.certificate.delta_lower,
+        )
+
+    @cached_property
+    def tail_name(self) -> str:
+        """The tail in use."""
+        return choose_tail(self.tail, self.certificate)
+
+    def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.
+        return p_adverse < self.levels[0], p_benign <= self.levels[1]
+
+
+def _left_over(name: str, rate: float, delta: float) -> None:
+    if check_level(rate, name) <= delta:
+        raise InvalidLevel(
+            f"{name} = {rate} is already spent by the certificate's delta of {delta:g}; "
+            "choose a larger rate, or certify with a smaller delta."
+        )

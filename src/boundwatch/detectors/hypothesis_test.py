@@ -1,0 +1,66 @@
+"""Algorithm 1: detection by hypothesis testing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector, choose_tail
+from boundwatch.validation import check_level
+
+
+@dataclass(frozen=True)
+class HypothesisTest(FixedSampleDetector):
+    """Declares a shift when a bound on its p-value is at most the chosen level (Theorem 2, Algorithm 1).
+
+    **Guarantee**: ADVERSE is declared with probability at most `alpha_adverse` + the certificate's
+    `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
+    that is. **Assumes**: i.i.d. episodes, one look at a number of them fixed beforehand, an unchanged policy.
+
+    Parameters
+    ----------
+    certificate
+        The promise to compare with.
+    alpha_adverse, alpha_benign
+        Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
+    tail
+        ``"hoeffding"`` (the paper's), ``"kl"``, ``"exact"`` (binary costs only) or ``"betting"``; left out,
+        ``"exact"`` for binary and ``"betting"`` for bounded costs.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.22216, delta=0.01)
+    >>> test = bw.HypothesisTest(certificate, tail="hoeffding")
+    >>> finding = test.decide([0.5123] * 10)
+    >>> finding.verdict.value, round(1 - finding.p_adverse, 3)
+    ('within', 0.814)
+    """
+
+    alpha_adverse: float = field(default=0.05, kw_only=True)
+    alpha_benign: float = field(default=0.05, kw_only=True)
+    tail: str | None = field(default=None, kw_only=True)
+    name: ClassVar[str] = "hypothesis-test"
+
+    def __post_init__(self) -> None:
+        check_level(self.alpha_adverse, "alpha_adverse")
+        check_level(self.alpha_benign, "alpha_benign")
+        choose_tail(self.tail, self.certificate)
+
+    @property
+    def levels(self) -> tuple[float, float]:
+        """The two levels as given."""
+        return self.alpha_adverse, self.alpha_benign
+
+    @cached_property
+    def tail_name(self) -> str:
+        """The tail in use."""
+        return choose_tail(self.tail, self.certificate)
+
+    def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        # Lemma 1 pairs alpha_A with the first p-value and alpha_B with the second; the algorithm box swaps them.
+        return p_adverse <= self.alpha_adverse, p_benign <= self.alpha_benign

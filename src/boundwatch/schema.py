@@ -1,0 +1,172 @@
+"""The shape of a certificate's file: what it must hold, of which type, in which range."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch.errors import SchemaMismatch
+
+VERSION = 1
+"""Version of the schema that this release writes; it reads this one and all before it."""
+
+METHODS = {
+    "held-out": ("betting", "kl", "hoeffding", "exact"),
+    "pac-bayes": ("kl", "pinsker"),
+    "pointwise": ("kl",),
+    "external": ("external",),
+}
+"""The methods of each source of a certificate."""
+
+
+def decode(data: bytes) -> object:
+    """Return the JSON value in a file's bytes.
+
+    Examples
+    --------
+    >>> decode(b'{"lower": 0.1')
+    Traceback (most recent call last):
+    boundwatch.errors.SchemaMismatch: line 1 is not JSON (Expecting ',' delimiter); ...
+    """
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise SchemaMismatch(
+            "not a text file; give the JSON file that certify or Certificate.save wrote"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise SchemaMismatch(
+            f"line {error.lineno} is not JSON ({error.msg}); the file is truncated or not a certificate"
+        ) from None
+
+
+def parse(content: object) -> dict[str, Any]:
+    """Return the fields of a certificate, each checked on its own and against its source.
+
+    Examples
+    --------
+    >>> parse({"schema_version": 99})
+    Traceback (most recent call last):
+    boundwatch.errors.SchemaMismatch: schema_version = 99 is newer than 1, ...
+    """
+    if not isinstance(content, dict) or "schema_version" not in content:
+        raise SchemaMismatch("no schema_version; not a certificate, give the file that certify wrote")
+    version = content["schema_version"]
+    if isinstance(version, int) and version > VERSION:
+        raise SchemaMismatch(
+            f"schema_version = {version} is newer than {VERSION}, the newest that this release knows; "
+            "upgrade boundwatch"
+        )
+    if version != VERSION or isinstance(version, bool):
+        raise SchemaMismatch(f"schema_version = {version!r} is unknown; it must be {VERSION}")
+    fields = _fields({k: v for k, v in content.items() if k != "schema_version"}, _CERTIFICATE, "")
+    fields["provenance"] = _fields(fields["provenance"], _PROVENANCE, "provenance.")
+    _check_source(fields)
+    return fields
+
+
+def _check_source(fields: dict[str, Any]) -> None:
+    """Check the fields that depend on where the certificate came from."""
+    source, method = fields["source"], fields["method"]
+    if method not in METHODS[source]:
+        raise SchemaMismatch(
+            f"method = {method!r} does not go with source = {source!r}; allowed: {METHODS[source]}"
+        )
+    if method == "exact" and not fields["binary"]:
+        raise SchemaMismatch("method = 'exact' needs binary = true")
+    wanted = {
+        "n": source != "external",
+        "mean_cost": source != "external",
+        "renyi": source == "pac-bayes",
+        "log_ratio": source == "pointwise",
+    }
+    for name, needed in wanted.items():
+        if needed != (fields[name] is not None):
+            raise SchemaMismatch(
+                f"{name} = {fields[name]!r} does not go with source = {source!r}; "
+                f"it must {'' if needed else 'not '}be given"
+            )
+    if source in ("pac-bayes", "pointwise") and fields["n"] < MIN_ENVIRONMENTS:
+        raise SchemaMismatch(
+            f"n = {fields['n']} is too small for source = {source!r}; at least {MIN_ENVIRONMENTS}"
+        )
+    if fields["lower"] > fields["upper"]:
+        raise SchemaMismatch(f"lower = {fields['lower']} is above upper = {fields['upper']}")
+
+
+def _fields(content: object, shape: dict[str, Rule], prefix: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise SchemaMismatch(f"{prefix.rstrip('.')} is not an object with fields")
+    if missing := [name for name in shape if name not in content]:
+        raise SchemaMismatch(f"{prefix}{missing[0]} is missing")
+    if unknown := [name for name in content if name not in shape]:
+        raise SchemaMismatch(f"{prefix}{unknown[0]} is not a field of schema {VERSION}")
+    for name, (allowed, test) in shape.items():
+        if not test(content[name]):
+            raise SchemaMismatch(f"{prefix}{name} = {content[name]!r} is not allowed; it must be {allowed}")
+    return dict(content)
+
+
+Rule = tuple[str, Callable[[Any], bool]]
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _moment(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _or_null(rule: Rule) -> Rule:
+    allowed, test = rule
+    return f"{allowed}, or null", lambda value: value is None or test(value)
+
+
+def _refuse_constant(name: str) -> None:
+    raise SchemaMismatch(f"{name} is not a number that a certificate may hold")
+
+
+_PROBABILITY: Rule = ("a number in [0, 1]", lambda v: _number(v) and 0 <= v <= 1)
+_LEVEL: Rule = ("a number in (0, 1)", lambda v: _number(v) and 0 < v < 1)
+_DIGEST: Rule = (
+    "a SHA-256 in hexadecimal",
+    lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None,
+)
+_CERTIFICATE: dict[str, Rule] = {
+    "lower": _PROBABILITY,
+    "upper": _PROBABILITY,
+    "delta": _LEVEL,
+    "delta_upper": _LEVEL,
+    "delta_lower": _LEVEL,
+    "n": _or_null(("a whole number >= 1", lambda v: _integer(v) and v >= 1)),
+    "mean_cost": _or_null(_PROBABILITY),
+    "source": (f"one of {', '.join(METHODS)}", lambda v: isinstance(v, str) and v in METHODS),
+    "method": ("a name", lambda v: isinstance(v, str)),
+    "binary": ("true or false", lambda v: isinstance(v, bool)),
+    "renyi": _or_null(("a number >= 0", lambda v: _number(v) and v >= 0)),
+    "log_ratio": _or_null(("a finite number", _number)),
+    "provenance": ("an object", lambda v: isinstance(v, dict)),
+}
+_PROVENANCE: dict[str, Rule] = {
+    "created": ("a time in ISO 8601 with its zone", _moment),
+    "versions": (
+        "an object of texts",
+        lambda v: isinstance(v, dict) and all(isinstance(text, str) for text in v.values()),
+    ),
+    "seed": _or_null(("a whole number", _integer)),
+    "costs_sha256": _or_null(_DIGEST),
+    "policy_sha256": _or_null(_DIGEST),
+}
