@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector, choose_tail
+from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
 from boundwatch.errors import InvalidLevel
 from boundwatch.validation import check_level
 
@@ -46,13 +45,12 @@ class ConfidenceInterval(FixedSampleDetector):
 
     false_positive: float = field(default=0.05, kw_only=True)
     false_negative: float = field(default=0.05, kw_only=True)
-    tail: str | None = field(default=None, kw_only=True)
     name: ClassVar[str] = "confidence-interval"
 
     def __post_init__(self) -> None:
         _left_over("false_positive", self.false_positive, self.certificate.delta_upper)
         _left_over("false_negative", self.false_negative, self.certificate.delta_lower)
-        choose_tail(self.tail, self.certificate)
+        super().__post_init__()
 
     @property
     def levels(self) -> tuple[float, float]:
@@ -61,11 +59,6 @@ class ConfidenceInterval(FixedSampleDetector):
             self.false_positive - self.certificate.delta_upper,
             self.false_negative - self.certificate.delta_lower,
         )
-
-    @cached_property
-    def tail_name(self) -> str:
-        """The tail in use."""
-        return choose_tail(self.tail, self.certificate)
 
     def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.

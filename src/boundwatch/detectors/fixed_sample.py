@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -91,17 +91,21 @@ class FixedSampleDetector(ABC):
     """Base of the detectors that look once, at a number of episodes fixed beforehand."""
 
     certificate: Certificate
+    tail: str | None = field(default=None, kw_only=True)
     name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _choose_tail(self.tail, self.certificate)
+
+    @property
+    def tail_name(self) -> str:
+        """The tail in use, asked for or chosen."""
+        return _choose_tail(self.tail, self.certificate)
 
     @property
     @abstractmethod
     def levels(self) -> tuple[float, float]:
         """What the test itself may spend on a wrong ADVERSE and on a wrong BENIGN, delta not included."""
-
-    @property
-    @abstractmethod
-    def tail_name(self) -> str:
-        """The tail in use."""
 
     @abstractmethod
     def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -160,7 +164,7 @@ class FixedSampleDetector(ABC):
         )
 
 
-def choose_tail(tail: str | None, certificate: Certificate) -> str:
+def _choose_tail(tail: str | None, certificate: Certificate) -> str:
     """Return the tail asked for or, by default, the most powerful one for the certificate's kind of cost."""
     if tail is None:
         return "exact" if certificate.binary else "betting"
@@ -168,6 +172,6 @@ def choose_tail(tail: str | None, certificate: Certificate) -> str:
         raise InvalidSetting(f"tail = {tail!r} is unknown; choose one of {', '.join(TAILS)}")
     if tail == "exact" and not certificate.binary:
         raise InvalidSetting(
-            "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'betting' or 'kl'"
+            "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'kl'"
         )
     return tail

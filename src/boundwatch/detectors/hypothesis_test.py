@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector, choose_tail
+from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
 from boundwatch.validation import check_level
 
 
@@ -43,24 +42,18 @@ class HypothesisTest(FixedSampleDetector):
 
     alpha_adverse: float = field(default=0.05, kw_only=True)
     alpha_benign: float = field(default=0.05, kw_only=True)
-    tail: str | None = field(default=None, kw_only=True)
     name: ClassVar[str] = "hypothesis-test"
 
     def __post_init__(self) -> None:
         check_level(self.alpha_adverse, "alpha_adverse")
         check_level(self.alpha_benign, "alpha_benign")
-        choose_tail(self.tail, self.certificate)
+        super().__post_init__()
 
     @property
     def levels(self) -> tuple[float, float]:
         """The two levels as given."""
         return self.alpha_adverse, self.alpha_benign
 
-    @cached_property
-    def tail_name(self) -> str:
-        """The tail in use."""
-        return choose_tail(self.tail, self.certificate)
-
     def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        # Lemma 1 pairs alpha_A with the first p-value and alpha_B with the second; the algorithm box swaps them.
+        # As in Lemma 1; the printed algorithm swaps the two levels in its WD branch (docs/errata.md, item 3).
         return p_adverse <= self.alpha_adverse, p_benign <= self.alpha_benign
