@@ -1,0 +1,155 @@
+"""Figures of costs against a certificate (extra ``plot``). Readable in grey and by colour-blind readers."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boundwatch import files
+from boundwatch.certificate import Certificate
+from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.errors import InvalidSetting, MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("pdf", "png", "svg")
+
+# From the palette of Okabe and Ito; the two also differ in lightness, shape and hatching.
+_CERTIFIED = "#56B4E9"
+_CERTIFIED_EDGE = "#0072B2"
+_NEW = "#D55E00"
+_EPISODE = "#333333"
+_HEADLINES = {
+    Verdict.ADVERSE: "ADVERSE: evidence that the expected cost rose",
+    Verdict.BENIGN: "BENIGN: evidence that the expected cost did not rise",
+    Verdict.WITHIN: "WITHIN: no evidence of a shift",
+}
+
+
+def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
+    """Draw the new costs, the certified interval, and the confidence interval of the new expected cost.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        What was promised.
+    finding : Finding
+        What a fixed-sample detector decided about the costs.
+    costs : array_like
+        The costs it decided about.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> costs = [0.4, 0.9, 0.5, 0.7]
+    >>> figure = plot_check(certificate, bw.HypothesisTest(certificate).decide(costs), costs)
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['episode', 'mean']
+    """
+    figure = _new_figure(7.2, 4.4)
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
+
+    values = certificate.check_costs(costs)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
+    for axes in (left, right):
+        band = axes.axhspan(
+            certificate.lower, certificate.upper, facecolor=_CERTIFIED, alpha=0.45, edgecolor="none", zorder=1
+        )
+        for limit in (certificate.lower, certificate.upper):
+            axes.axhline(limit, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)), zorder=2)
+        axes.spines[["top", "right"]].set_visible(False)
+
+    n, mean = values.size, finding.mean_cost
+    left.scatter(
+        np.arange(1, n + 1),
+        values,
+        s=np.clip(3000 / n, 6, 30),
+        alpha=np.clip(300 / n, 0.35, 1),
+        color=_EPISODE,
+        lw=0,
+        zorder=3,
+    )
+    left.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
+    left.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+    low, high = new_interval(certificate, finding)
+    arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
+    bar = right.errorbar([0], [mean], yerr=arms, fmt="D", color=_NEW, capsize=5, linewidth=2, zorder=3)
+    right.set(xlabel="mean", xticks=[], xlim=(-1, 1))
+    right.tick_params(left=False)
+
+    episodes = "1 episode" if n == 1 else f"{n} episodes"
+    left.set_title(f"{_HEADLINES[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=12)
+    left.text(0, 1.03, f"mean cost {mean:.3f} over {episodes}", transform=left.transAxes)
+    figure.legend(
+        [Line2D([], [], marker="o", linestyle="", color=_EPISODE), band, bar],
+        [
+            "one episode",
+            f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}",
+            f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}",
+        ],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, float]:
+    """Return the confidence interval of the new expected cost that a finding's shift interval stands on.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5] * 50)
+    >>> [round(end, 3) for end in new_interval(certificate, finding)]
+    [0.327, 0.673]
+    """
+    return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty.png"
+    >>> save_figure(_new_figure(1, 1), path)
+    >>> path.read_bytes()[1:4]
+    b'PNG'
+    """
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise InvalidSetting(f"{path}: cannot tell the format; end the name in .png, .svg or .pdf")
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    # Without dates and random names inside, the same figure gives the same bytes.
+    dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[ending]
+    with rc_context({"svg.hashsalt": "boundwatch"}):
+        figure.savefig(buffer, format=ending, dpi=150, metadata=dateless)
+    files.write_bytes(path, buffer.getvalue())
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("drawing a figure", "plot") from error
+    return Figure(figsize=(width, height), layout="constrained")
