@@ -13,8 +13,18 @@ try:
 except ImportError as error:
     raise MissingExtra("boundwatch.training", "train") from error
 
+from boundwatch.training.backprop import train_backprop
+from boundwatch.training.certify import certify
+from boundwatch.training.history import History
+from boundwatch.training.policies import LatentPolicy, load_policy, save_policy
 from boundwatch.training.posterior import GaussianPosterior
 
 __all__ = [
     "GaussianPosterior",
+    "History",
+    "LatentPolicy",
+    "certify",
+    "load_policy",
+    "save_policy",
+    "train_backprop",
 ]

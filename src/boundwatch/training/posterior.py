@@ -52,6 +52,8 @@ class GaussianPosterior:
         Number d of parameters in the posterior.
     names : tuple of str
         Names of these parameters in the module.
+    drawn : str or None
+        What `boundwatch.training.certify` has drawn from it, so that it draws once.
 
     **Assumes**: the prior was chosen before the training environments were seen. A module trained on *other*
     environments is a fine prior mean, see `boundwatch.training.train_prior`.
@@ -83,6 +85,7 @@ class GaussianPosterior:
         self.prior_variance = prior_variance
         self.mean = prior_mean.clone()
         self.log_variance = prior_variance.log()
+        self.drawn: str | None = None
 
     @classmethod
     def over(

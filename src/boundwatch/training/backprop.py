@@ -1,0 +1,246 @@
+"""Algorithm 3: minimise the PAC-Bayes bound by backpropagation.
+
+::
+
+    Input: prior N(ψ₀), seed, training environments S, learning rate γ          l. 1-2
+    while not converged:                                                         l. 4
+        sample w_i ~ N(ψ), i = 1 … k                                             l. 5
+        B <- 1/(mk) Σ_E Σ_i C_E(π_{w_i}) + √R                                    l. 6
+        ψ <- ψ - γ ∇B                                                            l. 7
+
+Where the paper runs over all of S in each step, we take a minibatch of it, and B may be any of the objectives
+in `boundwatch.training.objectives`. Both keep the algorithm deterministic, which is all that the theorem
+asks.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.training import gaussians, objectives
+from boundwatch.training.history import History
+from boundwatch.training.optimisers import Optimiser
+from boundwatch.training.posterior import GaussianPosterior
+from boundwatch.training.run import Run
+from boundwatch.training.seeds import Stream, generator
+from boundwatch.training.threads import single_thread
+from boundwatch.validation import check_level
+
+Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
+
+
+def train_backprop(
+    posterior: GaussianPosterior,
+    surrogate: Surrogate,
+    data: Sequence[Tensor | NDArray[Any]],
+    *,
+    steps: int,
+    objective: str = "pointwise",
+    delta: float = 0.01,
+    samples: int = 2,
+    batch_size: int = 256,
+    learning_rate: float = 0.05,
+    variance_rate: float | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+) -> History:
+    """Train a posterior in place by Algorithm 3, with Adam.
+
+    Parameters
+    ----------
+    posterior
+        Where training starts (usually at its prior) and what it changes.
+    surrogate
+        ``surrogate(policy, *batch)`` returns a differentiable cost for each environment of a minibatch, as a
+        (b,) tensor: ``policy`` maps observations to the module's outputs, ``batch`` holds rows of ``data``.
+        For instance the expected cost under a softmax over actions. It may return a pair (surrogate, true)
+        with the costs that will be certified beside it; these go into the history. Costs in [0, 1], except
+        that objective ``"pinsker"`` takes any surrogate.
+    data
+        The m training environments: tensors or arrays with m rows each.
+    steps
+        Number of steps. Fixed beforehand: nothing stops early by looking at a certificate.
+    objective
+        ``"pointwise"`` (default), ``"kl"`` or ``"pinsker"``; see `boundwatch.training.objectives`. Use the
+        one that `boundwatch.training.certify` will.
+    delta
+        Probability with which the certificate may fail.
+    samples
+        Number k of policies a step.
+    batch_size
+        Environments a step; at most m.
+    learning_rate, variance_rate
+        Rates for the mean, in standard deviations of the prior, and for ln s; the second is the first if left
+        out, and 0 keeps the variances.
+    seed
+        The same seed, data and settings give the same posterior, byte for byte, whatever ``jobs``.
+    jobs
+        Threads; the k policies are shared among them.
+    checkpoint, checkpoint_every
+        File that keeps the training through interruptions, and how many steps lie between two writes. If it
+        exists, training continues from it.
+
+    Returns
+    -------
+    Cost, divergence and bound at every step.
+
+    **Guarantee**: deterministic, as Theorem 1 asks of the algorithm.
+    **Assumes**: the prior was chosen without the training environments.
+
+    Examples
+    --------
+    Steer left or right, the better side being the sign of the observation:
+
+    >>> x = torch.linspace(-3, 3, 2000)[:, None]
+    >>> costs = torch.cat([x > 0, x < 0], 1).float()
+    >>> def surrogate(policy, x, costs):
+    ...     return (policy(x).softmax(-1) * costs).sum(-1)
+    >>> net = torch.nn.Linear(1, 2)
+    >>> with torch.no_grad():
+    ...     _ = net.weight.zero_(), net.bias.zero_()
+    >>> posterior = GaussianPosterior.over(net, prior_variance=1.0)
+    >>> history = train_backprop(posterior, surrogate, (x, costs), steps=100)
+    >>> history.bound[-1] < history.bound[0]
+    True
+    """
+    objective = objectives.check_objective(objective)
+    delta = check_level(delta, "delta")
+    tensors = [torch.as_tensor(part) for part in data]
+    m = _count(tensors)
+    batch_size = min(batch_size, m)
+    if samples < 1 or batch_size < 1 or jobs < 1:
+        raise InvalidSetting(
+            f"samples = {samples}, batch_size = {batch_size}, jobs = {jobs} must all be at least 1"
+        )
+    optimiser = Optimiser("adam", learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim)
+    run = Run(
+        posterior,
+        optimiser,
+        objective=objective,
+        steps=steps,
+        settings={
+            "algorithm": "backprop",
+            "data": _digest(tensors),
+            "delta": delta,
+            "samples": samples,
+            "batch_size": batch_size,
+            "rates": [learning_rate, variance_rate],
+            "seed": seed,
+        },
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+    )
+    deviation = posterior.prior_variance.sqrt()
+    with single_thread(), run, _Workers(posterior, surrogate, jobs) as workers:
+        for step in run.remaining():
+            mean, log_variance = posterior.mean.requires_grad_(), posterior.log_variance.requires_grad_()
+            shift, log_ratio = posterior.shift, posterior.log_ratio
+            # Alg. 3, l. 5: sample w_i ~ N(ψ)
+            rng = generator(seed, Stream.TRAINING, step)
+            noise = torch.from_numpy(rng.standard_normal((samples, posterior.dim)))
+            weights = posterior.weights(noise)
+            # Alg. 3, l. 6: B <- mean cost + regulariser
+            rows = _minibatch(m, batch_size, seed, step)
+            costs, true_costs = workers.costs(weights, [part[rows] for part in tensors])
+            budget = objectives.complexity(objective, m, delta, noise, shift, log_ratio)
+            bound = objectives.upper_bound(objective, costs, budget).mean()
+            # Alg. 3, l. 7: ψ <- ψ - γ ∇B
+            by_mean, by_log_variance = torch.autograd.grad(bound, (mean, log_variance))
+            with torch.no_grad():
+                true_bound = objectives.upper_bound(objective, true_costs, budget).mean()
+                if objective == "pointwise":
+                    divergence = gaussians.log_density_ratio(noise, shift, log_ratio).mean()
+                else:
+                    divergence = gaussians.renyi_divergence(shift, log_ratio)
+            run.advance(
+                torch.stack([deviation * by_mean, by_log_variance]),
+                cost=float(true_costs.mean()),
+                divergence=float(divergence),
+                bound=float(true_bound),
+            )
+    return run.history
+
+
+class _Workers:
+    """Threads that compute costs and gradients, one policy each at a time.
+
+    Every policy is computed by one thread and the results are put together in the order of the policies, so
+    their number changes nothing but the time.
+    """
+
+    def __init__(self, posterior: GaussianPosterior, surrogate: Surrogate, jobs: int) -> None:
+        self._surrogate = surrogate
+        # A module cannot be called with two sets of parameters at the same time: one copy for each thread.
+        self._free = [copy.deepcopy(posterior) for _ in range(jobs)]
+        self._pool = ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,))
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def costs(self, weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the mean surrogate costs (k,), differentiable in the weights (k, d), and the true ones."""
+        results = list(self._pool.map(partial(self._cost, batch=batch), weights.detach()))
+        values, gradients, true_values = (torch.stack(parts) for parts in zip(*results, strict=True))
+        # A function with this value and this gradient: the threads have done the differentiation.
+        return values + ((weights - weights.detach()) * gradients).sum(-1), true_values
+
+    def _cost(self, weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        posterior = self._free.pop()
+        try:
+            weights = weights.requires_grad_()
+            result = self._surrogate(partial(posterior.call, weights), *batch)
+            costs, true_costs = result if isinstance(result, tuple) else (result, result)
+            for name, part in (("surrogate", costs), ("true costs", true_costs)):
+                if part.shape != (len(batch[0]),):
+                    raise InvalidCost(
+                        f"the {name} has shape {tuple(part.shape)} for {len(batch[0])} environments; "
+                        "return one cost for each"
+                    )
+            cost = costs.double().mean()
+            (gradient,) = torch.autograd.grad(cost, weights)
+            return cost.detach(), gradient, true_costs.detach().double().mean()
+        finally:
+            self._free.append(posterior)
+
+
+def _minibatch(m: int, batch_size: int, seed: int, step: int) -> Tensor:
+    """Return the rows of a step: epochs of shuffled environments, the incomplete last batch left out."""
+    per_epoch = m // batch_size
+    order = generator(seed, Stream.BATCHES, step // per_epoch).permutation(m)
+    start = step % per_epoch * batch_size
+    return torch.from_numpy(order[start : start + batch_size])
+
+
+def _count(data: Sequence[Tensor]) -> int:
+    sizes = {len(part) for part in data}
+    if len(sizes) != 1:
+        raise InvalidSetting(f"data has parts of {sorted(sizes)} rows; give one row per environment in each")
+    (m,) = sizes
+    if m < MIN_ENVIRONMENTS:
+        raise InvalidSetting(f"data has {m} environments; the theorem needs at least {MIN_ENVIRONMENTS}")
+    return m
+
+
+def _digest(data: Sequence[Tensor]) -> str:
+    digest = hashlib.sha256()
+    for part in data:
+        digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
+        digest.update(part.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,146 @@
+"""Draw one policy from a trained posterior, roll it out on its training environments, certify it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from numpy.typing import ArrayLike
+from torch import nn
+
+from boundwatch.certificate import Certificate
+from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.files import read_bytes, write_text
+from boundwatch.training.objectives import check_objective
+from boundwatch.training.policies import save_policy
+from boundwatch.training.posterior import GaussianPosterior
+from boundwatch.training.seeds import Stream, generator
+from boundwatch.training.threads import single_thread
+from boundwatch.validation import check_costs, check_level
+
+
+def certify(
+    posterior: GaussianPosterior | Sequence[GaussianPosterior],
+    costs_of: Callable[[nn.Module], ArrayLike],
+    directory: str | os.PathLike[str],
+    *,
+    bound: str = "pointwise",
+    delta: float = 0.01,
+    binary: bool = False,
+    seed: int = 0,
+) -> Certificate:
+    """Draw a policy w ~ P once, roll it out on the training environments and certify its expected cost.
+
+    Parameters
+    ----------
+    posterior
+        A trained posterior. Or several candidates, e.g. after different numbers of steps: one policy is drawn
+        from each, every candidate is certified at delta/K, and the one with the lowest upper bound is kept.
+        That price (a union bound, contained in the certificate's divergence and written in ``draw.json``) is
+        what makes a choice by certificate valid; one candidate pays nothing.
+    costs_of
+        Maps a policy to its costs in [0, 1], one for each of the m >= 8 *training* environments. For a
+        simulator use `boundwatch.training.Rollouts`.
+    directory
+        Where ``posterior.safetensors``, ``policy.safetensors``, ``costs.csv``, ``certificate.json`` and
+        ``draw.json`` go.
+    bound
+        ``"pointwise"`` (default; nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1). It is chosen
+        here, before the costs are seen, and cannot be changed afterwards.
+    delta
+        Probability with which the certificate may fail.
+    binary
+        Promise that costs are 0 or 1.
+    seed
+        Of the draw. It may equal the training's: the two streams are independent.
+
+    Returns
+    -------
+    The certificate, with the SHA-256 of the policy's file in its provenance.
+
+    Raises
+    ------
+    CertificateError
+        On a second draw with other arguments from the same object or into the same directory. Whoever draws
+        until a certificate pleases has none. The same arguments repeat the same draw and are allowed; to
+        choose among policies, pass several candidates and pay.
+
+    **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
+    lower <= expected cost <= upper, for the policy in ``policy.safetensors``.
+    **Assumes**: i.i.d. training environments, a prior chosen without them, deterministic training, and that
+    ``seed`` and ``bound`` were not chosen by trying.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> posterior = GaussianPosterior.over(nn.Linear(1, 1), prior_variance=1.0)
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     certificate = certify(posterior, lambda policy: [0.2, 0.4] * 500, run)
+    ...     sorted(path.name for path in Path(run).iterdir())
+    ['certificate.json', 'costs.csv', 'draw.json', 'policy.safetensors', 'posterior.safetensors']
+    >>> round(certificate.upper, 3)
+    0.363
+    """
+    candidates = [posterior] if isinstance(posterior, GaussianPosterior) else list(posterior)
+    if not candidates:
+        raise InvalidSetting("posterior is an empty list; give at least one candidate")
+    bound = check_objective(bound, "bound")
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {
+        "posteriors": [candidate.sha256() for candidate in candidates],
+        "candidates": len(candidates),
+        "bound": bound,
+        "delta": check_level(delta, "delta"),
+        "binary": bool(binary),
+        "seed": seed,
+    }
+    _draw_once(candidates, folder / "draw.json", record)
+    policy_path = folder / "policy.safetensors"
+    results = []
+    for index, candidate in enumerate(candidates):
+        weights = candidate.sample(1, generator(seed, Stream.CERTIFIED_POLICY, index))[0]
+        policy = candidate.policy(weights)
+        with single_thread(), torch.no_grad():
+            costs = check_costs(costs_of(policy), binary=binary)
+        save_policy(policy_path, policy)
+        # delta/K in place of delta, written as what it adds to the divergence: ln K, and 3 ln K in Theorem 1.
+        price = math.log(len(candidates))
+        if bound == "pointwise":
+            ratio = candidate.log_density_ratio(weights) + price
+            certificate = Certificate.from_pointwise(
+                costs, delta, log_ratio=ratio, binary=binary, seed=seed, policy=policy_path
+            )
+        else:
+            renyi = candidate.renyi_divergence() + 3 * price
+            certificate = Certificate.from_pac_bayes(
+                costs, delta, renyi=renyi, method=bound, binary=binary, seed=seed, policy=policy_path
+            )
+        results.append((certificate, candidate, policy, costs))
+    certificate, candidate, policy, costs = min(results, key=lambda result: result[0].upper)
+    candidate.save(folder / "posterior.safetensors")
+    save_policy(policy_path, policy)
+    write_text(folder / "costs.csv", "cost\n" + "".join(f"{cost!r}\n" for cost in costs.tolist()))
+    certificate.save(folder / "certificate.json")
+    return certificate
+
+
+def _draw_once(candidates: list[GaussianPosterior], path: Path, record: dict[str, object]) -> None:
+    """Write down what is about to be drawn, before anybody can see it; refuse what differs from before."""
+    text = json.dumps(record, indent=2) + "\n"
+    earlier = {candidate.drawn for candidate in candidates if candidate.drawn is not None}
+    if path.exists():
+        earlier.add(read_bytes(path).decode())
+    if earlier - {text}:
+        raise CertificateError(
+            f"a policy was already drawn from this posterior or into {path.parent}, with other arguments; a "
+            "second draw after a look has no guarantee: keep the first, or train on fresh environments, or "
+            "certify several candidates at once, which pays for the choice"
+        )
+    for candidate in candidates:
+        candidate.drawn = text
+    write_text(path, text)

@@ -1,0 +1,82 @@
+"""What training went through: cost, divergence and bound at every step."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+
+from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.files import write_text
+
+
+@dataclass
+class History:
+    """Numbers of a training, one each a step, estimated from the policies and environments of that step.
+
+    They guide the eye. Only `boundwatch.training.certify` issues a guarantee.
+
+    Attributes
+    ----------
+    objective
+        What was minimised.
+    cost
+        Mean training cost of the sampled policies; the true cost where the surrogate gave it.
+    divergence
+        D₂(P‖P₀), or the mean of ln P(w)/P₀(w) over the sampled policies for the pointwise objective.
+    bound
+        Mean upper bound of the sampled policies at that cost.
+
+    Examples
+    --------
+    >>> history = History("kl")
+    >>> history.append(cost=0.3, divergence=0.0, bound=0.4)
+    >>> len(history), history.bound
+    (1, [0.4])
+    """
+
+    objective: str
+    cost: list[float] = field(default_factory=list)
+    divergence: list[float] = field(default_factory=list)
+    bound: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.bound)
+
+    def append(self, *, cost: float, divergence: float, bound: float) -> None:
+        """Add the numbers of one step."""
+        self.cost.append(cost)
+        self.divergence.append(divergence)
+        self.bound.append(bound)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the numbers as JSON."""
+        write_text(path, json.dumps(asdict(self), indent=1) + "\n")
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw bound, training cost and divergence over the steps; the numbers go to a JSON file beside it.
+
+        Needs the extra ``plot``. The suffix of ``path`` chooses the format (png, pdf, svg).
+        """
+        if len(self) == 0:
+            raise InvalidSetting("the history has no steps to plot; train first")
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtra("a plot of the training", "plot") from error
+        figure = Figure(figsize=(7, 5), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+        steps = range(1, len(self) + 1)
+        above.plot(steps, self.bound, color="black", label=f"upper bound ({self.objective})")
+        above.plot(steps, self.cost, color="#0072B2", linestyle="--", label="training cost")
+        above.set_ylabel("cost")
+        above.set_ylim(bottom=0)
+        above.legend(frameon=False)
+        below.plot(steps, self.divergence, color="#D55E00")
+        below.set_ylabel("ln P(w)/P₀(w)" if self.objective == "pointwise" else "D₂(P‖P₀)")
+        below.set_xlabel("step")
+        for axes in (above, below):
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(alpha=0.3)
+        figure.savefig(path, dpi=150)
+        self.save(os.path.splitext(path)[0] + ".json")  # noqa: PTH122 - keeps the type of the path

@@ -1,0 +1,164 @@
+"""One training from its first step to its last, through interruptions: checkpoints, progress, history."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.training import tensorfile
+from boundwatch.training.history import History
+from boundwatch.training.optimisers import Optimiser
+from boundwatch.training.posterior import GaussianPosterior
+
+_KIND = "boundwatch.checkpoint/1"
+_SERIES = ("cost", "divergence", "bound")
+
+
+def progress_bar(description: str) -> Progress:
+    """Return a progress bar on stderr, silent when stderr is not a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(
+        *columns, TextColumn("{task.fields[note]}"), console=console, disable=not console.is_terminal
+    )
+
+
+class Run:
+    """A training's state: which step it is at, where ψ and the optimiser are, what it saw.
+
+    Use as a context manager around the loop::
+
+        with Run(...) as run:
+            for step in run.remaining():
+                run.advance(gradient, cost=..., divergence=..., bound=...)
+
+    **Guarantee**: killed at any moment and started again with the same arguments, it continues from its last
+    checkpoint and ends with the same bytes as if it had not been killed, provided that a step's randomness
+    depends on the number of the step alone. Checkpoints are replaced whole. Ctrl-C saves the last finished
+    step.
+    """
+
+    def __init__(
+        self,
+        posterior: GaussianPosterior,
+        optimiser: Optimiser,
+        *,
+        objective: str,
+        steps: int,
+        settings: Mapping[str, object],
+        checkpoint: str | os.PathLike[str] | None,
+        checkpoint_every: int,
+    ) -> None:
+        if steps < 1 or checkpoint_every < 1:
+            raise InvalidSetting(
+                f"steps = {steps}, checkpoint_every = {checkpoint_every} must both be at least 1"
+            )
+        self.posterior = posterior
+        self.optimiser = optimiser
+        self.history = History(objective)
+        self._steps = steps
+        self._path = None if checkpoint is None else Path(checkpoint)
+        self._every = checkpoint_every
+        content = {"posterior": posterior.sha256(), "objective": objective, **settings}
+        self._fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        self._progress = progress_bar("training")
+        if self._path is not None and self._path.exists():
+            self._resume(self._path)
+        self._finished = self._snapshot()
+
+    def remaining(self) -> Iterator[int]:
+        """Yield the numbers of the steps that are left, from 0."""
+        task = self._progress.add_task("", total=self._steps, completed=len(self.history), note="")
+        for step in range(len(self.history), self._steps):
+            yield step
+            self._progress.update(task, advance=1, note=f"bound {self.history.bound[-1]:.4f}")
+
+    def advance(self, gradient: Tensor, *, cost: float, divergence: float, bound: float) -> None:
+        """Take one step against the gradient (2, d) in (shift, ln s/s₀), and note the numbers."""
+        if not bool(gradient.isfinite().all()):
+            raise InvalidSetting(
+                f"the gradient at step {len(self.history)} is not finite; lower the learning rates, "
+                "or look for NaN in the costs"
+            )
+        move = self.optimiser.step(gradient)
+        deviation = self.posterior.prior_variance.sqrt()
+        self.posterior.move(
+            self.posterior.mean - deviation * move[0], self.posterior.log_variance - move[1]
+        )  # ψ <- ψ - γ grad, projected into s < 2 s₀
+        self.history.append(cost=cost, divergence=divergence, bound=bound)
+        self._finished = self._snapshot()
+        if len(self.history) % self._every == 0 or len(self.history) == self._steps:
+            self._save()
+
+    def __enter__(self) -> Run:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+        if kind is KeyboardInterrupt:
+            self._save()
+            done = self._finished[1]["step"]
+            where = (
+                "no checkpoint was asked for, so this training is lost"
+                if self._path is None
+                else f"{self._path} holds it; run the same command again to continue"
+            )
+            Console(stderr=True, soft_wrap=True, highlight=False).print(
+                f"interrupted after step {done} of {self._steps}: {where}"
+            )
+
+    # Every tensor in a snapshot is replaced, never changed, by the next step: it costs nothing to keep one.
+
+    def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, str]]:
+        tensors = {"mean": self.posterior.mean, "log_variance": self.posterior.log_variance}
+        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.state.items()}
+        return tensors, {"kind": _KIND, "training": self._fingerprint, "step": str(len(self.history))}
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        tensors, metadata = self._finished
+        done = int(metadata["step"])
+        series = {
+            f"history.{name}": torch.tensor(getattr(self.history, name)[:done], dtype=torch.float64)
+            for name in _SERIES
+        }
+        tensorfile.save(self._path, tensors | series, metadata)
+
+    def _resume(self, path: Path) -> None:
+        tensors, metadata = tensorfile.load(path)
+        if metadata.get("kind") != _KIND:
+            raise SchemaMismatch(f"{path} is not a checkpoint of boundwatch; choose another path")
+        if metadata.get("training") != self._fingerprint:
+            raise ProvenanceMismatch(
+                f"{path} belongs to a training with another prior, other data or other settings; "
+                "give the same ones to continue it, or another path to start anew"
+            )
+        expected = self._snapshot()[0]
+        done = int(metadata["step"])
+        if done > self._steps:
+            raise InvalidSetting(
+                f"steps = {self._steps} is below the {done} that {path} has already; raise it"
+            )
+        series = {name: tensors.get(f"history.{name}", torch.empty(0)) for name in _SERIES}
+        if any(tensors.get(k, torch.empty(0)).shape != v.shape for k, v in expected.items()) or any(
+            len(values) != done for values in series.values()
+        ):
+            raise SchemaMismatch(f"{path} is not a whole checkpoint; remove it to start anew")
+        self.posterior.move(tensors["mean"], tensors["log_variance"])
+        self.optimiser.state = {name: tensors[f"optimiser.{name}"] for name in self.optimiser.state}
+        for name, values in series.items():
+            setattr(self.history, name, values.tolist())

@@ -1,0 +1,31 @@
+"""One torch thread at a time, so that sums are added in the same order on every machine and worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Let torch use one thread inside the block, and what it used before afterwards.
+
+    Sums split over threads are rounded differently, and training must give the same bytes everywhere.
+
+    Examples
+    --------
+    >>> before = torch.get_num_threads()
+    >>> with single_thread():
+    ...     torch.get_num_threads()
+    1
+    >>> torch.get_num_threads() == before
+    True
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
