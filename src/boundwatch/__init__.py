@@ -11,7 +11,15 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
 from boundwatch.certificate import Certificate
-from boundwatch.detectors import ConfidenceInterval, Finding, Findings, HypothesisTest, Verdict
+from boundwatch.detectors import (
+    ConfidenceInterval,
+    Finding,
+    Findings,
+    HypothesisTest,
+    SequentialFinding,
+    SequentialTest,
+    Verdict,
+)
 from boundwatch.provenance import Provenance
 
 __all__ = [
@@ -21,6 +29,8 @@ __all__ = [
     "Findings",
     "HypothesisTest",
     "Provenance",
+    "SequentialFinding",
+    "SequentialTest",
     "Verdict",
     "__version__",
     "bounds",

@@ -1,0 +1,216 @@
+"""The bets behind every anytime-valid detector: which sizes, which shares, and their exact crossing rates.
+
+A bet of size b against "the mean cost is at most U" multiplies its capital by 1 - b + b x/U at a cost x. If
+the mean is at most U, the expected factor is at most 1 whatever came before, so the capital, and every
+average of such capitals with shares fixed beforehand, is a non-negative supermartingale that starts at 1.
+By Ville's inequality it ever reaches 1/alpha with probability at most alpha.
+
+Costs of 0 and 1 allow more. Bet b is then the likelihood ratio of a failure rate p = b + (1 - b) U against
+U, and the wealth depends on the counts of episodes and failures alone, so the probability of ever reaching
+a threshold can be computed instead of bounded: `exact_threshold` returns the smallest one that keeps it
+below alpha. It is half to four fifths of 1/alpha, because Ville's inequality gives away how far a failure
+carries the wealth past its mark.
+
+How sizes and shares were chosen, with the table, is in ``docs/anytime.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+Array = NDArray[np.float64]
+
+NODES = 16
+# The share put on b = 1, the best bet when costs vary so little that hardly any lies below the bound.
+WHOLE_SHARE = 0.2
+# Testing a slightly larger mean than the certified one is valid, and spares every formula a division by 0.
+SMALLEST_BOUND = 1e-9
+HORIZON = 2000
+
+
+@dataclass(frozen=True)
+class Bets:
+    """Sizes of the bets and the share of the capital behind each.
+
+    Examples
+    --------
+    >>> bets = Bets.for_costs(binary=True)
+    >>> bets.sizes.size, float(bets.shares.sum().round(12)), float((bets.shares * bets.sizes).sum().round(12))
+    (16, 1.0, 0.5)
+    """
+
+    sizes: Array
+    shares: Array
+
+    @classmethod
+    def for_costs(cls, *, binary: bool) -> Bets:
+        """Return the uniform mixture over [0, 1]; unless costs are binary, with a share on the whole capital.
+
+        Gauss-Legendre nodes in the cube root of b are closer together near 0, where small shifts have their
+        best bets: with 16 of them no shift above 1e-6 is out of reach.
+        """
+        points, weights = roots_legendre(NODES)
+        root = (points + 1) / 2
+        sizes, shares = root**3, 1.5 * weights * root**2
+        if not binary:
+            sizes, shares = np.append(sizes, 1.0), np.append(shares * (1 - WHOLE_SHARE), WHOLE_SHARE)
+        return cls(sizes, shares / shares.sum())
+
+    def log_factors(self, bound: float) -> tuple[Array, Array]:
+        """Return the logarithms of what a cost of 0 and a cost of 1 do to each bet's capital."""
+        with np.errstate(divide="ignore"):  # the whole capital is lost at a cost of 0
+            return np.log1p(-self.sizes), np.log1p(self.sizes * (1 / bound - 1))
+
+    def log_wealth(self, points: Array, weights: Array, mean: float) -> float:
+        """Return the log wealth against `mean` after costs at `points`, `weights` of them at each."""
+        with np.errstate(divide="ignore"):
+            capitals = np.log((1 - self.sizes) + np.outer(points / mean, self.sizes))
+        return _log_sum(weights @ capitals + np.log(self.shares))
+
+
+def clamp_bound(bound: float) -> float:
+    """Return a bound that a bet can divide by."""
+    return min(max(bound, SMALLEST_BOUND), 1.0)
+
+
+@lru_cache(maxsize=256)
+def exact_threshold(bound: float, alpha: float) -> float:
+    """Return the wealth at which to alarm on costs of 0 and 1.
+
+    **Guarantee**: a stream of independent costs with failure rates of at most `bound` ever reaches it with
+    probability at most `alpha`, as for 1/alpha, which is never exceeded. Crossings in the first 2,000
+    episodes are summed exactly; later ones are bounded by Ville's inequality from what is left then.
+
+    Examples
+    --------
+    >>> round(exact_threshold(0.2, 0.04), 1)
+    15.1
+    """
+    if bound >= 1:  # nothing can exceed it
+        return 1 / alpha
+    bets = Bets.for_costs(binary=True)
+    low, high = 0.5 * math.log(1 / alpha), math.log(1 / alpha)
+    # The crossing probability falls with the threshold, in steps.
+    for _ in range(9):
+        middle = (low + high) / 2
+        if crossing_probability(bets, bound, middle) <= alpha * (1 - 1e-9):
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
+
+def crossing_probability(bets: Bets, bound: float, log_threshold: float) -> float:
+    """Bound the probability that failures at rate `bound` ever carry the wealth that far."""
+    needed = alarm_counts(bets, bound, log_threshold, HORIZON)
+    alarms, counts, alive = alarm_distribution(needed, bound)
+    zero, one = bets.log_factors(bound)
+    left = math.fsum(
+        p * math.exp(_log_sum(np.log(bets.shares) + (HORIZON - k) * zero + k * one) - log_threshold)
+        for k, p in zip(counts.tolist(), alive.tolist(), strict=True)
+        if p > 0
+    )
+    return float(alarms.sum()) + left
+
+
+def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -> NDArray[np.int64]:
+    """Return, for n = 0, 1, …, horizon, the fewest failures among n episodes that alarm (n + 1 if none does).
+
+    Bets must be smaller than 1. One more success lowers the wealth and one more failure raises it, so from n to n + 1 the number stays or
+    grows by one, and one evaluation an episode finds it.
+
+    Examples
+    --------
+    >>> alarm_counts(Bets.for_costs(binary=True), 0.2, math.log(25), 10).tolist()
+    [1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7]
+    """
+    zero, one = (factor.tolist() for factor in bets.log_factors(bound))
+    # Plain floats: at 16 nodes they are quicker than arrays.
+    logs = np.log(bets.shares).tolist()
+    needed = np.empty(horizon + 1, dtype=np.int64)
+    needed[0] = failures = 1
+    logs = [a + b for a, b in zip(logs, one, strict=True)]  # the capitals after `failures` among n
+    for n in range(1, horizon + 1):
+        if n > 1:
+            logs = [a + b for a, b in zip(logs, zero, strict=True)]
+        top = max(logs)
+        wealth = top + math.log(math.fsum([math.exp(a - top) for a in logs]))
+        if wealth < log_threshold:
+            failures += 1
+            logs = [a - b + c for a, b, c in zip(logs, zero, one, strict=True)]
+        needed[n] = failures
+    return needed
+
+
+def alarm_distribution(needed: NDArray[np.int64], rate: float) -> tuple[Array, NDArray[np.int64], Array]:
+    """Run the exact dynamic programme over (episodes, failures) for costs of 0 and 1.
+
+    Parameters
+    ----------
+    needed
+        The fewest failures that alarm after n episodes, for n = 0, 1, …, as `alarm_counts` returns them.
+    rate
+        The probability of a failure.
+
+    Returns
+    -------
+    alarms
+        The probability that the first alarm comes with episode n, for every n.
+    counts, alive
+        The numbers of failures still without an alarm at the end, and their probabilities.
+
+    Examples
+    --------
+    >>> alarms, _, alive = alarm_distribution(np.array([1, 2, 2, 2]), 0.5)
+    >>> alarms.tolist(), float(alive.sum())
+    ([0.0, 0.0, 0.25, 0.25], 0.5)
+    """
+    horizon = needed.size - 1
+    alarms = np.zeros(horizon + 1)
+    alive = np.zeros(horizon + 2)
+    alive[0] = 1.0
+    low, high = 0, 0  # failures with a probability that matters
+    for n in range(1, horizon + 1):
+        window = alive[low : high + 2]
+        moved = window * (1 - rate)
+        moved[1:] += window[:-1] * rate
+        alive[low : high + 2] = moved
+        high += 1
+        limit = int(needed[n])
+        if high >= limit:
+            alarms[n] = alive[limit : high + 1].sum()
+            alive[limit : high + 1] = 0.0
+            high = limit - 1
+        while low < high and alive[low] < 1e-22:
+            # Too unlikely to matter; counted as an alarm, so that no probability is ever understated.
+            alarms[n] += alive[low]
+            alive[low] = 0.0
+            low += 1
+    return alarms, np.arange(low, high + 1), alive[low : high + 1]
+
+
+def linear_factors(bets: Bets, upper: float, rest: float) -> tuple[Array, Array]:
+    """Return a and s such that a + s x is what a cost x does to each bet, adverse bets first.
+
+    The benign side bets on 1 - x against 1 - lower, called `rest` here.
+    """
+    sizes = bets.sizes
+    intercept = np.concatenate([1 - sizes, (1 - sizes) + sizes / rest])
+    slope = np.concatenate([sizes / upper, -sizes / rest])
+    return intercept, slope
+
+
+def fold_interval(upper: float, rest: float) -> int:
+    """Return for how many episodes a product of factors is sure to stay inside the floats."""
+    return max(1, min(64, int(500 / max(-math.log(upper), -math.log(rest), 1.0))))
+
+
+def _log_sum(logs: Array) -> float:
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))

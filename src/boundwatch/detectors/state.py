@@ -1,0 +1,102 @@
+"""How the anytime-valid detectors are stored: plain JSON that names its certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.certificate import Certificate
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
+
+Array = NDArray[np.float64]
+VERSION = 1
+
+
+def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a detector with what is needed to recognise it."""
+    return {
+        "kind": kind,
+        "version": VERSION,
+        "fingerprint": certificate.fingerprint,
+        "certificate": certificate.to_dict(),
+        **content,
+    }
+
+
+def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None) -> Certificate:
+    """Check that a state is of this kind and belongs to the certificate; return the certificate.
+
+    Raises
+    ------
+    SchemaMismatch
+        When it is something else, or of another version.
+    ProvenanceMismatch
+        When it was made with another certificate.
+    """
+    if not isinstance(state, Mapping) or state.get("kind") != kind:
+        found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
+        raise SchemaMismatch(f"state is of kind {found!r}; {kind!r} is needed, as made by its state_dict()")
+    if state.get("version") != VERSION:
+        raise SchemaMismatch(
+            f"state has version {state.get('version')!r}; this boundwatch reads version {VERSION}: "
+            "start anew, or use the boundwatch that wrote it"
+        )
+    stored = Certificate.from_dict(state.get("certificate"))
+    if stored.fingerprint != state.get("fingerprint"):
+        raise ProvenanceMismatch("the state's certificate does not match its fingerprint; it was altered")
+    if certificate is not None and certificate.fingerprint != stored.fingerprint:
+        raise ProvenanceMismatch(
+            f"the state belongs to certificate {stored.fingerprint[:12]}, "
+            f"not to {certificate.fingerprint[:12]}; use that certificate, or start a new state"
+        )
+    return stored
+
+
+def pack(values: Iterable[float]) -> list[float | None]:
+    """Return floats as JSON keeps them exactly; minus infinity, which JSON does not know, becomes None."""
+    return [None if value == -math.inf else float(value) for value in values]
+
+
+def unpack(state: Mapping[str, Any], name: str, size: int) -> Array:
+    """Return the numbers that `pack` stored under a name, `size` of them."""
+    values = state.get(name)
+    if not isinstance(values, list) or len(values) != size:
+        raise SchemaMismatch(f"state[{name!r}] is not a list of {size} numbers; the state is damaged")
+    try:
+        array = np.array([-math.inf if value is None else value for value in values], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SchemaMismatch(f"state[{name!r}] holds something that is not a number") from error
+    if np.isnan(array).any() or np.isposinf(array).any():
+        raise SchemaMismatch(f"state[{name!r}] holds a number that is not finite; the state is damaged")
+    return array
+
+
+def count(state: Mapping[str, Any], name: str, *, optional: bool = False) -> int | None:
+    """Return a whole number of at least 0, or None where that is allowed."""
+    value = state.get(name)
+    if value is None and optional and name in state:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise SchemaMismatch(f"state[{name!r}] = {value!r} is not a whole number of at least 0")
+    return value
+
+
+def number(state: Mapping[str, Any], name: str) -> float:
+    """Return a finite number."""
+    value = state.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SchemaMismatch(f"state[{name!r}] = {value!r} is not a number; the state is damaged")
+    return float(value)
+
+
+def verdict(state: Mapping[str, Any]) -> Verdict:
+    """Return the stored verdict."""
+    try:
+        return Verdict(str(state.get("verdict")))
+    except ValueError as error:
+        raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error

@@ -1,0 +1,213 @@
+"""The sequential test: arithmetic, latching, state."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import boundwatch as bw
+from boundwatch.errors import InvalidCost, InvalidLevel, ProvenanceMismatch, SchemaMismatch
+
+BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+costs_lists = st.lists(st.floats(0, 1), min_size=1, max_size=200)
+
+
+def through_json(state):
+    return json.loads(json.dumps(state, allow_nan=False))
+
+
+def log_wealth(test, costs, bound):
+    with np.errstate(divide="ignore"):
+        logs = np.log(1 - test.bets.sizes + np.outer(np.asarray(costs) / bound, test.bets.sizes)).sum(axis=0)
+    logs = logs + np.log(test.bets.shares)
+    return logs.max() + np.log(np.exp(logs - logs.max()).sum())
+
+
+@given(costs_lists)
+def test_e_values_are_the_mixture_of_the_definition(costs):
+    test = bw.SequentialTest(BOUNDED)
+    finding = test.update_many(costs)
+    assert math.log(finding.e_adverse) == pytest.approx(log_wealth(test, costs, 0.2), abs=1e-9)
+    benign = log_wealth(test, 1 - np.array(costs), 0.9)
+    assert math.log(finding.e_benign) == pytest.approx(benign, abs=1e-9)
+
+
+@given(costs_lists)
+def test_one_by_one_equals_all_at_once(costs):
+    one, many = bw.SequentialTest(BOUNDED), bw.SequentialTest(BOUNDED)
+    for cost in costs:
+        finding = one.update(cost)
+    assert finding.to_dict() == many.update_many(costs).to_dict()
+
+
+@given(costs_lists, costs_lists)
+def test_state_continues_bit_by_bit(before, after):
+    test = bw.SequentialTest(BOUNDED, alpha_adverse=0.1)
+    test.update_many(before)
+    again = bw.SequentialTest.from_state_dict(through_json(test.state_dict()), BOUNDED)
+    assert again.update_many(after).to_dict() == test.update_many(after).to_dict()
+    assert again.state_dict() == test.state_dict()
+
+
+@given(costs_lists)
+def test_the_interval_is_outside_what_the_exact_costs_give(costs):
+    test = bw.SequentialTest(BOUNDED)
+    finding = test.update_many(costs)
+    lower = finding.shift_lower + BOUNDED.upper
+    assert 0 <= lower <= finding.mean_cost + 1e-12
+    assert finding.mean_cost <= finding.shift_upper + BOUNDED.lower + 1e-12
+    if lower > BOUNDED.upper:
+        assert log_wealth(test, costs, lower) >= math.log(1 / 0.04) - 1e-9
+
+
+def test_the_grid_costs_little():
+    costs = np.random.default_rng(1).beta(2.0, 6.0, 400)
+    test = bw.SequentialTest(BOUNDED)
+    lower = test.update_many(costs).shift_lower + BOUNDED.upper
+    assert log_wealth(test, costs, lower + 0.002) < math.log(1 / 0.04)
+
+
+def test_the_first_alarm_latches_until_reset():
+    test = bw.SequentialTest(BOUNDED)
+    assert test.update(1.0).verdict is bw.Verdict.WITHIN
+    finding = test.update_many([1.0] * 5)
+    assert (finding.verdict, finding.first_alarm) == (bw.Verdict.ADVERSE, 3)
+    finding = test.update_many([0.0] * 400)
+    assert (finding.verdict, finding.first_alarm) == (bw.Verdict.ADVERSE, 3)
+    assert finding.e_adverse < 1
+    assert finding.e_benign > 1 / 0.04
+    assert finding.p_adverse <= 0.04
+    test.reset()
+    assert test.n == 0
+    finding = test.update_many([0.0] * 400)
+    assert finding.verdict is bw.Verdict.BENIGN
+    assert finding.p_adverse == 1.0
+
+
+def test_an_alarm_at_one_over_alpha_means_a_shift_limit_of_at_least_zero():
+    test = bw.SequentialTest(BOUNDED)
+    finding = test.update_many([0.3, 0.7, 0.9, 0.8, 0.2, 0.6])
+    assert finding.verdict is bw.Verdict.ADVERSE
+    assert finding.shift_lower >= 0
+    assert test.update_many([0.0] * 300).shift_lower >= 0
+
+
+def test_a_million_updates_neither_overflow_nor_underflow():
+    test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01))
+    finding = test.update_many(np.tile([1.0, 0.9], 250_000))
+    finding = test.update_many(np.zeros(500_000))
+    values = [v for v in finding.to_dict().values() if isinstance(v, float)]
+    assert all(math.isfinite(v) for v in values)
+    json.dumps(test.state_dict(), allow_nan=False)
+
+
+def test_a_wiped_out_leader_leaves_the_others():
+    # The bet of everything leads by more than a float's range, then loses all.
+    test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01))
+    test.update_many(np.ones(100_000))
+    assert test.update(0.0).e_adverse > 1e300
+
+
+def test_binary_thresholds_are_exact_and_bounded_ones_are_villes():
+    assert bw.SequentialTest(BOUNDED).thresholds == (25.0, 25.0)
+    adverse, benign = bw.SequentialTest(BINARY).thresholds
+    assert 10 < adverse < 20
+    assert 20 < benign < 25
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=60))
+def test_p_value_and_verdict_agree(costs):
+    finding = bw.SequentialTest(BINARY).update_many(costs)
+    assert (finding.verdict is not bw.Verdict.WITHIN) == (min(finding.p_adverse, finding.p_benign) <= 0.04)
+
+
+@pytest.mark.parametrize("cost", [1.5, -0.1, math.nan, "0.3", None, [0.1]])
+def test_a_bad_cost_is_refused_and_not_counted(cost):
+    test = bw.SequentialTest(BOUNDED)
+    with pytest.raises(InvalidCost):
+        test.update(cost)
+    with pytest.raises(InvalidCost):
+        test.update_many([0.5, cost])
+    assert test.n == 0
+
+
+def test_binary_certificates_take_only_binary_costs():
+    test = bw.SequentialTest(BINARY)
+    assert test.update(True).n == 1
+    assert test.update(np.float64(0)).n == 2
+    with pytest.raises(InvalidCost):
+        test.update(0.5)
+
+
+def test_levels_are_checked_and_an_empty_test_has_no_finding():
+    with pytest.raises(InvalidLevel):
+        bw.SequentialTest(BOUNDED, alpha_benign=0)
+    with pytest.raises(InvalidCost, match="no cost"):
+        bw.SequentialTest(BOUNDED).finding()
+
+
+def test_findings_are_snapshots():
+    test = bw.SequentialTest(BOUNDED)
+    early = test.update_many([0.9, 0.9, 0.8])
+    later = bw.SequentialTest(BOUNDED).update_many([0.9, 0.9, 0.8]).shift_lower
+    test.update_many([0.0] * 50)
+    assert early.shift_lower == later
+    with pytest.raises(AttributeError):
+        early.n = 4
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.0, 1e-12)], ids=str)
+@pytest.mark.parametrize("binary", [True, False])
+def test_extreme_bounds(lower, upper, binary):
+    cert = bw.Certificate.from_bounds(lower=lower, upper=upper, delta=0.01, binary=binary)
+    finding = bw.SequentialTest(cert).update_many([0.0, 1.0] * 100)
+    assert math.isfinite(finding.e_adverse)
+    assert -1 <= finding.shift_lower <= finding.shift_upper <= 1
+
+
+class TestDamagedState:
+    def state(self):
+        test = bw.SequentialTest(BOUNDED)
+        test.update_many([0.1, 0.4])
+        return through_json(test.state_dict())
+
+    def test_another_certificate(self):
+        with pytest.raises(ProvenanceMismatch, match="belongs to certificate"):
+            bw.SequentialTest.from_state_dict(self.state(), BINARY)
+
+    def test_an_altered_certificate(self):
+        state = self.state()
+        state["certificate"]["upper"] = 0.19
+        with pytest.raises((ProvenanceMismatch, SchemaMismatch)):
+            bw.SequentialTest.from_state_dict(state)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"kind": "Fleet"},
+            {"version": 2},
+            {"n": -1},
+            {"n": 1.5},
+            {"total": None},
+            {"logs": [0.0]},
+            {"product": "1"},
+            {"wealth": ["a", "b"]},
+            {"best": [float("nan"), 0.0]},
+            {"verdict": "safe"},
+            {"memory": [1]},
+            {"memory": {"300": 1.0}},
+            {"memory": {"3": "x"}},
+        ],
+        ids=str,
+    )
+    def test_a_field_that_cannot_be(self, change):
+        with pytest.raises(SchemaMismatch):
+            bw.SequentialTest.from_state_dict(self.state() | change)
+
+    def test_not_a_state_at_all(self):
+        with pytest.raises(SchemaMismatch):
+            bw.SequentialTest.from_state_dict([1, 2])
