@@ -1,0 +1,189 @@
+"""MSP and MaxLogit, the baselines of the comparison: they watch the network's confidence, not the task.
+
+They answer like the fixed-sample detectors, `decide` and `decide_many`, but from the network's outputs, and
+they **carry no guarantee**: the threshold is a quantile of resampled training data, a network is more
+confident there than on new environments, and low confidence need not mean a higher cost, nor a higher cost
+low confidence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import InvalidSetting
+from boundwatch.validation import check_level
+
+Array = NDArray[np.float64]
+
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineFinding:
+    """What a baseline says.
+
+    Attributes
+    ----------
+    verdict
+        ADVERSE or WITHIN: a baseline cannot tell a benign shift from an adverse one.
+    n
+        Number of environments.
+    score, threshold
+        Mean confidence in them, and below which the verdict is ADVERSE.
+    false_positive_rate, false_negative_rate
+        What is guaranteed: nothing, so that both are 1.
+    detector
+        Which baseline.
+    """
+
+    verdict: Verdict
+    n: int
+    score: float
+    threshold: float
+    detector: str
+    false_positive_rate: float = 1.0
+    false_negative_rate: float = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON values."""
+        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineFindings:
+    """Findings on many datasets of equal size: `verdict` and `score` are arrays."""
+
+    verdict: NDArray[np.str_]
+    n: int
+    score: Array
+    threshold: float
+    detector: str
+    false_positive_rate: float = 1.0
+    false_negative_rate: float = 1.0
+
+
+class _ConfidenceBaseline:
+    """Declares a shift when the mean confidence of n outputs is low for n training outputs."""
+
+    name: ClassVar[str]
+
+    def __init__(self, training_logits: ArrayLike, *, alpha: float = 0.05, seed: int = 0) -> None:
+        self.alpha = check_level(alpha, "alpha")
+        self._training = self.scores(_check_logits(training_logits, "training_logits", ndim=2))
+        self._seed = seed
+        self._thresholds: dict[int, float] = {}
+
+    @staticmethod
+    def scores(logits: Array) -> Array:
+        """Return the confidence of each output."""
+        raise NotImplementedError
+
+    def threshold(self, n: int) -> float:
+        """Return the alpha-quantile of the mean confidence of n environments resampled from training."""
+        if n not in self._thresholds:
+            rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(n,)))
+            means = [rng.choice(self._training, size=(100, n)).mean(axis=1) for _ in range(RESAMPLES // 100)]
+            self._thresholds[n] = float(np.quantile(np.concatenate(means), self.alpha))
+        return self._thresholds[n]
+
+    def decide(self, logits: ArrayLike) -> BaselineFinding:
+        """Judge one dataset.
+
+        Parameters
+        ----------
+        logits
+            The network's outputs before the softmax, shape (n, actions).
+        """
+        many = self.decide_many(_check_logits(logits, "logits", ndim=2)[None])
+        return BaselineFinding(
+            verdict=Verdict(str(many.verdict[0])),
+            n=many.n,
+            score=float(many.score[0]),
+            threshold=many.threshold,
+            detector=self.name,
+        )
+
+    def decide_many(self, logits: ArrayLike) -> BaselineFindings:
+        """Judge many datasets of equal size at once: shape (datasets, n, actions)."""
+        values = _check_logits(logits, "logits", ndim=3)
+        score = self.scores(values).mean(axis=-1)
+        threshold = self.threshold(values.shape[1])
+        verdict = np.where(score < threshold, Verdict.ADVERSE, Verdict.WITHIN)
+        return BaselineFindings(
+            verdict=verdict, n=values.shape[1], score=score, threshold=threshold, detector=self.name
+        )
+
+
+class MSP(_ConfidenceBaseline):
+    """Maximum softmax probability (Hendrycks and Gimpel, 2017). **Guarantee**: none.
+
+    Parameters
+    ----------
+    training_logits
+        The network's outputs on its training environments, before the softmax, shape (m, actions).
+    alpha
+        The share of datasets resampled from training that the threshold calls shifted.
+    seed
+        Of the resampling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> baseline = MSP(rng.normal(scale=4.0, size=(1000, 7)))
+    >>> baseline.decide(rng.normal(scale=1.0, size=(10, 7))).verdict.value
+    'adverse'
+    """
+
+    name = "msp"
+
+    @staticmethod
+    def scores(logits: Array) -> Array:
+        """Return the largest softmax probability of each output."""
+        above = logits - logits.max(axis=-1, keepdims=True)
+        largest: Array = 1.0 / np.exp(above).sum(axis=-1)
+        return largest
+
+
+class MaxLogit(_ConfidenceBaseline):
+    """Largest logit (Hendrycks et al., 2020), of the logits themselves. **Guarantee**: none.
+
+    Parameters
+    ----------
+    training_logits, alpha, seed
+        As for `MSP`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> baseline = MaxLogit(rng.normal(scale=4.0, size=(1000, 7)))
+    >>> baseline.decide(rng.normal(scale=4.0, size=(10, 7))).verdict.value
+    'within'
+    """
+
+    name = "max-logit"
+
+    @staticmethod
+    def scores(logits: Array) -> Array:
+        """Return the largest logit of each output."""
+        largest: Array = logits.max(axis=-1)
+        return largest
+
+
+def _check_logits(logits: ArrayLike, name: str, *, ndim: int) -> Array:
+    values = np.asarray(logits, dtype=np.float64)
+    if values.ndim != ndim or values.size == 0 or values.shape[-1] < 2:
+        shape = "(n, actions)" if ndim == 2 else "(datasets, n, actions)"
+        raise InvalidSetting(f"{name} has shape {values.shape}; it must be {shape}, with at least 2 actions")
+    if not np.all(np.isfinite(values)):
+        raise InvalidSetting(
+            f"{name} has entries that are not finite; pass the network's outputs as they are"
+        )
+    return values

@@ -1,0 +1,40 @@
+"""Vision-based obstacle avoidance with a drone: simulation, policy, training.
+
+Open `world` first: it draws environments (`scene`, `distributions`) and flies every primitive through them
+(`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `recipe` trains and certifies it.
+The guide is ``docs/navigation.md``.
+"""
+
+from boundwatch.tasks.navigation.distributions import (
+    DIFFICULTIES,
+    NAMED,
+    TRAINING,
+    Distribution,
+    difficulty,
+    distribution,
+)
+from boundwatch.tasks.navigation.drone import DroneSettings, Primitive, Wind, fly
+from boundwatch.tasks.navigation.recordings import Recordings
+from boundwatch.tasks.navigation.scene import THRESHOLDS, Scene, clearance, cost, depth_images
+from boundwatch.tasks.navigation.world import Environments, World
+
+__all__ = [
+    "DIFFICULTIES",
+    "NAMED",
+    "THRESHOLDS",
+    "TRAINING",
+    "Distribution",
+    "DroneSettings",
+    "Environments",
+    "Primitive",
+    "Recordings",
+    "Scene",
+    "Wind",
+    "World",
+    "clearance",
+    "cost",
+    "depth_images",
+    "difficulty",
+    "distribution",
+    "fly",
+]

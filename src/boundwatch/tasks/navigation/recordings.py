@@ -1,0 +1,176 @@
+"""Recorded flights of each primitive: from the model, or from a file of one's own.
+
+A file holds positions in metres, the drone starting at the origin and flying along +y, all flights sampled
+alike.
+
+CSV
+    Columns ``primitive``, ``rollout``, ``x``, ``y`` (others are ignored), one row a time step, rows of one
+    flight in the order of time, every flight equally long. Primitives and rollouts are numbered from 0.
+NPZ
+    One array ``positions`` of shape (primitives, rollouts, steps, 2 or 3). A rollout that is missing is all
+    NaN.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.files import write_bytes
+from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
+
+LONGEST_FLIGHT = (
+    100.0  # metres; a depth sensor of 7 m and a flight of 100 m mean that the file is in millimetres
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Flights of each primitive, drawn from at random whenever the policy selects it.
+
+    Attributes
+    ----------
+    paths
+        For each primitive an array of shape (rollouts, steps, 2): x and y in metres.
+
+    Examples
+    --------
+    >>> recordings = Recordings.from_drone(DroneSettings())
+    >>> recordings.counts
+    (5, 5, 5, 5, 5, 5, 5)
+    """
+
+    paths: tuple[NDArray[np.float64], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.paths) < 2:
+            raise InvalidSetting(
+                f"{len(self.paths)} primitives recorded; a policy needs at least 2 to choose from"
+            )
+        for number, path in enumerate(self.paths):
+            _check_path(path, f"primitive {number}")
+
+    @classmethod
+    def from_drone(cls, drone: DroneSettings) -> Recordings:
+        """Fly the model in calm air, once for each recorded rollout."""
+        noise = recorded_noise(drone)
+        primitive = np.repeat(np.arange(len(drone.primitives))[:, None], drone.rollouts, axis=1)
+        return cls(tuple(fly(drone, primitive, noise)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Recordings:
+        """Read a CSV or NPZ file of recorded flights (format: this module's description)."""
+        path = Path(path)
+        try:
+            if path.suffix.lower() == ".npz":
+                return cls(_from_npz(path))
+            if path.suffix.lower() == ".csv":
+                return cls(_from_csv(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidSetting(
+                f"trajectories = {path} cannot be read ({error}); pass a CSV or NPZ file"
+            ) from error
+        except InvalidSetting as error:
+            raise InvalidSetting(f"trajectories = {path}: {error}") from error
+        raise InvalidSetting(
+            f"trajectories = {path} is of an unknown kind; pass a file ending in .csv or .npz"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the flights to an NPZ or CSV file that `load` reads."""
+        path = Path(path)
+        if path.suffix.lower() == ".npz":
+            steps = self.paths[0].shape[1]
+            positions = np.full((len(self.paths), max(self.counts), steps, 2), np.nan)
+            for number, flights in enumerate(self.paths):
+                positions[number, : len(flights)] = flights
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, positions=positions)
+            write_bytes(path, buffer.getvalue())
+        elif path.suffix.lower() == ".csv":
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(["primitive", "rollout", "x", "y"])
+            for number, flights in enumerate(self.paths):
+                for rollout, flight in enumerate(flights):
+                    writer.writerows([number, rollout, repr(float(x)), repr(float(y))] for x, y in flight)
+            write_bytes(path, text.getvalue().encode())
+        else:
+            raise InvalidSetting(f"path = {path} is of an unknown kind; name a file ending in .csv or .npz")
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rollouts of each primitive were recorded."""
+        return tuple(len(flights) for flights in self.paths)
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Draw for each of `n` environments which rollout every primitive would fly, uniformly."""
+        drawn: NDArray[np.intp] = (rng.random((n, len(self.paths))) * np.array(self.counts)).astype(np.intp)
+        return drawn
+
+
+def _check_path(path: NDArray[np.float64], where: str) -> None:
+    if path.ndim != 3 or path.shape[0] < 1 or path.shape[1] < 2 or path.shape[2] != 2:
+        raise InvalidSetting(f"{where} has shape {path.shape}; it must be (rollouts >= 1, steps >= 2, 2)")
+    if not np.all(np.isfinite(path)):
+        rollout, step, _ = np.argwhere(~np.isfinite(path))[0]
+        raise InvalidSetting(
+            f"{where}, rollout {rollout}, step {step} is not finite; leave out whole rollouts only"
+        )
+    if np.abs(path).max() > LONGEST_FLIGHT:
+        raise InvalidSetting(
+            f"{where} reaches {np.abs(path).max():g}; positions must be metres within {LONGEST_FLIGHT:g} "
+            "of the start (are they millimetres?)"
+        )
+
+
+def _from_npz(path: Path) -> tuple[NDArray[np.float64], ...]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            positions = np.asarray(archive["positions"], dtype=np.float64)
+    except (KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InvalidSetting(
+            f"no numeric array 'positions' in it ({error}); save one with numpy.savez"
+        ) from error
+    if positions.ndim != 4 or positions.shape[-1] not in (2, 3):
+        raise InvalidSetting(
+            f"positions has shape {positions.shape}; it must be (primitives, rollouts, steps, 2 or 3)"
+        )
+    return tuple(flights[~np.isnan(flights).all(axis=(1, 2))][..., :2] for flights in positions)
+
+
+def _from_csv(path: Path) -> tuple[NDArray[np.float64], ...]:
+    flights: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        missing = {"primitive", "rollout", "x", "y"} - set(reader.fieldnames or ())
+        if missing:
+            raise InvalidSetting(
+                f"column {min(missing)!r} is missing; the header must name primitive, rollout, x, y"
+            )
+        for row in reader:
+            try:
+                key = int(row["primitive"]), int(row["rollout"])
+                flights.setdefault(key, []).append((float(row["x"]), float(row["y"])))
+            except (TypeError, ValueError) as error:
+                raise InvalidSetting(
+                    f"line {reader.line_num} is not four numbers ({error}); correct it"
+                ) from error
+    names = sorted({primitive for primitive, _ in flights})
+    if names != list(range(len(names))):
+        raise InvalidSetting(f"primitives are numbered {names}; they must be 0, 1, 2, ... without gaps")
+    lengths = {key: len(flight) for key, flight in flights.items()}
+    if len(set(lengths.values())) > 1:
+        short, long = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
+        raise InvalidSetting(
+            f"primitive {short[0]}, rollout {short[1]} has {lengths[short]} steps and primitive {long[0]}, "
+            f"rollout {long[1]} has {lengths[long]}; cut every flight to the same length"
+        )
+    return tuple(np.array([flights[key] for key in sorted(flights) if key[0] == name]) for name in names)

@@ -1,0 +1,247 @@
+"""Environments in quantity: drawn block by block, on every core, the same ones whoever asks.
+
+A block of 1,024 accepted environments has a random stream of its own, derived from the seed and the block's
+number. Which environments come out therefore depends on the seed alone: not on how many are asked for, nor on
+the workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.navigation import scene as scenes
+from boundwatch.tasks.navigation.distributions import Distribution
+from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
+from boundwatch.tasks.navigation.recordings import Recordings
+from boundwatch.tasks.navigation.scene import Floats, Scene
+
+BLOCK = 1024
+CANDIDATES = (
+    1280  # a little more than BLOCK / 0.878, the acceptance rate in training: mostly one round fills a block
+)
+HOPELESS = 2000  # rounds without a full block: acceptance below 4e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Environments:
+    """Some environments: obstacles, the rollouts drawn for the primitives, and what follows from them."""
+
+    obstacles: Floats
+    """Centres, shape (n, obstacles, 2), metres."""
+    rollouts: NDArray[np.intp]
+    """Which recording each primitive would fly, shape (n, primitives)."""
+    clearances: Floats
+    """How close each primitive would come to an obstacle, shape (n, primitives), metres; negative in a
+    collision."""
+    images: Floats
+    """What the policy sees, shape (n, pixels, pixels), metres; n = 0 when they were not asked for."""
+
+    def __len__(self) -> int:
+        return len(self.obstacles)
+
+    def costs(self, d_thresh: float) -> NDArray[np.float64]:
+        """Return every primitive's cost, shape (n, primitives)."""
+        return scenes.cost(self.clearances, d_thresh)
+
+    def head(self, n: int) -> Environments:
+        """Return the first `n`."""
+        return Environments(*(getattr(self, field.name)[:n] for field in fields(self)))
+
+    @staticmethod
+    def join(parts: Sequence[Environments]) -> Environments:
+        """Put blocks together."""
+        return Environments(
+            *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Environments))
+        )
+
+
+class World:
+    """Draws environments and flies every primitive through them.
+
+    Parameters
+    ----------
+    scene
+        Obstacles, sensor, cost.
+    drone
+        The model of the drone.
+    recordings
+        Recorded flights in place of the model's; winds then cannot be flown.
+
+    Examples
+    --------
+    >>> from boundwatch.tasks.navigation import TRAINING, World
+    >>> environments = World().draw(TRAINING, 100, seed=0)
+    >>> environments.images.shape, environments.clearances.shape
+    ((100, 50, 50), (100, 7))
+    >>> bool((environments.clearances.max(axis=1) > 0.1).all())
+    True
+    """
+
+    def __init__(
+        self,
+        scene: Scene | None = None,
+        drone: DroneSettings | None = None,
+        recordings: Recordings | None = None,
+    ) -> None:
+        if drone is not None and recordings is not None:
+            raise InvalidSetting(
+                "drone and recordings were both given; the recordings replace the drone: pass one"
+            )
+        self.scene = Scene() if scene is None else scene
+        self.drone: DroneSettings | None = None
+        if recordings is None:
+            self.drone = DroneSettings() if drone is None else drone
+            recordings = Recordings.from_drone(self.drone)
+        self.recordings = recordings
+        self._flights = [
+            [_relevant(self.scene, flight) for flight in flights.astype(np.float32)]
+            for flights in self.recordings.paths
+        ]
+
+    @property
+    def primitives(self) -> int:
+        """How many the policy can choose from."""
+        return len(self.recordings.paths)
+
+    def draw(
+        self,
+        distribution: Distribution,
+        n: int,
+        *,
+        seed: int | Sequence[int],
+        images: bool = True,
+        workers: int | None = None,
+    ) -> Environments:
+        """Draw `n` environments at once (10 kB each with images); `stream` holds a few blocks only."""
+        return Environments.join(
+            list(self.stream(distribution, n, seed=seed, images=images, workers=workers))
+        )
+
+    def stream(
+        self,
+        distribution: Distribution,
+        n: int,
+        *,
+        seed: int | Sequence[int],
+        images: bool = True,
+        workers: int | None = None,
+    ) -> Iterator[Environments]:
+        """Draw `n` environments, yielding blocks of at most 1,024.
+
+        Parameters
+        ----------
+        distribution
+            What to draw from.
+        n
+            How many.
+        seed
+            One number or several; different seeds give independent environments.
+        images
+            Whether to compute depth images.
+        workers
+            Threads; by default one a core. The environments do not depend on it.
+        """
+        if n < 1:
+            raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
+        if distribution.wind is not None and self.drone is None:
+            raise InvalidSetting(
+                f"distribution = {distribution.name!r} has wind, which recorded trajectories cannot fly; "
+                "leave the trajectories out to use the model, or choose a distribution without wind"
+            )
+        workers = (os.cpu_count() or 1) if workers is None else workers
+        blocks = range(-(-n // BLOCK))
+        sizes = deque(min(BLOCK, n - block * BLOCK) for block in blocks)
+        waiting: deque[Future[Environments]] = deque()
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            for block in blocks:
+                waiting.append(pool.submit(self._block, distribution, seed, block, images))
+                if len(waiting) > 2 * workers:  # bounds the memory
+                    yield waiting.popleft().result().head(sizes.popleft())
+            while waiting:
+                yield waiting.popleft().result().head(sizes.popleft())
+
+    def _block(
+        self, distribution: Distribution, seed: int | Sequence[int], block: int, images: bool
+    ) -> Environments:
+        """Draw candidates until a block is full of accepted ones."""
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+        kept: list[Environments] = []
+        found = 0
+        no_images = np.empty((0, self.scene.pixels, self.scene.pixels), dtype=np.float32)
+        for _ in range(HOPELESS):
+            obstacles = scenes.place_obstacles(self.scene, CANDIDATES, distribution.obstacles, rng)
+            rollouts = self.recordings.draw(CANDIDATES, rng)
+            clearances = self._clearances(obstacles, rollouts)
+            best = clearances.max(axis=1)
+            ok = (best > distribution.gap_above) & (best <= distribution.gap_below)
+            kept.append(Environments(obstacles[ok], rollouts[ok], clearances[ok], no_images))
+            found += int(ok.sum())
+            if found >= BLOCK:
+                break
+        else:
+            raise InvalidSetting(
+                f"distribution = {distribution.name!r} accepts {found} of {HOPELESS * CANDIDATES} "
+                "environments; widen gap_above and gap_below or change the number of obstacles"
+            )
+        full = Environments.join(kept).head(BLOCK)
+        clearances = full.clearances
+        if distribution.wind is not None:
+            clearances = self._windy_clearances(distribution, full, rng)
+        seen = scenes.depth_images(self.scene, full.obstacles) if images else no_images
+        return Environments(full.obstacles, full.rollouts, clearances, seen)
+
+    def _clearances(self, obstacles: Floats, rollouts: NDArray[np.intp]) -> Floats:
+        """Fly every environment's rollouts: all the environments that drew one recording at a time."""
+        result = np.empty(rollouts.shape, dtype=np.float32)
+        for primitive, flights in enumerate(self._flights):
+            for rollout, flight in enumerate(flights):
+                drew = np.flatnonzero(rollouts[:, primitive] == rollout)
+                result[drew, primitive] = scenes.clearance(self.scene, flight, obstacles[drew])
+        return result
+
+    def _windy_clearances(
+        self, distribution: Distribution, full: Environments, rng: np.random.Generator
+    ) -> Floats:
+        """Fly the same rollouts again, in the wind."""
+        if self.drone is None:  # `stream` has refused already; this tells the type checker
+            raise InvalidSetting("wind needs the model of the drone")
+        noise = recorded_noise(self.drone)
+        result = np.empty_like(full.clearances)
+        for primitive in range(self.primitives):
+            flown = np.full(len(full), primitive)
+            path = fly(
+                self.drone, flown, noise[primitive, full.rollouts[:, primitive]], distribution.wind, rng
+            )
+            result[:, primitive] = scenes.clearance(self.scene, path.astype(np.float32), full.obstacles)
+        return result
+
+
+def _relevant(scene: Scene, flight: Floats) -> Floats:
+    """Cut a flight to the steps that can be the nearest to some obstacle: faster, and the same distances.
+
+    The places nearest to one step form a convex cell around it. A cell that reaches into the obstacle region
+    from outside crosses the region's border, so that only steps inside it and the nearest steps of its border
+    matter; three steps more at either end cover what lies between the border's sampled points. With
+    ``distance="sensor"`` an obstacle is seen before it is nearest: nothing is cut.
+    """
+    if scene.distance == "sensor":
+        return flight
+    xs, ys = np.linspace(*scene.x_range, 400), np.linspace(*scene.y_range, 200)
+    sides = [np.stack([xs, np.full_like(xs, y)], axis=1) for y in scene.y_range]
+    sides += [np.stack([np.full_like(ys, x), ys], axis=1) for x in scene.x_range]
+    border = np.concatenate(sides).astype(np.float32)
+    nearest = np.unique(((border[:, None] - flight) ** 2).sum(axis=2).argmin(axis=1))
+    inside_x = (flight[:, 0] >= scene.x_range[0]) & (flight[:, 0] <= scene.x_range[1])
+    inside = np.flatnonzero(
+        inside_x & (flight[:, 1] >= scene.y_range[0]) & (flight[:, 1] <= scene.y_range[1])
+    )
+    steps = np.concatenate([nearest, inside])
+    return flight[max(int(steps.min()) - 3, 0) : int(steps.max()) + 4]
