@@ -8,7 +8,24 @@ from hypothesis import strategies as st
 
 from boundwatch.bounds import binary_kl, kl_inverse_lower, kl_inverse_upper
 
-MEANS = [0.0, 5e-324, 1e-300, 1e-17, 1e-9, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999, 1 - 1e-9, 1 - 2**-53, 1.0]
+MEANS = [
+    0.0,
+    5e-324,
+    1e-300,
+    1e-17,
+    1e-9,
+    1e-4,
+    0.01,
+    0.1,
+    0.3,
+    0.5,
+    0.7,
+    0.9,
+    0.999,
+    1 - 1e-9,
+    1 - 2**-53,
+    1.0,
+]
 BUDGETS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0]
 
 
@@ -57,7 +74,9 @@ def test_exact_at_the_ends():
 @pytest.mark.parametrize("p", [0.0, 1e-9, 0.2, 0.200001, 0.7, 1.0])
 def test_kl_matches_reference(q, p):
     with mpmath.workdps(60):
-        assert float(binary_kl(q, p)) == pytest.approx(float(reference_kl(mpmath.mpf(q), mpmath.mpf(p))), rel=1e-9)
+        assert float(binary_kl(q, p)) == pytest.approx(
+            float(reference_kl(mpmath.mpf(q), mpmath.mpf(p))), rel=1e-9
+        )
 
 
 @given(st.floats(0, 1), st.floats(1e-12, 50))

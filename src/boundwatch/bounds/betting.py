@@ -95,7 +95,7 @@ def betting_lower(costs: ArrayLike, delta: float) -> Array:
     costs = np.asarray(costs, dtype=np.float64)
     flat = costs.reshape(-1, costs.shape[-1])
     limits = np.zeros(flat.shape[0])
-    positive = np.any(flat > 0, axis=-1)
+    positive = flat.mean(axis=-1) > 1e-100  # below, 0 is as good a limit and cannot overflow
     if positive.any():
         limits[positive] = _largest_refuted_mean(flat[positive], delta)
     return limits.reshape(costs.shape[:-1])

@@ -1,0 +1,190 @@
+"""Certificates: constructors, files, and what is caught when a file was altered."""
+
+import hashlib
+import json
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import boundwatch as bw
+from boundwatch import bounds
+from boundwatch.errors import CertificateError, InvalidCost, InvalidLevel, InvalidSetting, SchemaMismatch
+
+RNG = np.random.default_rng(0)
+BOUNDED, BINARY = RNG.random(40) ** 2, (RNG.random(40) < 0.2).astype(float)
+MADE = {
+    "exact": (bw.Certificate.from_held_out(BINARY, binary=True), BINARY),
+    "betting": (bw.Certificate.from_held_out(BOUNDED), BOUNDED),
+    "kl": (bw.Certificate.from_held_out(BOUNDED, method="kl"), BOUNDED),
+    "hoeffding": (bw.Certificate.from_held_out(BOUNDED, method="hoeffding"), BOUNDED),
+    "theorem-1": (bw.Certificate.from_pac_bayes(BOUNDED, renyi=0.4), BOUNDED),
+    "pinsker": (bw.Certificate.from_pac_bayes(BOUNDED, renyi=0.4, method="pinsker"), BOUNDED),
+    "pointwise": (bw.Certificate.from_pointwise(BOUNDED, log_ratio=1.3), BOUNDED),
+}
+each_kind = pytest.mark.parametrize("kind", MADE)
+
+
+@each_kind
+def test_interval_and_fields(kind):
+    cert, costs = MADE[kind]
+    assert 0 <= cert.lower <= cert.mean_cost <= cert.upper <= 1
+    assert cert.n == 40
+    assert cert.mean_cost == pytest.approx(costs.mean())
+    assert cert.delta == 0.01
+    assert cert.cost_kind == ("binary" if kind == "exact" else "bounded")
+
+
+def test_held_out_splits_delta_and_pac_bayes_does_not():
+    """Held-out limits fail apart from each other; Theorem 1 and Corollary 1 hold on one event (erratum 9)."""
+    held_out, trained = MADE["kl"][0], MADE["theorem-1"][0]
+    assert (held_out.delta_upper, held_out.delta_lower) == (0.005, 0.005)
+    assert (trained.delta_upper, trained.delta_lower) == (0.01, 0.01)
+    assert held_out.upper == pytest.approx(float(bounds.chernoff_upper(BOUNDED.mean(), 40, 0.005)))
+    assert trained.upper == pytest.approx(bounds.pac_bayes_upper(BOUNDED.mean(), 40, 0.01, 0.4))
+
+
+def test_a_delta_for_each_side():
+    cert = bw.Certificate.from_held_out(BOUNDED, method="kl", delta_upper=0.01, delta_lower=0.2)
+    assert cert.delta == pytest.approx(0.21)
+    assert cert.upper > MADE["kl"][0].mean_cost
+    assert cert.lower > MADE["kl"][0].lower  # a larger delta, a tighter limit
+    assert bw.HypothesisTest(cert).decide(BOUNDED).false_negative_rate == pytest.approx(0.25)
+    trained = bw.Certificate.from_pac_bayes(BOUNDED, renyi=0.0, delta_upper=0.01, delta_lower=0.2)
+    assert trained.delta == 0.2
+    with pytest.raises(InvalidSetting, match="go together"):
+        bw.Certificate.from_held_out(BOUNDED, delta_upper=0.01)
+    with pytest.raises(InvalidLevel, match="promises nothing"):
+        bw.Certificate.from_held_out(BOUNDED, delta_upper=0.6, delta_lower=0.5)
+
+
+@each_kind
+def test_save_and_load_give_the_same_certificate(kind, tmp_path):
+    cert, costs = MADE[kind]
+    cert.save(tmp_path / "c.json")
+    loaded = bw.Certificate.load(tmp_path / "c.json")
+    assert loaded == cert
+    assert loaded.fingerprint == cert.fingerprint
+    assert all(check.ok for check in loaded.verify(costs))
+    names = {check.name for check in loaded.verify(costs)}
+    assert names == {"delta", "costs_sha256", "n", "mean_cost", "lower", "upper"}
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(1e-6, 0.999))
+def test_an_external_bound_survives_json_bit_by_bit(a, b, delta):
+    cert = bw.Certificate.from_bounds(lower=min(a, b), upper=max(a, b), delta=delta)
+    assert bw.Certificate.from_dict(json.loads(json.dumps(cert.to_dict()))) == cert
+
+
+@each_kind
+def test_other_costs_are_noticed(kind):
+    cert, costs = MADE[kind]
+    other = np.append(costs[1:], 1 - costs[0])
+    assert "costs_sha256" in {check.name for check in cert.verify(other) if not check.ok}
+    assert "n" in {check.name for check in cert.verify(costs[:-1]) if not check.ok}
+
+
+def test_provenance(tmp_path):
+    policy = tmp_path / "policy.pt"
+    policy.write_bytes(b"weights")
+    cert = bw.Certificate.from_held_out(BOUNDED, seed=7, policy=policy)
+    assert cert.provenance.seed == 7
+    assert cert.provenance.policy_sha256 == hashlib.sha256(b"weights").hexdigest()
+    assert datetime.fromisoformat(cert.provenance.created).tzinfo is not None
+    assert {"boundwatch", "python", "numpy", "scipy"} <= set(cert.provenance.versions)
+    assert cert.provenance.costs_sha256 != bw.Certificate.from_held_out(BOUNDED[::-1]).provenance.costs_sha256
+
+
+ALTERED = {
+    "upper": 0.9,
+    "lower": 0.01,
+    "n": 400,
+    "mean_cost": 0.21,
+    "delta": 0.02,
+    "delta_upper": 0.02,
+    "renyi": 4.0,
+}
+
+
+@pytest.mark.parametrize("field", ALTERED)
+def test_numbers_that_do_not_match_each_other_are_refused(field):
+    content = MADE["theorem-1"][0].to_dict() | {field: ALTERED[field]}
+    with pytest.raises(CertificateError, match="the file was altered"):
+        bw.Certificate.from_dict(content)
+
+
+MALFORMED = [
+    ({"upper": 1.2}, "upper = 1.2 is not allowed; it must be a number in"),
+    ({"upper": True}, "upper = True is not allowed"),
+    ({"delta": 0}, "delta = 0 is not allowed"),
+    ({"n": 40.5}, "n = 40.5 is not allowed"),
+    ({"n": 7}, "n = 7 is too small"),
+    ({"n": None}, "n = None does not go with source = 'pac-bayes'"),
+    ({"renyi": None}, "renyi = None does not go with"),
+    ({"log_ratio": 1.0}, "log_ratio = 1.0 does not go with"),
+    ({"source": "hearsay"}, "source = 'hearsay' is not allowed"),
+    ({"method": "exact"}, "method = 'exact' does not go with source = 'pac-bayes'"),
+    ({"binary": "no"}, "binary = 'no' is not allowed"),
+    ({"lower": 0.5, "upper": 0.4}, "lower = 0.5 is above upper = 0.4"),
+    ({"schema_version": 2}, "schema_version = 2 is newer than 1"),
+    ({"schema_version": "1"}, "schema_version = '1' is unknown"),
+    ({"surprise": 1}, "surprise is not a field of schema 1"),
+    ({"provenance": {}}, "provenance.created is missing"),
+    ({"provenance": []}, "provenance = .* is not allowed"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), MALFORMED)
+def test_malformed_certificates_are_refused(change, message):
+    with pytest.raises(SchemaMismatch, match=message):
+        bw.Certificate.from_dict(MADE["theorem-1"][0].to_dict() | change)
+
+
+def test_missing_fields_are_refused():
+    complete = MADE["theorem-1"][0].to_dict()
+    for field in complete:
+        with pytest.raises(SchemaMismatch, match=field):
+            bw.Certificate.from_dict({k: v for k, v in complete.items() if k != field})
+
+
+def test_every_truncation_of_a_file_is_refused(tmp_path):
+    path = tmp_path / "c.json"
+    MADE["exact"][0].save(path)
+    whole = path.read_bytes()
+    for length in range(len(whole.rstrip()) - 1, -1, -7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(SchemaMismatch, match=r"c\.json: "):
+            bw.Certificate.load(path)
+
+
+def test_files_that_are_no_certificates(tmp_path):
+    path = tmp_path / "c.json"
+    for content in (b"[1, 2]", b"3", b"\xff\xfe\x00", b'{"schema_version": 1, "upper": NaN}'):
+        path.write_bytes(content)
+        with pytest.raises(SchemaMismatch):
+            bw.Certificate.load(path)
+    with pytest.raises(InvalidSetting, match="no such file"):
+        bw.Certificate.load(tmp_path / "missing.json")
+    with pytest.raises(InvalidSetting, match="is a folder"):
+        bw.Certificate.load(tmp_path)
+
+
+def test_refusals():
+    with pytest.raises(InvalidLevel, match="delta = 0 is outside"):
+        bw.Certificate.from_held_out(BOUNDED, delta=0)
+    with pytest.raises(InvalidSetting, match="method = 'exact' needs binary costs"):
+        bw.Certificate.from_held_out(BINARY, method="exact")
+    with pytest.raises(InvalidSetting, match="method = 'normal' is unknown"):
+        bw.Certificate.from_held_out(BOUNDED, method="normal")
+    with pytest.raises(InvalidCost, match="is not 0 or 1"):
+        bw.Certificate.from_held_out(BOUNDED, binary=True)
+    with pytest.raises(InvalidSetting, match="too few"):
+        bw.Certificate.from_pac_bayes(BOUNDED[:7], renyi=0.0)
+    with pytest.raises(InvalidSetting, match="renyi = inf bounds nothing"):
+        bw.Certificate.from_pac_bayes(BOUNDED, renyi=float("inf"))
+    with pytest.raises(InvalidSetting, match="log_ratio = nan is not finite"):
+        bw.Certificate.from_pointwise(BOUNDED, log_ratio=float("nan"))
+    with pytest.raises(InvalidSetting, match="is no interval"):
+        bw.Certificate.from_bounds(lower=0.3, upper=0.2, delta=0.01)
