@@ -190,7 +190,9 @@ def test_binary_promise_is_kept_and_checked(read):
     assert read("0\n1\n", binary=True).binary is True
     assert read("0\n1\n").binary is False
     assert read("10\n20\n", cost_range=(10, 20), binary=True).costs.tolist() == [0, 1]
-    with pytest.raises(InvalidCost, match=r"row 2 \(line 2\) = 0.4 is not a binary cost"):
+    with pytest.raises(
+        InvalidCost, match=r"row 2 \(line 2\) = 0.4 is not 0 or 1, but binary costs were promised"
+    ):
         read("0\n0.4\n", binary=True)
 
 

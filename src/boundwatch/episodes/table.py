@@ -144,7 +144,10 @@ def to_costs(
     )
     costs = (high - numbers if meaning == "reward" else numbers - low) / (high - low)
     if binary:
-        refuse(~np.isin(costs, (0, 1)), "is not a binary cost, 0 or 1; leave out binary=True (--binary)")
+        refuse(
+            ~np.isin(costs, (0, 1)),
+            "is not 0 or 1, but binary costs were promised; certify without --binary (binary=True)",
+        )
     return costs
 
 

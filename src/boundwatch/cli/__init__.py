@@ -1,0 +1,16 @@
+"""The command line: one executable, ``boundwatch``, one file a command.
+
+Every command reads, makes one call into the library, and prints. `root` says how to add one.
+"""
+
+from boundwatch.cli.root import app, main
+
+# Importing a command registers it; --help lists them in this order, the order of the work.
+# isort: off
+from boundwatch.cli import certify as certify
+from boundwatch.cli import verify as verify
+from boundwatch.cli import show as show
+from boundwatch.cli import check as check
+# isort: on
+
+__all__ = ["app", "main"]

@@ -1,0 +1,84 @@
+"""boundwatch certify: a held-out certificate from any cost file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from boundwatch import wording
+from boundwatch.certificate import Certificate
+from boundwatch.cli import output as out
+from boundwatch.cli.options import Column, CostRange, CostsFile, Json
+from boundwatch.cli.root import command
+from boundwatch.episodes import read_costs
+
+
+@command(
+    example="boundwatch certify costs.csv -o certificate.json\n"
+    "boundwatch certify episodes.parquet --column success --delta 0.05 -o certificate.json"
+)
+def certify(
+    costs: CostsFile,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")],
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Probability with which either limit may fail, half of it on each side. [default: 0.01]",
+        ),
+    ] = None,
+    delta_upper: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="The same for the upper limit alone, instead of --delta."),
+    ] = None,
+    delta_lower: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="The same for the lower limit alone, instead of --delta."),
+    ] = None,
+    method: Annotated[
+        Literal["betting", "kl", "hoeffding", "exact"] | None,
+        typer.Option(
+            help="How the limits are derived; exact needs binary costs. Choose before you look at the costs. "
+            "[default: exact for binary costs, else betting]"
+        ),
+    ] = None,
+    binary: Annotated[
+        bool, typer.Option("--binary", help="Promise that costs are 0 or 1, now and whenever it is used.")
+    ] = False,
+    column: Column = None,
+    cost_range: CostRange = None,
+    seed: Annotated[int | None, typer.Option(help="Seed behind the episodes, for the provenance.")] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is kept in the certificate."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Certify a policy's expected cost from fresh episodes.
+
+    The policy must not have been trained or chosen on them. An existing FILE is replaced, but never on error.
+    """
+    if delta is not None and (delta_upper is not None or delta_lower is not None):
+        raise typer.BadParameter(
+            "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
+        )
+    episodes = read_costs(costs, column=column, cost_range=cost_range, binary=binary)
+    certificate = Certificate.from_held_out(
+        episodes.costs,
+        **({} if delta is None else {"delta": delta}),
+        method=method,
+        binary=episodes.binary,
+        delta_upper=delta_upper,
+        delta_lower=delta_lower,
+        seed=seed,
+        policy=policy,
+    )
+    certificate.save(output)
+    if as_json:
+        out.print_json(certificate.to_dict())
+        return
+    print(f"Wrote {output}")
+    out.print_section("Promise", wording.promise(certificate))
+    out.print_section("Basis", [*wording.basis(certificate), f"Costs: {out.describe_source(episodes)}."])

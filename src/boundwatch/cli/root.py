@@ -1,0 +1,66 @@
+"""The application that commands register with, and the way it ends.
+
+A command lives in a file of its own and is one function::
+
+    @command(example="boundwatch show certificate.json")
+    def show(certificate: CertificateFile) -> None: ...
+
+`boundwatch.cli` imports the file. Heavy packages (torch, matplotlib, pyarrow) are imported inside functions:
+every command pays for what the files import at their top.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from boundwatch._version import __version__
+from boundwatch.errors import BoundwatchError
+
+app = typer.Typer(
+    name="boundwatch",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help that can be piped and pasted
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def command(*, example: str) -> Callable[[Function], Function]:
+    """Register a function as a command whose help ends with an example, one shell command a line."""
+    lines = "\n".join(f"  {line}" for line in example.splitlines())
+    return app.command(epilog=f"Example:\n\n\b\n{lines}")
+
+
+def main() -> None:
+    """Run the command line; an error that was foreseen is one line on stderr and exit code 1."""
+    try:
+        app()
+    except BoundwatchError as error:
+        line = " ".join(str(error).split())
+        print(f"boundwatch: {line}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        print(f"boundwatch {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 check --exit-code found an adverse shift."
+)
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Tell, with a guaranteed error rate, when a policy has met a world that is worse for its task."""
