@@ -15,16 +15,26 @@ except ImportError as error:
 
 from boundwatch.training.backprop import train_backprop
 from boundwatch.training.certify import certify
+from boundwatch.training.environments import check_disjoint, environment_hash
+from boundwatch.training.evolution import train_evolution
 from boundwatch.training.history import History
 from boundwatch.training.policies import LatentPolicy, load_policy, save_policy
 from boundwatch.training.posterior import GaussianPosterior
+from boundwatch.training.prior import train_prior
+from boundwatch.training.rollouts import Rollouts, TrainingCosts
 
 __all__ = [
     "GaussianPosterior",
     "History",
     "LatentPolicy",
+    "Rollouts",
+    "TrainingCosts",
     "certify",
+    "check_disjoint",
+    "environment_hash",
     "load_policy",
     "save_policy",
     "train_backprop",
+    "train_evolution",
+    "train_prior",
 ]

@@ -16,7 +16,6 @@ asks.
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +28,8 @@ from torch import Tensor
 
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.training import gaussians, objectives
+from boundwatch.training import objectives
+from boundwatch.training.data import as_tensors, digest, minibatch
 from boundwatch.training.history import History
 from boundwatch.training.optimisers import Optimiser
 from boundwatch.training.posterior import GaussianPosterior
@@ -51,6 +51,7 @@ def train_backprop(
     delta: float = 0.01,
     samples: int = 2,
     batch_size: int = 256,
+    optimiser: str = "adam",
     learning_rate: float = 0.05,
     variance_rate: float | None = None,
     seed: int = 0,
@@ -58,7 +59,7 @@ def train_backprop(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
 ) -> History:
-    """Train a posterior in place by Algorithm 3, with Adam.
+    """Train a posterior in place by Algorithm 3.
 
     Parameters
     ----------
@@ -83,6 +84,9 @@ def train_backprop(
         Number k of policies a step.
     batch_size
         Environments a step; at most m.
+    optimiser
+        ``"adam"``, or ``"sgd"``, plain gradient descent. Adam moves every parameter about equally far,
+        however little it matters; over many parameters that costs divergence, and descent may do better.
     learning_rate, variance_rate
         Rates for the mean, in standard deviations of the prior, and for ln s; the second is the first if left
         out, and 0 keeps the variances.
@@ -119,26 +123,26 @@ def train_backprop(
     """
     objective = objectives.check_objective(objective)
     delta = check_level(delta, "delta")
-    tensors = [torch.as_tensor(part) for part in data]
-    m = _count(tensors)
+    tensors, m = as_tensors(data)
+    if m < MIN_ENVIRONMENTS:
+        raise InvalidSetting(f"data has {m} environments; the theorem needs at least {MIN_ENVIRONMENTS}")
     batch_size = min(batch_size, m)
     if samples < 1 or batch_size < 1 or jobs < 1:
         raise InvalidSetting(
             f"samples = {samples}, batch_size = {batch_size}, jobs = {jobs} must all be at least 1"
         )
-    optimiser = Optimiser("adam", learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim)
     run = Run(
         posterior,
-        optimiser,
+        Optimiser(optimiser, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
         objective=objective,
         steps=steps,
         settings={
             "algorithm": "backprop",
-            "data": _digest(tensors),
+            "data": digest(tensors),
             "delta": delta,
             "samples": samples,
             "batch_size": batch_size,
-            "rates": [learning_rate, variance_rate],
+            "optimiser": [optimiser, learning_rate, variance_rate],
             "seed": seed,
         },
         checkpoint=checkpoint,
@@ -154,22 +158,19 @@ def train_backprop(
             noise = torch.from_numpy(rng.standard_normal((samples, posterior.dim)))
             weights = posterior.weights(noise)
             # Alg. 3, l. 6: B <- mean cost + regulariser
-            rows = _minibatch(m, batch_size, seed, step)
+            rows = minibatch(m, batch_size, seed, step)
             costs, true_costs = workers.costs(weights, [part[rows] for part in tensors])
-            budget = objectives.complexity(objective, m, delta, noise, shift, log_ratio)
-            bound = objectives.upper_bound(objective, costs, budget).mean()
+            divergence = objectives.divergence(objective, noise, shift, log_ratio)
+            c = objectives.budget(objective, m, delta, divergence)
+            bound = objectives.upper_bound(objective, costs, c).mean()
             # Alg. 3, l. 7: ψ <- ψ - γ ∇B
             by_mean, by_log_variance = torch.autograd.grad(bound, (mean, log_variance))
             with torch.no_grad():
-                true_bound = objectives.upper_bound(objective, true_costs, budget).mean()
-                if objective == "pointwise":
-                    divergence = gaussians.log_density_ratio(noise, shift, log_ratio).mean()
-                else:
-                    divergence = gaussians.renyi_divergence(shift, log_ratio)
+                true_bound = objectives.upper_bound(objective, true_costs, c).mean()
             run.advance(
                 torch.stack([deviation * by_mean, by_log_variance]),
                 cost=float(true_costs.mean()),
-                divergence=float(divergence),
+                divergence=float(divergence.detach().mean()),
                 bound=float(true_bound),
             )
     return run.history
@@ -218,29 +219,3 @@ class _Workers:
             return cost.detach(), gradient, true_costs.detach().double().mean()
         finally:
             self._free.append(posterior)
-
-
-def _minibatch(m: int, batch_size: int, seed: int, step: int) -> Tensor:
-    """Return the rows of a step: epochs of shuffled environments, the incomplete last batch left out."""
-    per_epoch = m // batch_size
-    order = generator(seed, Stream.BATCHES, step // per_epoch).permutation(m)
-    start = step % per_epoch * batch_size
-    return torch.from_numpy(order[start : start + batch_size])
-
-
-def _count(data: Sequence[Tensor]) -> int:
-    sizes = {len(part) for part in data}
-    if len(sizes) != 1:
-        raise InvalidSetting(f"data has parts of {sorted(sizes)} rows; give one row per environment in each")
-    (m,) = sizes
-    if m < MIN_ENVIRONMENTS:
-        raise InvalidSetting(f"data has {m} environments; the theorem needs at least {MIN_ENVIRONMENTS}")
-    return m
-
-
-def _digest(data: Sequence[Tensor]) -> str:
-    digest = hashlib.sha256()
-    for part in data:
-        digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
-        digest.update(part.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

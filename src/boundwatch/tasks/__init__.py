@@ -1,0 +1,1 @@
+"""Tasks: distributions over environments with a cost in each, for training and for experiments."""

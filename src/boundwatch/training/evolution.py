@@ -1,0 +1,217 @@
+"""Algorithm 4: minimise the PAC-Bayes bound by evolutionary strategies, for simulators without gradients.
+
+::
+
+    Input: prior N(ψ₀), seed, training environments S, learning rate γ          l. 1-2
+    while not converged:                                                         l. 4
+        sample w_i ~ N(ψ), i = 1 … k                                             l. 5
+        grad <- 1/(mk) Σ_E Σ_i C̃_E(w_i)                                          l. 6
+        ψ <- ψ - γ grad                                                          l. 7
+
+C̃_E(w) is (cost + price of w) ∇ ln P(w): the gradients of the cost and of the regulariser come from the same
+samples. For C + √R the price is e^(ln P(w)/P₀(w) - D₂) / (2 m √R). The paper prints 4 m √R: the density ratio
+inside the expectation depends on ψ too, so its gradient counts twice.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch.errors import InvalidSetting
+from boundwatch.training import gaussians, objectives
+from boundwatch.training.history import History
+from boundwatch.training.objectives import Objective
+from boundwatch.training.optimisers import Optimiser
+from boundwatch.training.posterior import GaussianPosterior
+from boundwatch.training.rollouts import TrainingCosts
+from boundwatch.training.run import Run
+from boundwatch.training.seeds import Stream, generator
+from boundwatch.training.threads import single_thread
+from boundwatch.validation import check_level
+
+
+def train_evolution(
+    posterior: GaussianPosterior,
+    rollouts: TrainingCosts,
+    *,
+    steps: int,
+    objective: str = "pointwise",
+    delta: float = 0.01,
+    samples: int = 16,
+    per_environment: bool = False,
+    antithetic: bool = True,
+    baseline: bool = True,
+    natural: bool = False,
+    regulariser: str = "sampled",
+    optimiser: str = "adam",
+    learning_rate: float = 0.05,
+    variance_rate: float | None = None,
+    seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 1,
+) -> History:
+    """Train a posterior in place by Algorithm 4.
+
+    Parameters
+    ----------
+    posterior
+        Where training starts (usually at its prior) and what it changes.
+    rollouts
+        The simulator with the m training environments, `boundwatch.training.Rollouts`.
+    steps
+        Number of steps, fixed beforehand. The posterior after the last one is the result; none is chosen by
+        its certificate. To choose, pass several to `boundwatch.training.certify`, which pays for it.
+    objective, delta, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
+        As in `boundwatch.training.train_backprop`.
+    samples
+        Number k of policies a step; even if antithetic.
+    per_environment
+        Draw k policies for each environment, rather than k that all environments share. A step then runs m k
+        rollouts of m k different policies, which is the better use of the same number of rollouts.
+    antithetic
+        Draw policies in pairs μ ± √s z.
+    baseline
+        Subtract from each policy's cost the mean of the others'; changes the variance, not the mean.
+    natural
+        Follow the natural gradient: the gradient divided by the Fisher information of P.
+    regulariser
+        ``"sampled"`` estimates the regulariser's gradient from the same policies, as the paper does;
+        ``"exact"`` differentiates it in closed form. The former has a variance that explodes with D₂.
+    optimiser
+        ``"adam"`` or ``"sgd"``.
+
+    Returns
+    -------
+    Cost, divergence and bound at every step.
+
+    **Guarantee**: deterministic, as Theorem 1 asks of the algorithm, whatever the number of workers.
+    **Assumes**: the prior was chosen without the training environments.
+
+    Examples
+    --------
+    >>> from boundwatch.training.rollouts import Rollouts
+    >>> def rollout(policy, environment, rng):
+    ...     return min(1.0, abs(float(policy(torch.tensor([environment])))))
+    >>> net = torch.nn.Linear(1, 1)
+    >>> with torch.no_grad():
+    ...     _ = net.weight.fill_(0.0), net.bias.fill_(0.8)
+    >>> posterior = GaussianPosterior.over(net, prior_variance=0.1)
+    >>> history = train_evolution(posterior, Rollouts(rollout, [0.1, -0.1] * 50), steps=20)
+    >>> history.cost[-1] < history.cost[0]
+    True
+    """
+    objective = objectives.check_objective(objective)
+    delta = check_level(delta, "delta")
+    m = len(rollouts)
+    if m < MIN_ENVIRONMENTS:
+        raise InvalidSetting(
+            f"there are {m} training environments; the theorem needs at least {MIN_ENVIRONMENTS}"
+        )
+    if samples < 1 or (antithetic and samples % 2):
+        raise InvalidSetting(f"samples = {samples} must be at least 1, and even if antithetic")
+    if regulariser not in ("sampled", "exact"):
+        raise InvalidSetting(f"regulariser = {regulariser!r} is unknown; choose sampled or exact")
+    run = Run(
+        posterior,
+        Optimiser(optimiser, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
+        objective=objective,
+        steps=steps,
+        settings={
+            "algorithm": "evolution",
+            "data": rollouts.fingerprint if checkpoint is not None else "",
+            "delta": delta,
+            "samples": [samples, per_environment, antithetic, baseline, natural, regulariser],
+            "optimiser": [optimiser, learning_rate, variance_rate],
+            "seed": seed,
+        },
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+    )
+    everywhere = np.arange(m)
+    indices = (
+        np.repeat(everywhere[:, None], samples, 0) if per_environment else np.tile(everywhere, (samples, 1))
+    )
+    with single_thread(), run:
+        for step in run.remaining():
+            # Alg. 4, l. 5: sample w_i ~ N(ψ)
+            noise = _noise(len(indices), posterior.dim, antithetic, generator(seed, Stream.TRAINING, step))
+            costs = rollouts.costs(posterior, posterior.weights(noise), indices)
+            cost = torch.from_numpy(np.asarray(costs, dtype=np.float64)).mean(-1)
+            # Alg. 4, l. 6: grad <- mean of C̃_E(w_i)
+            shift, log_ratio = posterior.shift, posterior.log_ratio
+            bound, divergence, price, by_cost, by_divergence = _linearise(
+                objective, m, delta, cost.mean(), noise, shift, log_ratio
+            )
+            values = by_cost * cost
+            if regulariser == "sampled":
+                values = values + by_divergence * price
+            if baseline:
+                values = values - _mean_of_others(values, antithetic)
+            gradient = (values[:, None, None] * score(noise, log_ratio)).mean(0)
+            if regulariser == "exact":
+                gradient = gradient + by_divergence * _exact_gradient(objective, shift, log_ratio)
+            if natural:
+                # The Fisher information of P is s₀/s for the shift and 1/2 for ln s.
+                gradient = gradient * torch.stack([log_ratio.exp(), torch.full_like(log_ratio, 2.0)])
+            # Alg. 4, l. 7: ψ <- ψ - γ grad
+            run.advance(gradient, cost=float(cost.mean()), divergence=divergence, bound=bound)
+    return run.history
+
+
+def score(noise: Tensor, log_ratio: Tensor) -> Tensor:
+    """Return ∇ ln P(w) with respect to (shift, ln s/s₀) for w = μ + √s z, as an (n, 2, d) tensor.
+
+    Examples
+    --------
+    >>> score(torch.tensor([[2.0]]), torch.tensor([0.0]))
+    tensor([[[2.0000],
+             [1.5000]]])
+    """
+    return torch.stack([noise * torch.exp(-0.5 * log_ratio), 0.5 * (noise**2 - 1)], dim=1)
+
+
+def _linearise(
+    objective: Objective, m: int, delta: float, cost: Tensor, noise: Tensor, shift: Tensor, log_ratio: Tensor
+) -> tuple[float, float, Tensor, Tensor, Tensor]:
+    """Return the bound at the mean cost, the divergence D in it, and what its gradient is made of.
+
+    That is: the samples' prices, whose product with ∇ ln P(w) has the mean ∇D, and the bound's derivatives by
+    the cost and by D. For C + √R, price times derivative is e^(ln P(w)/P₀(w) - D₂) / (2 m √R).
+    """
+    ratios = gaussians.log_density_ratio(noise, shift, log_ratio)
+    if objective == "pointwise":
+        divergence = gaussians.kl_divergence(shift, log_ratio)
+        price = ratios  # ∇ E_P[ln P/P₀] = E_P[ln P/P₀ ∇ ln P]
+    else:
+        divergence = gaussians.renyi_divergence(shift, log_ratio)
+        price = 2 * torch.exp(ratios - divergence)  # ∇ ln E_P[P/P₀] = 2 e^-D₂ E_P[P/P₀ ∇ ln P]
+    cost, divergence = cost.clone().requires_grad_(), divergence.clone().requires_grad_()
+    bound = objectives.upper_bound(objective, cost, objectives.budget(objective, m, delta, divergence))
+    by_cost, by_divergence = torch.autograd.grad(bound, (cost, divergence))
+    return float(bound.detach()), float(divergence.detach()), price, by_cost, by_divergence
+
+
+def _exact_gradient(objective: Objective, shift: Tensor, log_ratio: Tensor) -> Tensor:
+    shift, log_ratio = shift.clone().requires_grad_(), log_ratio.clone().requires_grad_()
+    divergence = gaussians.kl_divergence if objective == "pointwise" else gaussians.renyi_divergence
+    return torch.stack(torch.autograd.grad(divergence(shift, log_ratio), (shift, log_ratio)))
+
+
+def _noise(n: int, dim: int, antithetic: bool, rng: np.random.Generator) -> Tensor:
+    """Return n standard normal vectors; if antithetic, each followed by its opposite."""
+    if not antithetic:
+        return torch.from_numpy(rng.standard_normal((n, dim)))
+    half = torch.from_numpy(rng.standard_normal((n // 2, dim)))
+    return torch.stack([half, -half], dim=1).reshape(n, dim)
+
+
+def _mean_of_others(values: Tensor, antithetic: bool) -> Tensor:
+    """Return for each sample the mean over those drawn independently of it: not itself, not its opposite."""
+    own = values.reshape(-1, 2).sum(1).repeat_interleave(2) if antithetic else values
+    others = len(values) - (2 if antithetic else 1)
+    return (values.sum() - own) / others if others else torch.zeros_like(values)
