@@ -1,0 +1,52 @@
+"""Run the program in this process, in a folder of its own, as the shell would."""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+from boundwatch.cli import main
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Return a function that runs ``boundwatch`` with arguments in an empty folder, and its result."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_program(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Result(ended.value.code or 0, captured.out, captured.err)
+
+    return run_program
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with costs, and certificates made from them."""
+    rng = np.random.default_rng(20240901)
+    bounded, binary = rng.beta(2, 6, 200).round(6), (rng.random(200) < 0.25).astype(int)
+    (tmp_path / "costs.csv").write_text("cost\n" + "".join(f"{cost}\n" for cost in bounded))
+    (tmp_path / "success.csv").write_text("success\n" + "".join(f"{1 - cost}\n" for cost in binary))
+    (tmp_path / "same.csv").write_text("cost\n" + "".join(f"{cost}\n" for cost in rng.beta(2, 6, 30)))
+    (tmp_path / "worse.csv").write_text("cost\n" + "".join(f"{cost}\n" for cost in rng.beta(6, 3, 30)))
+    (tmp_path / "better.csv").write_text("cost\n" + "0.01\n" * 60)
+    bw.Certificate.from_held_out(bounded).save(tmp_path / "certificate.json")
+    bw.Certificate.from_held_out(binary, binary=True).save(tmp_path / "binary.json")
+    return tmp_path

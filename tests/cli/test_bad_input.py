@@ -1,0 +1,234 @@
+"""Bad input, end to end: exit code 1, one line on standard error, nothing written, no traceback."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def npy(values):
+    file = io.BytesIO()
+    np.save(file, np.asarray(values))
+    return file.getvalue()
+
+
+COSTS = {
+    "cost 1.4 at row 17": (b"cost\n" + b"0.2\n" * 16 + b"1.4\n", [], "row 17 (line 18), column 'cost' = 1.4"),
+    "the same without header": (b"0.2\n" * 16 + b"1.4\n", [], "row 17 (line 17) = 1.4 is outside [0, 1]"),
+    "the same in NPY": (npy([0.2] * 16 + [1.4]), [], "row 17 = 1.4 is outside [0, 1]"),
+    "negative": (b"-0.1\n", [], "row 1 (line 1) = -0.1 is outside [0, 1]"),
+    "NaN": (b"cost\n0.1\nnan\n", [], "row 2 (line 3), column 'cost' = nan is not finite"),
+    "empty file": (b"", [], "is empty; at least one episode is needed"),
+    "header only": (b"cost\n", [], "holds no episodes"),
+    "missing column": (b"a,b\n1,2\n", ["--column", "cost"], "has no column 'cost'; choose one of 'a', 'b'"),
+    "no known column": (b"a,b\n1,2\n", [], "has no column named cost, success or reward"),
+    "two known columns": (b"cost,success\n1,0\n", [], "columns cost, success could all be meant"),
+    "text in a number column": (
+        b"cost\n0.1\nhigh\n",
+        [],
+        "row 2 (line 3), column 'cost' = 'high' is not a number",
+    ),
+    "empty cell": (b"a,cost\n1,\n", [], "row 1 (line 2), column 'cost' = '' is not a number"),
+    "ragged row": (b"a,cost\n1,0.1\n2\n", [], "line 3 has 1 fields, the first line has 2"),
+    "reward without range": (b"reward\n-3\n", [], "pass their least and greatest value as cost_range"),
+    "range the wrong way": (
+        b"cost\n3\n",
+        ["--cost-range", "4", "0"],
+        "cost_range = (4.0, 0.0) is not a range",
+    ),
+    "cost outside the range": (b"cost\n9\n", ["--cost-range", "0", "4"], "= 9 is outside [0, 4]"),
+    "range for successes": (
+        b"success\n1\n",
+        ["--cost-range", "0", "1"],
+        "leave out cost_range (--cost-range)",
+    ),
+    "fractional success": (b"success\n0.5\n", [], "= 0.5 is not true, false, 0 or 1"),
+    "truncated gzip": (gzip.compress(b"cost\n0.1\n")[:-4], [], "the gzip data is damaged or cut short"),
+    "not UTF-8": ("cost\n0.1\n".encode("utf-16"), [], "is not UTF-8 text"),
+    "pickled objects": (npy(np.array([{}])), [], "holds Python objects"),
+    "truncated Parquet": (b"PAR1\x00", [], "the Parquet data is damaged or cut short"),
+}
+
+
+def assert_one_line(result, fault):
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.startswith("boundwatch: ")
+    assert result.err.count("\n") == 1
+    assert fault in result.err
+    assert ";" in result.err, "no remedy"
+
+
+def snapshot(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("case", COSTS)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["certify", "bad", "-o", "new.json"],
+        ["certify", "bad", "-o", "certificate.json"],
+        ["check", "certificate.json", "bad", "--plot", "figure.png", "--exit-code"],
+        ["verify", "certificate.json", "--costs", "bad"],
+    ],
+    ids=["certify", "certify over", "check", "verify"],
+)
+def test_bad_costs(run, folder, case, arguments):
+    data, options, fault = COSTS[case]
+    (folder / "bad").write_bytes(data)
+    before = snapshot(folder)
+    assert_one_line(run(*arguments, *options), fault)
+    assert snapshot(folder) == before
+
+
+def test_bad_costs_on_standard_input(run, folder):
+    before = snapshot(folder)
+    result = run("certify", "-", "-o", "new.json", stdin=b"cost\n0.1\n1.4\n")
+    assert_one_line(result, "standard input: row 2 (line 3), column 'cost' = 1.4")
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["certify", "costs.csv", "-o", "new.json", "--delta", "0"], "delta = 0 is outside (0, 1)"),
+        (["certify", "costs.csv", "-o", "new.json", "--delta", "1"], "delta = 1 is outside (0, 1)"),
+        (["certify", "costs.csv", "-o", "new.json", "--delta", "nan"], "delta = nan is outside (0, 1)"),
+        (["certify", "costs.csv", "-o", "new.json", "--delta-upper", "0.1"], "delta_lower go together"),
+        (["certify", "costs.csv", "-o", "new.json", "--method", "exact"], "'exact' needs binary costs"),
+        (
+            ["certify", "costs.csv", "-o", "new.json", "--binary"],
+            "is not 0 or 1, but binary costs were promised",
+        ),
+        (["certify", "costs.csv", "-o", "new.json", "--policy", "missing.pt"], "missing.pt: no such file"),
+        (["certify", "missing.csv", "-o", "new.json"], "missing.csv: no such file"),
+        (["certify", ".", "-o", "new.json"], ".: is a folder, not a file"),
+        (["certify", "costs.csv", "-o", "."], ".: cannot be written, is a folder"),
+        (["certify", "costs.csv", "-o", "missing/new.json"], "missing/new.json: cannot be written"),
+        (
+            ["check", "certificate.json", "costs.csv", "--alpha-adverse", "1"],
+            "alpha_adverse = 1 is outside (0, 1)",
+        ),
+        (
+            ["check", "certificate.json", "costs.csv", "--alpha-benign", "0"],
+            "alpha_benign = 0 is outside (0, 1)",
+        ),
+        (
+            ["check", "certificate.json", "costs.csv", "--tail", "exact"],
+            "'exact' needs a certificate for binary",
+        ),
+        (
+            ["check", "certificate.json", "costs.csv", "--plot", "figure.txt"],
+            "end the name in .png, .svg or .pdf",
+        ),
+        (["check", "certificate.json", "costs.csv", "--plot", "missing/figure.png"], "cannot be written"),
+        (
+            [
+                "check",
+                "certificate.json",
+                "costs.csv",
+                "--detector",
+                "confidence-interval",
+                "--false-positive",
+                "0.005",
+            ],
+            "is already spent by the certificate's delta",
+        ),
+        (["check", "binary.json", "costs.csv"], "is not 0 or 1, but binary costs were promised"),
+        (["check", "certificate.json", "."], ".: is a folder, not a file"),
+        (["check", ".", "costs.csv"], ".: is a folder, not a file"),
+        (["check", "costs.csv", "costs.csv"], "costs.csv: "),
+        (["show", "."], ".: is a folder, not a file"),
+        (["show", "missing.json"], "missing.json: no such file"),
+        (["verify", "missing.json"], "missing.json: no such file"),
+    ],
+)
+def test_bad_settings_and_paths(run, folder, arguments, fault):
+    before = snapshot(folder)
+    assert_one_line(run(*arguments), fault)
+    assert snapshot(folder) == before
+
+
+def alter(**changes):
+    return lambda content: content | changes
+
+
+CERTIFICATES = {
+    "newer schema": (alter(schema_version=99), "schema_version = 99 is newer"),
+    "no schema": (
+        lambda content: {k: v for k, v in content.items() if k != "schema_version"},
+        "no schema_version",
+    ),
+    "numbers that do not match": (alter(upper=0.2), "upper"),
+    "deltas that do not match": (alter(delta=0.001), "delta"),
+    "lower above upper": (alter(lower=0.9), "lower = 0.9 is above upper"),
+    "outside the range": (alter(upper=1.5), "upper = 1.5 is not allowed"),
+    "text for a number": (alter(upper="0.3"), "upper = '0.3' is not allowed"),
+    "missing field": (lambda content: {k: v for k, v in content.items() if k != "delta"}, "delta is missing"),
+    "unknown field": (alter(extra=1), "extra is not a field"),
+    "not an object": (lambda _: [1, 2], "no schema_version"),
+}
+
+
+@pytest.mark.parametrize("case", CERTIFICATES)
+@pytest.mark.parametrize("command", ["show", "verify", "check"])
+def test_bad_certificates(run, folder, command, case):
+    change, fault = CERTIFICATES[case]
+    content = json.loads((folder / "binary.json").read_text())
+    (folder / "bad.json").write_text(json.dumps(change(content)))
+    before = snapshot(folder)
+    arguments = ["success.csv", "--plot", "figure.png"] if command == "check" else []
+    result = run(command, "bad.json", *arguments)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("boundwatch: bad.json: ")
+    assert fault in result.err
+    assert result.err.count("\n") == 1
+    assert snapshot(folder) == before
+
+
+def test_certificate_cut_short_anywhere(run, folder):
+    data = (folder / "certificate.json").read_bytes()
+    for end in [*range(0, len(data) - 2, 23), len(data) - 2]:
+        (folder / "bad.json").write_bytes(data[:end])
+        result = run("check", "bad.json", "costs.csv")
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"NaN", b'{"schema_version": NaN}', b"null", b"[]", b"0.5"])
+def test_certificate_that_is_none(run, folder, data):
+    (folder / "bad.json").write_bytes(data)
+    result = run("show", "bad.json")
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+
+
+def test_real_process_prints_one_line_and_no_traceback(folder):
+    (folder / "bad.csv").write_text("cost\n1.4\n")
+    code = "from boundwatch.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "certify", "bad.csv", "-o", "new.json"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"boundwatch: bad.csv: row 1 (line 2), column 'cost' = 1.4")
+    assert done.stderr.count(b"\n") == 1
+    assert not (folder / "new.json").exists()
+
+
+def test_library_errors_are_the_same(folder):
+    certificate = bw.Certificate.load(folder / "binary.json")
+    with pytest.raises(bw.errors.InvalidCost, match="binary costs were promised"):
+        bw.HypothesisTest(certificate).decide([0.5])

@@ -1,0 +1,300 @@
+"""What the commands print, write and return when all is well, and on wrong usage."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def test_version(run):
+    assert run("--version").out == f"boundwatch {bw.__version__}\n"
+
+
+def test_without_arguments_help_and_usage_error(run):
+    result = run()
+    assert result.code == 2
+    assert "Commands:" in result.out + result.err
+
+
+@pytest.mark.parametrize("command", ["certify", "verify", "show", "check"])
+def test_help_ends_with_an_example_that_is_about_the_command(run, command):
+    result = run(command, "--help")
+    assert result.code == 0
+    example = result.out[result.out.index("Example:") :].split("\n\n")[-1].strip().splitlines()
+    assert all(line.strip().startswith(f"boundwatch {command} ") for line in example)
+
+
+def test_examples_in_help_run(run, folder):
+    """Paste every example into a shell, over files of the names that it uses."""
+    (folder / "new.csv").write_text((folder / "worse.csv").read_text())
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"success": [True] * 9 + [False]}), folder / "episodes.parquet")
+    for command, codes in {"certify": [0, 0], "verify": [0, 0], "show": [0], "check": [0, 3]}.items():
+        bw.Certificate.from_held_out(np.loadtxt(folder / "costs.csv", skiprows=1)).save(
+            folder / "certificate.json"
+        )
+        lines = re.findall(r"^ {4}(boundwatch .*)$", run(command, "--help").out, flags=re.MULTILINE)
+        assert len(lines) == len(codes)
+        for line, code in zip(lines, codes, strict=True):
+            shell = line.replace(
+                "boundwatch", f"{sys.executable} -c 'from boundwatch.cli import main; main()'", 1
+            )
+            done = subprocess.run(shell, shell=True, cwd=folder, capture_output=True, check=False)  # noqa: S602
+            assert (line, done.returncode, done.stderr) == (line, code, b"")
+
+
+def test_certify_writes_what_the_library_would(run, folder):
+    result = run("certify", "costs.csv", "-o", "new.json", "--delta", "0.05", "--method", "kl", "--seed", "7")
+    assert result.code == 0
+    written = bw.Certificate.load(folder / "new.json")
+    costs = np.loadtxt(folder / "costs.csv", skiprows=1)
+    made = bw.Certificate.from_held_out(costs, delta=0.05, method="kl", seed=7)
+    assert (written.lower, written.upper, written.delta) == (made.lower, made.upper, 0.05)
+    assert written.provenance.seed == 7
+    assert written.provenance.costs_sha256 == made.provenance.costs_sha256
+    assert "Wrote new.json" in result.out
+    assert "200 episodes" in result.out
+
+
+def test_certify_options_reach_the_certificate(run, folder):
+    (folder / "policy.bin").write_bytes(b"weights")
+    result = run(
+        *("certify", "success.csv", "-o", "new.json", "--json", "--policy", "policy.bin"),
+        *("--delta-upper", "0.02", "--delta-lower", "0.03"),
+    )
+    content = json.loads(result.out)
+    assert content == json.loads((folder / "new.json").read_text())
+    assert content["binary"] is True
+    assert content["method"] == "exact"
+    assert (content["delta"], content["delta_upper"], content["delta_lower"]) == (0.05, 0.02, 0.03)
+    assert re.fullmatch("[0-9a-f]{64}", content["provenance"]["policy_sha256"])
+
+
+def test_certify_from_standard_input_with_column_and_range(run, folder):
+    result = run(
+        *("certify", "-", "-o", "new.json", "--column", "reward", "--cost-range", "-200", "0"),
+        stdin=b"episode,reward\n1,-200\n2,0\n3,-50\n4,-150\n",
+    )
+    assert result.code == 0
+    assert "standard input, column reward, rescaled to a cost" in result.out
+    assert bw.Certificate.load(folder / "new.json").mean_cost == 0.5
+
+
+def test_certify_replaces_a_certificate(run, folder):
+    before = (folder / "certificate.json").read_text()
+    assert run("certify", "success.csv", "-o", "certificate.json").code == 0
+    assert (folder / "certificate.json").read_text() != before
+
+
+def test_show_says_what_is_promised_when_and_what_it_is_not(run, folder):
+    text = run("show", "binary.json").out
+    certificate = bw.Certificate.load(folder / "binary.json")
+    assert f"at most {certificate.upper:.3f}"[:-1] in text
+    for phrase in (
+        "fails with probability at most 0.005",
+        "either with at most 0.01",
+        "200 episodes",
+        "independent draws from one distribution",
+        "the one that was certified, unchanged",
+        "Every cost is 0 or 1",
+        'WITHIN reads "no evidence of a shift", never "safe"',
+        "probability of being wrong given an alarm",
+        certificate.fingerprint,
+        str(certificate.provenance.costs_sha256),
+    ):
+        assert phrase in text
+    assert "vacuous" not in text
+
+
+def test_show_rounds_limits_outward(run, folder):
+    bw.Certificate.from_bounds(lower=0.12349, upper=0.56781, delta=0.01).save(folder / "c.json")
+    assert "at least 0.1234 and at most 0.5679" in run("show", "c.json").out
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "phrases"),
+    [
+        (0.0, 0.5, ["lower limit is vacuous"]),
+        (0.1, 1.0, ["upper limit is vacuous"]),
+        (0.0, 1.0, ["lower limit is vacuous", "upper limit is vacuous"]),
+    ],
+)
+def test_vacuous_limits_are_named(run, folder, lower, upper, phrases):
+    bw.Certificate.from_bounds(lower=lower, upper=upper, delta=0.01).save(folder / "c.json")
+    for text in (run("show", "c.json").out, run("check", "c.json", "same.csv").out):
+        assert all(phrase in text for phrase in phrases)
+        assert text.count("is vacuous") == len(phrases)
+    content = json.loads(run("show", "c.json", "--json").out)
+    assert (content["vacuous_lower"], content["vacuous_upper"]) == (lower <= 0, upper >= 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "phrase"),
+    [
+        (lambda c: bw.Certificate.from_pac_bayes(c, renyi=0.4), "D2(P || P0) = 0.4"),
+        (lambda c: bw.Certificate.from_pac_bayes(c, renyi=0.4, method="pinsker"), "Pinsker's inequality"),
+        (lambda c: bw.Certificate.from_pointwise(c, log_ratio=1.3), "ln P(w)/P0(w) = 1.3"),
+        (lambda c: bw.Certificate.from_held_out(c, method="hoeffding"), "Hoeffding's inequality"),
+        (lambda _: bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.1), "proved elsewhere"),
+    ],
+)
+def test_show_names_the_basis_of_every_kind(run, folder, make, phrase):
+    certificate = make(np.loadtxt(folder / "costs.csv", skiprows=1))
+    certificate.save(folder / "c.json")
+    text = run("show", "c.json").out
+    assert phrase in text
+    assert ("prior was chosen before" in text) == (certificate.source in ("pac-bayes", "pointwise"))
+
+
+def test_verify_lists_every_check(run, folder):
+    plain, full = run("verify", "binary.json"), run("verify", "binary.json", "--costs", "success.csv")
+    assert (plain.code, full.code) == (0, 0)
+    assert len(full.out.splitlines()) == len(bw.Certificate.load(folder / "binary.json").verify([0, 1])) == 6
+    assert all(line.split()[0] == "ok" for line in full.out.splitlines())
+    content = json.loads(run("verify", "binary.json", "--costs", "success.csv", "--json").out)
+    assert content["ok"] is True
+    assert {"name", "ok", "detail"} == set(content["checks"][0])
+
+
+def test_verify_fails_on_other_costs(run):
+    result = run("verify", "certificate.json", "--costs", "same.csv")
+    assert result.code == 1
+    assert "FAILED  costs_sha256" in result.out
+    assert result.err.count("\n") == 1
+    content = run("verify", "certificate.json", "--costs", "same.csv", "--json")
+    assert content.code == 1
+    assert json.loads(content.out)["ok"] is False
+
+
+CHECKS = [("worse.csv", "adverse"), ("same.csv", "within"), ("better.csv", "benign")]
+
+
+@pytest.mark.parametrize(("costs", "verdict"), CHECKS)
+def test_check_says_verdict_and_evidence(run, folder, costs, verdict):
+    result = run("check", "certificate.json", costs)
+    assert result.code == 0
+    assert result.err == ""
+    certificate = bw.Certificate.load(folder / "certificate.json")
+    finding = bw.HypothesisTest(certificate).decide(np.loadtxt(folder / costs, skiprows=1))
+    assert result.out.startswith(f"{verdict.upper()}: ")
+    for phrase in (
+        f"{finding.n}, mean cost {finding.mean_cost:.4f}",
+        "probability at most 0.055 (0.05 + delta 0.005) in any world that is not worse",
+        "probability at most 0.055 (0.05 + delta 0.005) in any world that is worse",
+        "hypothesis-test, betting tail",
+        "not the probability that this verdict is wrong",
+        "one look at a number of episodes fixed beforehand",
+    ):
+        assert phrase in result.out
+    assert ('does not mean "safe"' in result.out) == (verdict == "within")
+
+
+@pytest.mark.parametrize(("costs", "verdict"), CHECKS)
+def test_exit_code_is_three_on_adverse_only_and_on_request_only(run, costs, verdict):
+    assert run("check", "certificate.json", costs).code == 0
+    assert run("check", "certificate.json", costs, "--exit-code").code == (3 if verdict == "adverse" else 0)
+
+
+def test_check_json_has_the_fields_of_the_library(run, folder):
+    certificate = bw.Certificate.load(folder / "certificate.json")
+    options = ["--alpha-adverse", "0.01", "--alpha-benign", "0.02", "--tail", "hoeffding"]
+    content = json.loads(run("check", "certificate.json", "worse.csv", "--json", *options).out)
+    test = bw.HypothesisTest(certificate, alpha_adverse=0.01, alpha_benign=0.02, tail="hoeffding")
+    finding = test.decide(np.loadtxt(folder / "worse.csv", skiprows=1))
+    assert content == finding.to_dict() | {
+        "source": "worse.csv",
+        "column": "cost",
+        "meaning": "cost",
+        "certificate": {
+            "lower": certificate.lower,
+            "upper": certificate.upper,
+            "delta": certificate.delta,
+            "fingerprint": certificate.fingerprint,
+        },
+    }
+
+
+def test_check_by_confidence_interval(run, folder):
+    options = ["--detector", "confidence-interval", "--false-positive", "0.1", "--false-negative", "0.2"]
+    content = json.loads(run("check", "binary.json", "success.csv", "--json", *options).out)
+    interval = bw.ConfidenceInterval(
+        bw.Certificate.load(folder / "binary.json"), false_positive=0.1, false_negative=0.2
+    )
+    finding = interval.decide(1 - np.loadtxt(folder / "success.csv", skiprows=1))
+    assert content["shift_lower"] == finding.shift_lower
+    assert content["shift_upper"] == finding.shift_upper
+    assert (content["false_positive_rate"], content["false_negative_rate"]) == (0.1, 0.2)
+    assert content["tail"] == "exact"
+
+
+def test_check_from_standard_input(run, folder):
+    result = run("check", "certificate.json", "-", "--json", stdin=(folder / "worse.csv").read_bytes())
+    assert json.loads(result.out)["source"] == "standard input"
+    assert json.loads(result.out)["verdict"] == "adverse"
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_check_draws(run, folder, ending):
+    assert run("check", "certificate.json", "worse.csv", "--plot", f"figure.{ending}").code == 0
+    assert (folder / f"figure.{ending}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("check", "certificate.json"), "COSTS"),
+        (("certify", "costs.csv"), "--output"),
+        (("certify", "costs.csv", "-o", "x", "--delta", "small"), "--delta"),
+        (("certify", "costs.csv", "-o", "x", "--method", "magic"), "'betting', 'kl', 'hoeffding', 'exact'"),
+        (
+            ("certify", "costs.csv", "-o", "x", "--delta", "0.1", "--delta-upper", "0.1"),
+            "--delta cannot go with",
+        ),
+        (("check", "certificate.json", "costs.csv", "--detector", "magic"), "'hypothesis-test'"),
+        (("check", "certificate.json", "costs.csv", "--cost-range", "0"), "--cost-range"),
+        (
+            ("check", "certificate.json", "costs.csv", "--false-positive", "0.1"),
+            "--false-positive does not go with --detector hypothesis-test; use --alpha-adverse",
+        ),
+        (
+            ("check", "certificate.json", "costs.csv", "--false-negative", "0.1"),
+            "--false-negative does not go with --detector hypothesis-test; use --alpha-benign",
+        ),
+        (
+            (
+                "check",
+                "certificate.json",
+                "costs.csv",
+                "--detector",
+                "confidence-interval",
+                "--alpha-benign",
+                "0.1",
+            ),
+            "--alpha-benign does not go with --detector confidence-interval; use --false-negative",
+        ),
+        (("verify", "certificate.json", "--column", "cost"), "--column and --cost-range go with --costs"),
+        (
+            ("verify", "certificate.json", "--cost-range", "0", "1"),
+            "--column and --cost-range go with --costs",
+        ),
+        (("magic",), "No such command"),
+    ],
+)
+def test_wrong_usage_exits_with_two_and_writes_nothing(run, folder, arguments, fault):
+    before = sorted(folder.iterdir())
+    result = run(*arguments)
+    assert result.code == 2
+    assert fault in result.err
+    assert result.out == ""
+    assert sorted(folder.iterdir()) == before

@@ -1,0 +1,48 @@
+"""What is not needed is not imported: the program starts quickly, and works without the extras."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas"}
+
+
+def loaded_modules(code, folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", code + "\nimport sys; print('MODULES', *sys.modules)", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split("MODULES")[1].split())
+
+
+def test_import_of_the_package(tmp_path):
+    modules = loaded_modules("import boundwatch", tmp_path)
+    assert "boundwatch.certificate" in modules
+    assert not modules & (HEAVY | {"typer", "boundwatch.cli", "boundwatch.training"})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "certificate.json", "worse.csv"],
+        ["certify", "costs.csv", "-o", "new.json"],
+        ["show", "certificate.json"],
+        ["--help"],
+    ],
+)
+def test_commands(folder, arguments):
+    code = "from boundwatch.cli import main\ntry: main()\nexcept SystemExit as end: assert not end.code"
+    modules = loaded_modules(code, folder, *arguments)
+    assert "boundwatch.cli.check" in modules
+    assert not modules & HEAVY
+
+
+def test_the_test_would_notice(folder):
+    modules = loaded_modules("import matplotlib", folder)
+    assert modules & HEAVY == {"matplotlib"}
