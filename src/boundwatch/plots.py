@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from boundwatch import files
 from boundwatch.certificate import Certificate
-from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.base import Finding
 from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.wording import HEADLINES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,11 +26,6 @@ _CERTIFIED = "#56B4E9"
 _CERTIFIED_EDGE = "#0072B2"
 _NEW = "#D55E00"
 _EPISODE = "#333333"
-_HEADLINES = {
-    Verdict.ADVERSE: "ADVERSE: evidence that the expected cost rose",
-    Verdict.BENIGN: "BENIGN: evidence that the expected cost did not rise",
-    Verdict.WITHIN: "WITHIN: no evidence of a shift",
-}
 
 
 def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
@@ -92,7 +88,7 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     right.tick_params(left=False)
 
     episodes = "1 episode" if n == 1 else f"{n} episodes"
-    left.set_title(f"{_HEADLINES[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=12)
+    left.set_title(f"{HEADLINES[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=11)
     left.text(0, 1.03, f"mean cost {mean:.3f} over {episodes}", transform=left.transAxes)
     figure.legend(
         [Line2D([], [], marker="o", linestyle="", color=_EPISODE), band, bar],

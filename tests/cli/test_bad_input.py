@@ -232,3 +232,18 @@ def test_library_errors_are_the_same(folder):
     certificate = bw.Certificate.load(folder / "binary.json")
     with pytest.raises(bw.errors.InvalidCost, match="binary costs were promised"):
         bw.HypothesisTest(certificate).decide([0.5])
+
+
+@pytest.mark.parametrize(
+    ("redirection", "fault"),
+    [("> /dev/full", b"cannot print the result"), ("<&-", b"standard input: cannot be read")],
+)
+def test_broken_streams(folder, redirection, fault):
+    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()' check certificate.json"
+    costs = "-" if "<" in redirection else "worse.csv"
+    done = subprocess.run(  # noqa: S602 - only a shell closes streams
+        f"{program} {costs} {redirection}", shell=True, cwd=folder, capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert fault in done.stderr
+    assert done.stderr.count(b"\n") == 1

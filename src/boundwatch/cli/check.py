@@ -97,7 +97,8 @@ def check(
         promise = {name: getattr(loaded, name) for name in ("lower", "upper", "delta", "fingerprint")}
         out.print_json(finding.to_dict() | out.source_fields(episodes) | {"certificate": promise})
     else:
-        typer.secho(f"{wording.HEADLINES[finding.verdict]}\n", bold=True)
+        typer.secho(wording.HEADLINES[finding.verdict], bold=True)
+        print()
         out.print_rows([*wording.evidence(loaded, finding), ("costs", out.describe_source(episodes))])
         out.print_section("Note", wording.caveats(loaded, finding), bullet="- ")
     if exit_code and finding.verdict is Verdict.ADVERSE:

@@ -11,6 +11,7 @@ every command pays for what the files import at their top.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -41,11 +42,18 @@ def command(*, example: str) -> Callable[[Function], Function]:
 def main() -> None:
     """Run the command line; an error that was foreseen is one line on stderr and exit code 1."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except BoundwatchError as error:
-        line = " ".join(str(error).split())
-        print(f"boundwatch: {line}", file=sys.stderr)
-        sys.exit(1)
+        message = " ".join(str(error).split())
+    except OSError as error:
+        message = f"cannot print the result, {error.strerror}; free the disk or mend the pipe"
+        # What is left in the buffer would fail once more when Python ends, with a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"boundwatch: {message}", file=sys.stderr)
+    sys.exit(1)
 
 
 def _print_version(value: bool) -> None:

@@ -87,7 +87,7 @@ def read_costs(
     """
     ends = check_range(cost_range)
     source = "standard input" if path == "-" else str(path)
-    data = sys.stdin.buffer.read() if path == "-" else files.read_bytes(path)
+    data = _read_standard_input() if path == "-" else files.read_bytes(path)
     if data.startswith(_GZIP_MAGIC):
         data = _decompress(data, source)
     table = formats.read(data, source)
@@ -105,6 +105,13 @@ def read_costs(
     costs = to_costs(table, name, meaning, ends, binary=binary, source=source)
     column = name if table.named or len(table.names) > 1 else None
     return Episodes(costs, binary or meaning == "success", source, column, meaning)
+
+
+def _read_standard_input() -> bytes:
+    try:
+        return sys.stdin.buffer.read()
+    except (OSError, AttributeError) as error:  # a folder, or closed
+        raise InvalidSetting("standard input: cannot be read; pipe or redirect a file into it") from error
 
 
 def _decompress(data: bytes, source: str) -> bytes:
