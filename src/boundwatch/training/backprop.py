@@ -162,16 +162,16 @@ def train_backprop(
             costs, true_costs = workers.costs(weights, [part[rows] for part in tensors])
             divergence = objectives.divergence(objective, noise, shift, log_ratio)
             c = objectives.budget(objective, m, delta, divergence)
-            bound = objectives.upper_bound(objective, costs, c).mean()
+            bound, true_bound = objectives.upper_bound(objective, torch.stack([costs, true_costs]), c).mean(
+                -1
+            )
             # Alg. 3, l. 7: ψ <- ψ - γ ∇B
             by_mean, by_log_variance = torch.autograd.grad(bound, (mean, log_variance))
-            with torch.no_grad():
-                true_bound = objectives.upper_bound(objective, true_costs, c).mean()
             run.advance(
                 torch.stack([deviation * by_mean, by_log_variance]),
                 cost=float(true_costs.mean()),
                 divergence=float(divergence.detach().mean()),
-                bound=float(true_bound),
+                bound=float(true_bound.detach()),
             )
     return run.history
 
@@ -188,6 +188,8 @@ class _Workers:
         # A module cannot be called with two sets of parameters at the same time: one copy for each thread.
         self._free = [copy.deepcopy(posterior) for _ in range(jobs)]
         self._pool = ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,))
+        # A pool of one thread is only slower than none.
+        self._map = self._pool.map if jobs > 1 else map
 
     def __enter__(self) -> _Workers:
         return self
@@ -197,7 +199,7 @@ class _Workers:
 
     def costs(self, weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Return the mean surrogate costs (k,), differentiable in the weights (k, d), and the true ones."""
-        results = list(self._pool.map(partial(self._cost, batch=batch), weights.detach()))
+        results = list(self._map(partial(self._cost, batch=batch), weights.detach()))
         values, gradients, true_values = (torch.stack(parts) for parts in zip(*results, strict=True))
         # A function with this value and this gradient: the threads have done the differentiation.
         return values + ((weights - weights.detach()) * gradients).sum(-1), true_values

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.special import xlogy
 from torch import Tensor
 
 from boundwatch import bounds
@@ -22,6 +25,7 @@ Objective = Literal["pinsker", "kl", "pointwise"]
 
 _SMALLEST_COST = 1e-9
 """Below it the slope of the kl-inverse, infinite at 0, is that at this cost."""
+_BELOW_ONE = 1 - 2.0**-53
 _NEWTON_STEPS = 12
 
 
@@ -89,7 +93,7 @@ def upper_bound(objective: Objective, cost: Tensor, c: Tensor) -> Tensor:
             f"the mean cost {worst:.6g} is outside [0, 1], where kl is defined; "
             "scale the surrogate, or use objective='pinsker'"
         )
-    result: Tensor = KlInverseUpper.apply(cost, c)  # type: ignore[no-untyped-call]  # torch has no types here
+    result: Tensor = KlInverseUpper.apply(cost, c.expand_as(cost))  # type: ignore[no-untyped-call]  # torch has no types here
     return result
 
 
@@ -109,9 +113,9 @@ class KlInverseUpper(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, c: Tensor) -> Tensor:
-        """Return p, elementwise; q and c have the same shape."""
-        q, c = q.detach().double(), c.detach().double()
-        p = _kl_inverse_upper(q, c)
+        """Return p, elementwise for q and c of the same shape."""
+        q = q.detach().double()
+        p = torch.as_tensor(_kl_inverse_upper(q.numpy(), c.detach().double().numpy()))
         ctx.save_for_backward(q, p)
         return p
 
@@ -119,24 +123,24 @@ class KlInverseUpper(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         """Return the gradients with respect to q and c."""
         q, p = ctx.saved_tensors
-        q, p = q.clamp(_SMALLEST_COST, 1 - _SMALLEST_COST), p.clamp(_SMALLEST_COST, 1 - 1e-16)
+        q, p = q.clamp(_SMALLEST_COST, 1 - _SMALLEST_COST), p.clamp(_SMALLEST_COST, _BELOW_ONE)
         gap = (p - q).clamp(min=1e-12)  # at c = 0 the slope in c is infinite, that in q is 1
         kl_p = gap / (p * (1 - p))
         kl_q = -torch.log1p(gap / q) - torch.log1p(gap / (1 - p))
         return -gradient * kl_q / kl_p, gradient / kl_p
 
 
-def _kl_inverse_upper(q: Tensor, c: Tensor) -> Tensor:
+def _kl_inverse_upper(q: NDArray[np.float64], c: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve kl(q‖p) = c for p >= q by Newton's method.
 
     kl is convex in p, so from any point right of the solution the iterates approach it from the right. Two
-    such points: Pinsker's q + √(c/2), and the solution with ln p <= 0 in place of q ln p.
+    such points: Pinsker's q + √(c/2), and the solution with 0 in place of -q ln p.
     """
-    entropy = -torch.special.entr(q) - torch.special.entr(1 - q)  # q ln q + (1 - q) ln(1 - q)
-    far = -torch.expm1((entropy - c) / (1 - q).clamp(min=1e-300))
-    p = torch.minimum(q + torch.sqrt(c / 2), far).clamp(1e-300, 1 - 1e-16)
+    negative_entropy = xlogy(q, q) + xlogy(1 - q, 1 - q)
+    far = -np.expm1((negative_entropy - c) / np.maximum(1 - q, 1e-30))
+    p: NDArray[np.float64] = np.clip(np.minimum(q + np.sqrt(c / 2), far), 1e-300, _BELOW_ONE)
     for _ in range(_NEWTON_STEPS):
-        kl = entropy - torch.xlogy(q, p) - torch.xlogy(1 - q, 1 - p)
-        step = (kl - c) * p * (1 - p) / (p - q).clamp(min=1e-300)
-        p = torch.maximum(p - step.clamp(min=0.0), q)
+        kl = negative_entropy - q * np.log(p) - (1 - q) * np.log1p(-p)
+        step = (kl - c) * p * (1 - p) / np.maximum(p - q, 1e-300)
+        p = np.minimum(np.maximum(p - np.maximum(step, 0.0), q), _BELOW_ONE)
     return p
