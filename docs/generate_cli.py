@@ -39,8 +39,8 @@ One row per episode. The format is recognised by content, not by name, and may b
 | NPY | an array of shape (n,) or (n, columns), or a record array; never pickled objects |
 | Parquet | a flat column (needs the extra `io`: `pip install 'boundwatch[io]'`) |
 
-A header that is a number cannot be told from data: pandas writes `0` above a Series without a name, which would
-count as one more cost. Give it a name, or write `header=False`.
+A header that is a number cannot be told from data: pandas writes `0` above a Series without a name, which
+would count as one more cost. Give it a name, or write `header=False`.
 
 A cost lies in [0, 1], and higher is worse. The last word of a column's name says what it holds:
 
