@@ -97,6 +97,23 @@ def test_provenance(tmp_path):
     assert cert.provenance.costs_sha256 != bw.Certificate.from_held_out(BOUNDED[::-1]).provenance.costs_sha256
 
 
+def test_the_policys_file_is_compared(tmp_path):
+    policy = tmp_path / "policy.pt"
+    policy.write_bytes(b"weights")
+    cert = bw.Certificate.from_held_out(BOUNDED, policy=policy)
+    assert all(check.ok for check in cert.verify(BOUNDED, policy=policy))
+    policy.write_bytes(b"other weights")
+    assert [check.name for check in cert.verify(policy=policy) if not check.ok] == ["policy_sha256"]
+    unnamed = bw.Certificate.from_held_out(BOUNDED)
+    assert not all(check.ok for check in unnamed.verify(policy=policy))
+
+
+def test_every_mismatch_is_named():
+    content = MADE["theorem-1"][0].to_dict() | {"renyi": 4.0, "delta": 0.02}
+    with pytest.raises(CertificateError, match=r"delta: .*lower: .*upper: "):
+        bw.Certificate.from_dict(content)
+
+
 ALTERED = {
     "upper": 0.9,
     "lower": 0.01,
@@ -118,6 +135,7 @@ def test_numbers_that_do_not_match_each_other_are_refused(field):
 MALFORMED = [
     ({"upper": 1.2}, "upper = 1.2 is not allowed; it must be a number in"),
     ({"upper": True}, "upper = True is not allowed"),
+    ({"renyi": 10**400}, "renyi = 1000.* is not allowed"),
     ({"delta": 0}, "delta = 0 is not allowed"),
     ({"n": 40.5}, "n = 40.5 is not allowed"),
     ({"n": 7}, "n = 7 is too small"),
@@ -161,7 +179,14 @@ def test_every_truncation_of_a_file_is_refused(tmp_path):
 
 def test_files_that_are_no_certificates(tmp_path):
     path = tmp_path / "c.json"
-    for content in (b"[1, 2]", b"3", b"\xff\xfe\x00", b'{"schema_version": 1, "upper": NaN}'):
+    for content in (
+        b"[1, 2]",
+        b"3",
+        b"\xff\xfe\x00",
+        b'{"schema_version": 1, "upper": NaN}',
+        b"[" * 100_000,
+        b"1" * 5000,
+    ):
         path.write_bytes(content)
         with pytest.raises(SchemaMismatch):
             bw.Certificate.load(path)

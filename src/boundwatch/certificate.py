@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds, schema
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting, ProvenanceMismatch
-from boundwatch.files import read_bytes, write_text
+from boundwatch.files import read_bytes, sha256_file, write_text
 from boundwatch.provenance import Provenance, costs_digest, provenance_of
 from boundwatch.validation import check_costs, check_level
 
@@ -403,11 +403,8 @@ class Certificate:
         """Rebuild a certificate from `to_dict`; see `load` for what is checked."""
         fields = schema.parse(content)
         certificate = cls(**fields | {"provenance": Provenance(**fields["provenance"])})
-        for check in certificate.verify():
-            if not check.ok:
-                raise CertificateError(
-                    f"{check.name}: {check.detail}; the file was altered; certify again from the costs"
-                )
+        if failed := [f"{check.name}: {check.detail}" for check in certificate.verify() if not check.ok]:
+            raise CertificateError(f"{', '.join(failed)}; the file was altered; certify again from the costs")
         return certificate
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -431,7 +428,9 @@ class Certificate:
         except CertificateError as error:
             raise type(error)(f"{path}: {error}") from None
 
-    def verify(self, costs: ArrayLike | None = None) -> list[Check]:
+    def verify(
+        self, costs: ArrayLike | None = None, *, policy: str | os.PathLike[str] | None = None
+    ) -> list[Check]:
         """Derive every number again, from what the certificate keeps and, if given, from the costs.
 
         Limits by betting depend on every single cost, which a certificate does not keep: without `costs`
@@ -441,6 +440,8 @@ class Certificate:
         ----------
         costs
             The costs that the certificate was made from, in their order.
+        policy
+            The file of the policy that was certified; its SHA-256 is compared.
 
         Returns
         -------
@@ -455,6 +456,8 @@ class Certificate:
         ['costs_sha256', 'mean_cost', 'lower', 'upper']
         """
         checks = [self._check_delta()]
+        if policy is not None:
+            checks.append(_same_digest("policy_sha256", sha256_file(policy), self.provenance.policy_sha256))
         values = None
         if costs is not None:
             if self.source == "external":
@@ -462,9 +465,7 @@ class Certificate:
                     "costs: this certificate takes over a bound proved elsewhere; verify it without costs"
                 )
             values = self.check_costs(costs)
-            digest = costs_digest(values)
-            same = digest == self.provenance.costs_sha256
-            checks.append(Check("costs_sha256", same, digest if same else f"{digest}, not as certified"))
+            checks.append(_same_digest("costs_sha256", costs_digest(values), self.provenance.costs_sha256))
             checks.append(_agreement("n", values.size, _present(self.n)))
             checks.append(_agreement("mean_cost", float(values.mean()), _present(self.mean_cost)))
         if values is None and (self.source == "external" or self.method == "betting"):
@@ -506,6 +507,12 @@ def _sides(
 def _agreement(name: str, derived: float, stored: float) -> Check:
     ok = abs(derived - stored) <= _TOLERANCE
     return Check(name, ok, f"{stored:.10g}" if ok else f"{stored:.10g} is stored, {derived:.10g} follows")
+
+
+def _same_digest(name: str, digest: str, stored: str | None) -> Check:
+    if stored is None:
+        return Check(name, False, f"{digest}, but the certificate keeps none to compare with")
+    return Check(name, digest == stored, digest if digest == stored else f"{digest}, not as certified")
 
 
 def _present(value: float | None) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -42,6 +42,10 @@ def decode(data: bytes) -> object:
     except json.JSONDecodeError as error:
         raise SchemaMismatch(
             f"line {error.lineno} is not JSON ({error.msg}); the file is truncated or not a certificate"
+        ) from None
+    except (ValueError, RecursionError):  # numbers of thousands of digits, brackets nested without end
+        raise SchemaMismatch(
+            "not a certificate; give the file that certify or Certificate.save wrote"
         ) from None
 
 
@@ -113,10 +117,12 @@ def _fields(content: object, shape: dict[str, Rule], prefix: str) -> dict[str, A
 
 
 Rule = tuple[str, Callable[[Any], bool]]
+_LARGEST = sys.float_info.max
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # The comparison, not isfinite: that would overflow on integers larger than any float.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
 
 
 def _integer(value: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,9 @@ def verify(
             metavar="COSTS", help="The costs that it was made from, in their order; - reads standard input."
         ),
     ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is compared.")
+    ] = None,
     column: Column = None,
     cost_range: CostRange = None,
     as_json: Json = False,
@@ -38,7 +42,7 @@ def verify(
     values = None
     if costs is not None:
         values = read_costs(costs, column=column, cost_range=cost_range, binary=loaded.binary).costs
-    checks = loaded.verify(values)
+    checks = loaded.verify(values, policy=policy)
     if as_json:
         ok = all(check.ok for check in checks)
         out.print_json({"ok": ok, "checks": [dataclasses.asdict(check) for check in checks]})
@@ -48,5 +52,5 @@ def verify(
         )
     if failed := [check.name for check in checks if not check.ok]:
         raise CertificateError(
-            f"{certificate}: failed {', '.join(failed)}; give the costs it was made from, or certify again"
+            f"{certificate}: failed {', '.join(failed)}; give what it was made from, or certify again"
         )
