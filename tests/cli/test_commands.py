@@ -167,6 +167,16 @@ def test_verify_lists_every_check(run, folder):
     assert {"name", "ok", "detail"} == set(content["checks"][0])
 
 
+def test_verify_compares_the_policys_file(run, folder):
+    (folder / "policy.pt").write_bytes(b"weights")
+    run("certify", "costs.csv", "--policy", "policy.pt", "-o", "with-policy.json")
+    assert run("verify", "with-policy.json", "--policy", "policy.pt").code == 0
+    (folder / "policy.pt").write_bytes(b"retrained")
+    other = run("verify", "with-policy.json", "--policy", "policy.pt")
+    assert other.code == 1
+    assert "failed policy_sha256" in other.err
+
+
 def test_verify_fails_on_other_costs(run):
     result = run("verify", "certificate.json", "--costs", "same.csv")
     assert result.code == 1
