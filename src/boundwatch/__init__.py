@@ -12,25 +12,33 @@ from boundwatch import bounds, errors
 from boundwatch._version import __version__
 from boundwatch.certificate import Certificate
 from boundwatch.detectors import (
+    ChangeDetector,
+    ChangeFinding,
     ConfidenceInterval,
     Finding,
     Findings,
+    Fleet,
     HypothesisTest,
     SequentialFinding,
     SequentialTest,
+    StreamFinding,
     Verdict,
 )
 from boundwatch.provenance import Provenance
 
 __all__ = [
     "Certificate",
+    "ChangeDetector",
+    "ChangeFinding",
     "ConfidenceInterval",
     "Finding",
     "Findings",
+    "Fleet",
     "HypothesisTest",
     "Provenance",
     "SequentialFinding",
     "SequentialTest",
+    "StreamFinding",
     "Verdict",
     "__version__",
     "bounds",

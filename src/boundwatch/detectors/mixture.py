@@ -122,8 +122,8 @@ def crossing_probability(bets: Bets, bound: float, log_threshold: float) -> floa
 def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -> NDArray[np.int64]:
     """Return, for n = 0, 1, …, horizon, the fewest failures among n episodes that alarm (n + 1 if none does).
 
-    Bets must be smaller than 1. One more success lowers the wealth and one more failure raises it, so from n to n + 1 the number stays or
-    grows by one, and one evaluation an episode finds it.
+    Bets must be smaller than 1. One more success lowers the wealth and one more failure raises it, so from n
+    to n + 1 the number stays or grows by one, and one evaluation an episode finds it.
 
     Examples
     --------

@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from boundwatch.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.memory import STEPS, CostMemory
 from boundwatch.detectors.mixture import Bets, clamp_bound, exact_threshold, fold_interval, linear_factors
-from boundwatch.errors import InvalidCost, SchemaMismatch
+from boundwatch.detectors.stream import StreamDetector
+from boundwatch.errors import SchemaMismatch
 from boundwatch.validation import check_level
 
 _KIND = "SequentialTest"
@@ -70,7 +70,7 @@ class SequentialFinding(Finding):
         return limits
 
 
-class SequentialTest:
+class SequentialTest(StreamDetector):
     """Watches a stream of costs with two e-processes and may be read after every episode.
 
     **Guarantee**: ADVERSE is ever declared with probability at most `alpha_adverse` + the certificate's
@@ -141,33 +141,11 @@ class SequentialTest:
         self._memory = CostMemory()
         self._rescale()
 
-    def update(self, cost: float) -> SequentialFinding:
-        """Count one more episode.
-
-        Parameters
-        ----------
-        cost
-            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
-        """
+    def update(self, cost: float) -> SequentialFinding:  # noqa: D102  (inherited; here for its type)
         self._step(self._check(cost))
-        return self.finding()
+        return self._finding()
 
-    def update_many(self, costs: ArrayLike) -> SequentialFinding:
-        """Count many episodes in their order; the result is that of `update` on each.
-
-        Parameters
-        ----------
-        costs
-            At least one cost. If one of them is invalid, none is counted.
-        """
-        for cost in self.certificate.check_costs(costs).tolist():
-            self._step(cost)
-        return self.finding()
-
-    def finding(self) -> SequentialFinding:
-        """Return what is known after the latest episode; at least one is needed."""
-        if self.n == 0:
-            raise InvalidCost("no cost has been counted; call update(cost) first")
+    def _finding(self) -> SequentialFinding:
         adverse, benign = self._wealth
         best_adverse, best_benign = self._best
         return SequentialFinding(
@@ -250,16 +228,6 @@ class SequentialTest:
                 raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
             test._memory.weights[int(key)] = states.number(memory, key)
         return test
-
-    def _check(self, cost: float) -> float:
-        # The common case first: this runs once an episode, and the careful check takes longer than the test.
-        if (
-            isinstance(cost, float | int)
-            and 0 <= cost <= 1
-            and (not self.certificate.binary or cost in (0, 1))
-        ):
-            return float(cost)
-        return float(self.certificate.check_costs([cost])[0])
 
     def _step(self, cost: float) -> None:
         np.multiply(self._slope, cost, out=self._factor)

@@ -1,0 +1,253 @@
+"""Change detection: the shift may begin at any time, and the promise is how rare false alarms are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from boundwatch.certificate import Certificate
+from boundwatch.detectors import state as states
+from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.mixture import Bets, clamp_bound, linear_factors
+from boundwatch.detectors.stream import StreamDetector
+from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.validation import check_level
+
+METHODS = ("shiryaev-roberts", "cusum")
+# Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
+_CEILING = 1e250
+_KIND = "ChangeDetector"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeFinding:
+    """What a `ChangeDetector` knows after an episode.
+
+    Attributes
+    ----------
+    verdict
+        The first alarm, or WITHIN.
+    n, mean_cost
+        Number and mean of the costs so far.
+    statistic_adverse, statistic_benign
+        The evidence that costs rose, or fell, at some time; an alarm is at 1/alpha of its side.
+    first_alarm
+        The episode, counted from 1, at which the verdict was reached.
+    change_began
+        The episode at which the change most likely began, for the side of the verdict; None while WITHIN.
+        It is an estimate, without a guarantee.
+    mean_run_length_adverse, mean_run_length_benign
+        The guaranteed average number of episodes until a false alarm of each side.
+    false_alarm_probability
+        At most this probability had ADVERSE of being declared by episode n in a world that never got worse,
+        with the certificate's delta included.
+    """
+
+    verdict: Verdict
+    n: int
+    mean_cost: float
+    statistic_adverse: float
+    statistic_benign: float
+    first_alarm: int | None
+    change_began: int | None
+    mean_run_length_adverse: float
+    mean_run_length_benign: float
+    false_alarm_probability: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON values."""
+        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
+
+
+class ChangeDetector(StreamDetector):
+    """Watches a stream for a shift that may begin at any time.
+
+    Every episode starts a new set of bets that the world has changed just now; the Shiryaev-Roberts statistic
+    is the sum of their capitals, the CUSUM statistic takes the best start of each bet. Either is updated from
+    its last value, so the memory does not grow.
+
+    **Guarantee**: if the certificate holds and the world never gets worse, the average number of episodes
+    until ADVERSE is declared is at least 1/`alpha_adverse`, and ADVERSE is declared within N episodes with
+    probability at most N `alpha_adverse`; likewise BENIGN and `alpha_benign`. (After n episodes the expected
+    Shiryaev-Roberts statistic is at most n; CUSUM is never larger.) Sooner or later every change detector
+    alarms falsely: for a promise over an unlimited time take `SequentialTest`. **Assumes**: as there.
+
+    Parameters
+    ----------
+    certificate
+        The promise to compare with.
+    alpha_adverse, alpha_benign
+        One over the average run length to a false alarm of each side.
+    method
+        ``"shiryaev-roberts"`` (alarms sooner) or ``"cusum"`` (fewer false alarms than promised).
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.05, upper=0.15, delta=0.01, binary=True)
+    >>> detector = bw.ChangeDetector(certificate)
+    >>> finding = detector.update_many([0, 0, 0, 1, 0, 0, 0, 0, 0, 0] * 5 + [1, 0, 1, 1, 1, 0, 1, 1, 1])
+    >>> finding.verdict.value, finding.first_alarm, finding.change_began
+    ('adverse', 58, 51)
+    >>> detector.false_alarm_probability(100)
+    0.1
+    """
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        alpha_adverse: float = 0.001,
+        alpha_benign: float = 0.001,
+        method: str = "shiryaev-roberts",
+    ) -> None:
+        if method not in METHODS:
+            raise InvalidSetting(f"method = {method!r} is unknown; choose {' or '.join(METHODS)}")
+        self.certificate = certificate
+        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
+        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        self.method = method
+        bets = Bets.for_costs(binary=certificate.binary)
+        self._intercept, self._slope = linear_factors(
+            bets, clamp_bound(certificate.upper), clamp_bound(1 - certificate.lower)
+        )
+        self._shares = np.tile(bets.shares, 2)
+        size = bets.sizes.size
+        self._sides = np.zeros((2 * size, 2))
+        self._sides[:size, 0] = self._sides[size:, 1] = 1.0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all costs and any alarm: what follows is a new watch, with its own chance of a false one."""
+        self.n = 0
+        self.first_alarm: int | None = None
+        self.change_began: int | None = None
+        self.verdict = Verdict.WITHIN
+        self._total = 0.0
+        self._statistics = [0.0, 0.0]
+        self._capitals = np.zeros(self._shares.size)  # of all starts, or of the best one
+        self._best = np.zeros(self._shares.size)  # of the best start, relative to its share
+        self._began = np.zeros(self._shares.size, dtype=np.int64)  # that start
+
+    def false_alarm_probability(self, episodes: int) -> float:
+        """Bound the probability of a false ADVERSE within so many episodes, if the certificate holds.
+
+        Parameters
+        ----------
+        episodes
+            How many, counted from the beginning or the last `reset`.
+        """
+        return min(1.0, episodes * self.alpha_adverse)
+
+    def _step(self, cost: float) -> None:
+        factor = self._slope * cost
+        factor += self._intercept
+        self.n += 1
+        self._total += cost
+        # Where yesterday's best start has lost money, today is the better one.
+        np.copyto(self._began, self.n, where=self._best <= 1)
+        np.maximum(self._best, 1.0, out=self._best)
+        self._best *= factor
+        np.minimum(self._best, _CEILING, out=self._best)
+        if self.method == "cusum":
+            np.multiply(self._best, self._shares, out=self._capitals)
+        else:
+            self._capitals += self._shares
+            self._capitals *= factor
+            np.minimum(self._capitals, _CEILING, out=self._capitals)
+        self._statistics = (self._capitals @ self._sides).tolist()
+        if self.first_alarm is None:
+            for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
+                if self._statistics[side] >= 1 / alpha:
+                    self.first_alarm = self.n
+                    self.verdict = (Verdict.ADVERSE, Verdict.BENIGN)[side]
+                    self.change_began = self._likeliest_start(side)
+
+    def _likeliest_start(self, side: int) -> int:
+        size = self._shares.size // 2
+        rows = slice(side * size, (side + 1) * size)
+        return int(self._began[rows][np.argmax(self._best[rows] * self._shares[rows])])
+
+    def _finding(self) -> ChangeFinding:
+        adverse, benign = self._statistics
+        promised = self.false_alarm_probability(self.n) + self.certificate.delta_upper
+        return ChangeFinding(
+            verdict=self.verdict,
+            n=self.n,
+            mean_cost=self._total / self.n,
+            statistic_adverse=adverse,
+            statistic_benign=benign,
+            first_alarm=self.first_alarm,
+            change_began=self.change_began,
+            mean_run_length_adverse=1 / self.alpha_adverse,
+            mean_run_length_benign=1 / self.alpha_benign,
+            false_alarm_probability=min(1.0, promised),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> import boundwatch as bw
+        >>> detector = bw.ChangeDetector(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+        >>> _ = detector.update_many([0.3, 0.1, 0.4])
+        >>> again = bw.ChangeDetector.from_state_dict(detector.state_dict())
+        >>> again.update(0.2) == detector.update(0.2)
+        True
+        """
+        content = {
+            "alpha_adverse": self.alpha_adverse,
+            "alpha_benign": self.alpha_benign,
+            "method": self.method,
+            "n": self.n,
+            "total": self._total,
+            "verdict": self.verdict.value,
+            "first_alarm": self.first_alarm,
+            "change_began": self.change_began,
+            "statistics": states.pack(self._statistics),
+            "capitals": states.pack(self._capitals.tolist()),
+            "best": states.pack(self._best.tolist()),
+            "began": self._began.tolist(),
+        }
+        return states.seal(_KIND, self.certificate, content)
+
+    @classmethod
+    def from_state_dict(
+        cls, state: Mapping[str, Any], certificate: Certificate | None = None
+    ) -> ChangeDetector:
+        """Return the detector that `state_dict` described.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, possibly through a JSON file.
+        certificate
+            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
+        """
+        stored = states.unseal(_KIND, state, certificate)
+        if state.get("method") not in METHODS:
+            raise SchemaMismatch(
+                f"state['method'] = {state.get('method')!r} is unknown; the state is damaged"
+            )
+        detector = cls(
+            stored,
+            alpha_adverse=states.number(state, "alpha_adverse"),
+            alpha_benign=states.number(state, "alpha_benign"),
+            method=state["method"],
+        )
+        size = detector._shares.size
+        detector.n = states.count(state, "n") or 0
+        detector._total = states.number(state, "total")
+        detector.verdict = states.verdict(state)
+        detector.first_alarm = states.count(state, "first_alarm", optional=True)
+        detector.change_began = states.count(state, "change_began", optional=True)
+        detector._statistics = states.unpack(state, "statistics", 2).tolist()
+        detector._capitals = states.unpack(state, "capitals", size)
+        detector._best = states.unpack(state, "best", size)
+        detector._began = states.unpack(state, "began", size).astype(np.int64)
+        return detector

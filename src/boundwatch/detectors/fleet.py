@@ -1,0 +1,369 @@
+"""Many streams at once: a sequential test for each robot or task, and one answer for the fleet."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch.certificate import Certificate
+from boundwatch.detectors import state as states
+from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.mixture import Array
+from boundwatch.detectors.sequential import SequentialTest, anytime_p_value, bounded_exp
+from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.validation import check_level
+
+_KIND = "Fleet"
+_VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)
+_CHUNK = 2048  # streams at a time: their capitals stay in the processor's cache
+# Smaller shares would soon be denormal numbers, which processors handle a hundred times slower.
+_NEGLIGIBLE = 1e-180
+_COLUMNS = ("n", "total", "offset", "offset", "wealth", "wealth", "best", "best")
+_N, _TOTAL, _OFFSET, _WEALTH, _BEST = 0, 1, slice(2, 4), slice(4, 6), slice(6, 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamFinding:
+    """What a `Fleet` knows about one stream; the fields mean what they mean in `SequentialFinding`."""
+
+    stream: str | int
+    verdict: Verdict
+    n: int
+    mean_cost: float
+    p_adverse: float
+    p_benign: float
+    e_adverse: float
+    e_benign: float
+    first_alarm: int | None
+    false_positive_rate: float
+    false_negative_rate: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON values."""
+        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
+
+
+class Fleet:
+    """Runs a `SequentialTest` on each of many streams, vectorised.
+
+    **Guarantee**: for each stream by itself, that of `SequentialTest`. Over the fleet, `discoveries` keeps
+    the false discovery rate: the expected share of streams listed although their world is not worse is at
+    most the rate asked for plus the certificate's `delta_upper`, whatever the dependence between streams and
+    whenever one looks. **Assumes**: for each stream, as in `SequentialTest`; which streams there are does not
+    depend on their costs. A bet that falls 1e180-fold behind the others of its stream is given up, which can
+    only lower the wealth.
+
+    Parameters
+    ----------
+    certificate
+        The promise to compare every stream with.
+    alpha_adverse, alpha_benign
+        Levels of the two tests of each stream.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> fleet = bw.Fleet(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    >>> for _ in range(10):
+    ...     alarms = fleet.update(["arm-1", "arm-2", "arm-3"], [0.1, 0.9, 0.2])
+    >>> fleet.discoveries(rate=0.05)
+    ['arm-2']
+    >>> finding = fleet.finding("arm-2")
+    >>> finding.verdict.value, finding.n, finding.first_alarm
+    ('adverse', 10, 3)
+    """
+
+    def __init__(
+        self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
+    ) -> None:
+        self._test = SequentialTest(certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign)
+        self.certificate = certificate
+        self.alpha_adverse, self.alpha_benign = self._test.alpha_adverse, self._test.alpha_benign
+        self._shares = np.tile(self._test.bets.shares, 2)
+        self._lines = np.vstack([self._test._slope, self._test._intercept])
+        self._log_thresholds = np.log(self._test.thresholds)
+        self._rows: dict[str | int, int] = {}
+        self._numbered = np.empty(0, dtype=np.int64)
+        self._allocate(16)
+
+    @property
+    def ids(self) -> list[str | int]:
+        """The streams, in the order in which they appeared; the arrays below follow it."""
+        return list(self._rows)
+
+    @property
+    def n(self) -> NDArray[np.int64]:
+        """The number of episodes of each stream."""
+        return self._book[: len(self._rows), _N].astype(np.int64)
+
+    @property
+    def e_adverse(self) -> Array:
+        """The e-value of each stream against "the expected cost did not rise"."""
+        return self._e_values(0)
+
+    @property
+    def e_benign(self) -> Array:
+        """The e-value of each stream against "the expected cost did rise"."""
+        return self._e_values(1)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The latched verdict of each stream."""
+        return [_VERDICTS[code] for code in self._verdict[: len(self._rows)].tolist()]
+
+    def update(self, ids: Iterable[str | int], costs: ArrayLike) -> list[str | int]:
+        """Count one more episode of each stream named; a stream may be named repeatedly, and may be new.
+
+        Parameters
+        ----------
+        ids
+            One name (text or a whole number) per cost.
+        costs
+            The costs, of the certified kind. If one is invalid, none is counted.
+
+        Returns
+        -------
+        list
+            The streams whose first alarm came with these costs.
+        """
+        values = self.certificate.check_costs(costs)
+        names = ids if isinstance(ids, np.ndarray) else list(ids)
+        if len(names) != values.size:
+            raise InvalidSetting(
+                f"ids has {len(names)} entries but costs has {values.size}; give one per cost"
+            )
+        rows = self._find_rows(names)
+        quiet = self._verdict[rows] == 0
+        for part in _rounds(rows):
+            for start in range(0, part.size, _CHUNK):
+                chunk = part[start : start + _CHUNK]
+                self._step(rows[chunk], values[chunk])
+        alarmed = np.unique(rows[quiet & (self._verdict[rows] != 0)])
+        known = self.ids if alarmed.size else []
+        return [known[row] for row in alarmed.tolist()]
+
+    def finding(self, stream: str | int) -> StreamFinding:
+        """Return what is known about one stream.
+
+        Parameters
+        ----------
+        stream
+            Its name.
+        """
+        row = self._rows.get(stream)
+        if row is None:
+            raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
+        book, logs = self._book[row].tolist(), self._log_thresholds.tolist()
+        wealth, best = book[_WEALTH], book[_BEST]
+        return StreamFinding(
+            stream=stream,
+            verdict=_VERDICTS[int(self._verdict[row])],
+            n=int(book[_N]),
+            mean_cost=book[_TOTAL] / book[_N],
+            p_adverse=anytime_p_value(best[0], logs[0], self.alpha_adverse),
+            p_benign=anytime_p_value(best[1], logs[1], self.alpha_benign),
+            e_adverse=bounded_exp(wealth[0]),
+            e_benign=bounded_exp(wealth[1]),
+            first_alarm=int(self._first[row]) or None,
+            false_positive_rate=min(self.alpha_adverse + self.certificate.delta_upper, 1.0),
+            false_negative_rate=min(self.alpha_benign + self.certificate.delta_lower, 1.0),
+        )
+
+    def discoveries(self, rate: float = 0.05, *, streams: int | None = None) -> list[str | int]:
+        """Return the streams whose costs have risen, with the false discovery rate under control (e-BH).
+
+        Parameters
+        ----------
+        rate
+            The false discovery rate to keep, the certificate's `delta_upper` not included.
+        streams
+            How many streams there will be at most, if more are to come and one has to decide before.
+        """
+        level = check_level(rate, "rate")
+        total = len(self._rows)
+        if streams is not None and streams < total:
+            raise InvalidSetting(f"streams = {streams} is below the {total} already seen; leave it out")
+        wealth = self._book[:total, _WEALTH][:, 0]
+        order = np.argsort(-wealth, kind="stable")
+        # e-BH: the largest k such that the k-th largest e-value is at least m / (k rate).
+        needed = math.log((streams or total or 1) / level) - np.log(np.arange(1, total + 1))
+        passing = np.flatnonzero(wealth[order] >= needed)
+        chosen = order[: passing[-1] + 1] if passing.size else order[:0]
+        names = self.ids
+        return [names[row] for row in chosen.tolist()]
+
+    def reset(self, stream: str | int) -> None:
+        """Forget the costs and any alarm of one stream; what follows is a new test of it.
+
+        Parameters
+        ----------
+        stream
+            Its name.
+        """
+        if stream not in self._rows:
+            raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
+        self._clear(slice(self._rows[stream], self._rows[stream] + 1))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> import boundwatch as bw
+        >>> fleet = bw.Fleet(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+        >>> _ = fleet.update([7, 8, 7], [0.3, 0.1, 0.4])
+        >>> bw.Fleet.from_state_dict(fleet.state_dict()).finding(7) == fleet.finding(7)
+        True
+        """
+        used = slice(len(self._rows))
+        content = {
+            "alpha_adverse": self.alpha_adverse,
+            "alpha_benign": self.alpha_benign,
+            "ids": self.ids,
+            "first_alarm": self._first[used].tolist(),
+            "verdict": self._verdict[used].tolist(),
+            "book": states.pack(self._book[used].ravel().tolist()),
+            "capitals": states.pack(self._capitals[used].ravel().tolist()),
+        }
+        return states.seal(_KIND, self.certificate, content)
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Fleet:
+        """Return the fleet that `state_dict` described.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, possibly through a JSON file.
+        certificate
+            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
+        """
+        fleet = cls(
+            states.unseal(_KIND, state, certificate),
+            alpha_adverse=states.number(state, "alpha_adverse"),
+            alpha_benign=states.number(state, "alpha_benign"),
+        )
+        names = state.get("ids")
+        if not isinstance(names, list) or len(set(map(repr, names))) != len(names):
+            raise SchemaMismatch("state['ids'] is not a list of different names; the state is damaged")
+        size = len(names)
+        if size:
+            fleet._find_rows(names)
+        for name, table in {"book": fleet._book, "capitals": fleet._capitals}.items():
+            table[:size] = states.unpack(state, name, size * table.shape[1]).reshape(size, -1)
+        fleet._first[:size] = states.unpack(state, "first_alarm", size)
+        fleet._verdict[:size] = states.unpack(state, "verdict", size)
+        if not np.isin(fleet._verdict, (0, 1, 2)).all():
+            raise SchemaMismatch("state['verdict'] has an unknown code; the state is damaged")
+        return fleet
+
+    def _e_values(self, side: int) -> Array:
+        return np.exp(np.minimum(self._book[: len(self._rows), _WEALTH][:, side], 709.0))
+
+    def _allocate(self, size: int) -> None:
+        # A bet's log capital is its stream's offset plus the logarithm of its entry in `_capitals`. What else
+        # changes with every cost is in one table, because each table costs a gather and a scatter.
+        self._capitals = np.empty((size, self._shares.size))
+        self._book = np.empty((size, len(_COLUMNS)))
+        self._first = np.empty(size, dtype=np.int64)
+        self._verdict = np.empty(size, dtype=np.int8)
+        self._clear(slice(None))
+
+    def _clear(self, rows: slice) -> None:
+        self._capitals[rows] = self._shares
+        self._book[rows] = 0.0
+        self._first[rows] = 0
+        self._verdict[rows] = 0
+
+    def _find_rows(self, ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int64]:
+        numbered = isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
+        if numbered and np.min(ids) >= 0 and np.max(ids) < self._numbered.size:
+            rows = self._numbered[np.asarray(ids)]
+            if rows.min() >= 0:
+                return rows
+        names: Sequence[str | int] = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        try:
+            return np.fromiter(map(self._rows.__getitem__, names), dtype=np.int64, count=len(names))
+        except (KeyError, TypeError):
+            self._add(names)
+        return np.fromiter(map(self._rows.__getitem__, names), dtype=np.int64, count=len(names))
+
+    def _add(self, names: Sequence[str | int]) -> None:
+        for index, name in enumerate(names):
+            if isinstance(name, bool) or not isinstance(name, str | int):
+                raise InvalidSetting(f"ids[{index}] = {name!r} is not a name; use text or whole numbers")
+        for name in names:
+            self._rows.setdefault(name, len(self._rows))
+        self._grow(len(self._rows))
+        # Streams numbered from 0 are found without a dictionary, which is quicker.
+        numbers = [name for name in self._rows if isinstance(name, int) and 0 <= name < 1 << 20]
+        self._numbered = np.full(max(numbers, default=-1) + 1, -1)
+        self._numbered[numbers] = [self._rows[name] for name in numbers]
+
+    def _grow(self, size: int) -> None:
+        used = self._first.size
+        if size <= used:
+            return
+        capitals, book, first, verdict = self._capitals, self._book, self._first, self._verdict
+        self._allocate(max(size, 2 * used))
+        self._capitals[:used], self._book[:used] = capitals, book
+        self._first[:used], self._verdict[:used] = first, verdict
+
+    def _step(self, rows: NDArray[np.int64], costs: Array) -> None:
+        """Count one cost for each of some different streams."""
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        # All streams in their usual order are one block: no gather, no scatter.
+        block = last - first == rows.size and bool((np.diff(rows) == 1).all())
+        where: slice | NDArray[np.int64] = slice(first, last) if block else rows
+        capitals = np.column_stack([costs, np.ones_like(costs)]) @ self._lines
+        capitals *= self._capitals[where] if block else self._capitals.take(rows, axis=0)
+        sums = np.einsum("ijk->ij", capitals.reshape(rows.size, 2, -1))
+        book = self._book.take(rows, axis=0)
+        with np.errstate(divide="ignore"):  # every bet left may have lost everything
+            wealth = book[:, _OFFSET] + np.log(sums)
+        book[:, _N] += 1
+        due = np.flatnonzero(book[:, _N] % self._test._fold_every == 0)
+        if due.size:
+            capitals[due], book[due, _OFFSET] = _recentred(capitals[due], sums[due], book[due, _OFFSET])
+        book[:, _TOTAL] += costs
+        book[:, _WEALTH] = wealth
+        book[:, _BEST] = np.maximum(book[:, _BEST], wealth)
+        self._capitals[where] = capitals
+        self._book[where] = book
+        reached = wealth >= self._log_thresholds
+        if reached.any():
+            new = reached.any(axis=1) & (self._verdict[rows] == 0)
+            self._verdict[rows[new]] = np.where(reached[new, 0], 1, 2)
+            self._first[rows[new]] = book[new, _N]
+
+
+def _recentred(capitals: Array, sums: Array, offsets: Array) -> tuple[Array, Array]:
+    """Move the sums into the offsets before they leave the floats; drop bets that are hopelessly behind."""
+    left = np.where(sums > 0, sums, 1.0)
+    shares = capitals.reshape(sums.shape[0], 2, -1) / left[:, :, None]
+    shares[shares < _NEGLIGIBLE] = 0.0
+    return shares.reshape(capitals.shape), offsets + np.log(left)
+
+
+def _rounds(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Split positions into rounds in which no row occurs twice, each row's costs in their order."""
+    if np.bincount(rows).max() == 1:
+        return [np.arange(rows.size)]
+    order = np.argsort(_narrow(rows), kind="stable")
+    ordered = rows[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    lengths = np.diff(np.r_[starts, rows.size])
+    turn = np.arange(rows.size) - np.repeat(starts, lengths)
+    by_turn = order[np.argsort(_narrow(turn), kind="stable")]
+    return np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])
+
+
+def _narrow(numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Return 16-bit numbers where they suffice: they are sorted ten times quicker."""
+    return numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers

@@ -1,0 +1,76 @@
+"""What the detectors that may be read after every episode share. Only these have `update`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from boundwatch.certificate import Certificate
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import InvalidCost
+
+
+class StreamDetector(ABC):
+    """Base of the detectors that count one episode at a time and stay valid however often one looks."""
+
+    certificate: Certificate
+    n: int
+    verdict: Verdict
+    first_alarm: int | None
+
+    def update(self, cost: float) -> Any:
+        """Count one more episode and return the finding.
+
+        Parameters
+        ----------
+        cost
+            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
+        """
+        self._step(self._check(cost))
+        return self._finding()
+
+    def update_many(self, costs: ArrayLike) -> Any:
+        """Count many episodes in their order; the result is that of `update` on each.
+
+        Parameters
+        ----------
+        costs
+            At least one cost. If one of them is invalid, none is counted.
+        """
+        for cost in self.certificate.check_costs(costs).tolist():
+            self._step(cost)
+        return self._finding()
+
+    def finding(self) -> Any:
+        """Return what is known after the latest episode; at least one is needed."""
+        if self.n == 0:
+            raise InvalidCost("no cost has been counted; call update(cost) first")
+        return self._finding()
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget all costs and any alarm: what follows is a new watch, with its own chance of a false one."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands."""
+
+    @abstractmethod
+    def _step(self, cost: float) -> None:
+        """Count a cost that has been checked."""
+
+    @abstractmethod
+    def _finding(self) -> Any:
+        """Return the finding after at least one episode."""
+
+    def _check(self, cost: float) -> float:
+        # The common case first: this runs once an episode, and the careful check takes longer than the test.
+        if (
+            isinstance(cost, float | int)
+            and 0 <= cost <= 1
+            and (not self.certificate.binary or cost in (0, 1))
+        ):
+            return float(cost)
+        return float(self.certificate.check_costs([cost])[0])
