@@ -1,0 +1,38 @@
+"""Trains the toy with a checkpoint, slowly enough to be killed; run in its own process by the tests.
+
+Usage: interrupted.py backprop|evolution CHECKPOINT OUTPUT
+"""
+
+import sys
+import time
+
+from boundwatch.training import train_backprop, train_evolution
+from training.toy import Simulator, posterior, surrogate, targets
+
+STEPS = 60
+
+
+def slow(policy, environments):
+    time.sleep(0.01)
+    return surrogate(policy, environments)
+
+
+class SlowSimulator(Simulator):
+    def costs(self, *arguments):
+        time.sleep(0.01)
+        return super().costs(*arguments)
+
+
+def train(algorithm, checkpoint, environments):
+    trained = posterior()
+    options = {"steps": STEPS, "samples": 2, "checkpoint": checkpoint, "checkpoint_every": 3}
+    if algorithm == "backprop":
+        train_backprop(trained, slow, (environments,), **options)
+    else:
+        train_evolution(trained, SlowSimulator(environments), **options)
+    return trained
+
+
+if __name__ == "__main__":
+    algorithm, checkpoint, output = sys.argv[1:]
+    train(algorithm, checkpoint, targets(30, 0)).save(output)

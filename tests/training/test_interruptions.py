@@ -1,0 +1,178 @@
+"""Same inputs, same bytes: whatever the workers, the process, and the moment somebody pulled the plug."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.training import tensorfile, train_backprop, train_evolution
+from training.interrupted import STEPS
+from training.toy import Simulator, posterior, surrogate, targets
+
+HERE = Path(__file__).parent
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE.parent)}
+
+
+def test_same_bytes_on_one_or_two_workers_in_two_processes():
+    def hashes(jobs):
+        done = subprocess.run(
+            [sys.executable, HERE / "determined.py", jobs],
+            env=ENVIRONMENT | {"OMP_NUM_THREADS": jobs},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.split()
+
+    one, two = hashes("1"), hashes("2")
+    assert one == two
+    assert len(set(one)) == 4  # two algorithms, two seeds
+
+
+def start(algorithm, folder):
+    command = [
+        sys.executable,
+        HERE / "interrupted.py",
+        algorithm,
+        folder / "checkpoint",
+        folder / "posterior",
+    ]
+    return subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_change(path, process):
+    """Wait until a checkpoint is written anew, or the process ends."""
+    before = path.stat().st_mtime_ns if path.exists() else None
+    while process.poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
+        time.sleep(0.002)
+
+
+def steps_in(path):
+    return int(tensorfile.load(path)[1]["step"])
+
+
+@pytest.mark.parametrize("algorithm", ["backprop", "evolution"])
+def test_killed_at_any_moment_it_ends_with_the_same_bytes(algorithm, tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "whole").mkdir()
+    whole = start(algorithm, tmp_path / "whole")
+    reached = []
+    for _ in range(2):
+        process = start(algorithm, tmp_path)
+        wait_for_change(tmp_path / "checkpoint", process)
+        time.sleep(rng.uniform(0, 0.08))  # somewhere in the next few steps, or while writing
+        process.kill()
+        process.communicate()
+        reached.append(steps_in(tmp_path / "checkpoint"))
+    assert reached == sorted(reached)
+    assert 0 < reached[0] < STEPS, "killed too late to show anything"
+    start(algorithm, tmp_path).communicate()
+    whole.communicate()
+    assert (tmp_path / "posterior").read_bytes() == (tmp_path / "whole" / "posterior").read_bytes()
+    assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "whole" / "checkpoint").read_bytes()
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_says_so(tmp_path):
+    process = start("backprop", tmp_path)
+    wait_for_change(tmp_path / "checkpoint", process)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate()
+    assert process.returncode != 0
+    done = steps_in(tmp_path / "checkpoint")
+    assert f"interrupted after step {done} of {STEPS}: {tmp_path / 'checkpoint'} holds it; run" in text
+
+
+def interrupting(after):
+    """Return a surrogate that behaves as if Ctrl-C were pressed in its call number ``after``."""
+    calls = []
+
+    def surrogate_then_interrupt(policy, environments):
+        calls.append(1)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return surrogate(policy, environments)
+
+    return surrogate_then_interrupt
+
+
+def test_ctrl_c_keeps_the_last_finished_step(tmp_path, capsys):
+    data, options = (targets(30, 0),), {"samples": 1, "steps": 20, "checkpoint_every": 100}
+    whole = posterior()
+    history = train_backprop(whole, surrogate, data, **options)
+    stopped = posterior()
+    with pytest.raises(KeyboardInterrupt):
+        train_backprop(stopped, interrupting(7), data, checkpoint=tmp_path / "c", **options)
+    assert "interrupted after step 7 of 20" in capsys.readouterr().err
+    assert steps_in(tmp_path / "c") == 7
+    resumed = posterior()
+    again = train_backprop(resumed, surrogate, data, checkpoint=tmp_path / "c", **options)
+    assert resumed.sha256() == whole.sha256()
+    assert again == history
+
+
+def test_ctrl_c_without_a_checkpoint_says_so(capsys):
+    with pytest.raises(KeyboardInterrupt):
+        train_backprop(posterior(), interrupting(2), (targets(30, 0),), samples=1, steps=9)
+    assert "after step 2 of 9: no checkpoint was asked for" in capsys.readouterr().err
+
+
+def test_more_steps_continue_and_fewer_are_refused(tmp_path):
+    data = Simulator(targets(30, 0))
+    whole, first, second = posterior(), posterior(), posterior()
+    train_evolution(whole, data, steps=10)
+    train_evolution(first, data, steps=6, checkpoint=tmp_path / "c")
+    train_evolution(second, data, steps=10, checkpoint=tmp_path / "c")
+    assert second.sha256() == whole.sha256() != first.sha256()
+    with pytest.raises(InvalidSetting, match="steps = 6 is below the 10"):
+        train_evolution(posterior(), data, steps=6, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"learning_rate": 0.1},
+        {"delta": 0.02},
+        {"objective": "kl"},
+        {"samples": 4},
+        {"batch_size": 8},
+    ],
+)
+def test_a_checkpoint_of_another_training_is_refused(change, tmp_path):
+    data, options = (targets(30, 0),), {"steps": 3, "checkpoint": tmp_path / "c"}
+    train_backprop(posterior(), surrogate, data, **options)
+    with pytest.raises(ProvenanceMismatch, match="another prior, other data or other settings"):
+        train_backprop(posterior(), surrogate, data, **options | change)
+
+
+def test_a_checkpoint_of_other_data_or_another_prior_is_refused(tmp_path):
+    options = {"steps": 3, "checkpoint": tmp_path / "c"}
+    train_backprop(posterior(), surrogate, (targets(30, 0),), **options)
+    with pytest.raises(ProvenanceMismatch):
+        train_backprop(posterior(), surrogate, (targets(30, 1),), **options)
+    with pytest.raises(ProvenanceMismatch):
+        train_backprop(posterior(prior_variance=0.3), surrogate, (targets(30, 0),), **options)
+
+
+def test_damaged_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "c"
+    data, options = (targets(30, 0),), {"steps": 3, "checkpoint": path}
+    train_backprop(posterior(), surrogate, data, **options)
+    content = path.read_bytes()
+    path.write_bytes(content[:-3])
+    with pytest.raises(SchemaMismatch, match="not a tensor file"):
+        train_backprop(posterior(), surrogate, data, **options)
+    tensors, metadata = tensorfile.decode(content)
+    tensorfile.save(path, tensors | {"history.cost": torch.zeros(1)}, metadata)
+    with pytest.raises(SchemaMismatch, match="not a whole checkpoint"):
+        train_backprop(posterior(), surrogate, data, **options)
+    posterior().save(path)
+    with pytest.raises(SchemaMismatch, match="not a checkpoint"):
+        train_backprop(posterior(), surrogate, data, **options)
