@@ -8,6 +8,9 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
     finding = bw.HypothesisTest(certificate).decide(new_costs)
 """
 
+from importlib import import_module
+from types import ModuleType
+
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
 from boundwatch.certificate import Certificate
@@ -44,3 +47,10 @@ __all__ = [
     "bounds",
     "errors",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import what needs an extra when it is first used: ``bw.gymnasium``."""
+    if name == "gymnasium":
+        return import_module("boundwatch.gymnasium")
+    raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")

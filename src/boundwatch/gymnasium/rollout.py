@@ -1,0 +1,135 @@
+"""Roll a policy out for a fixed number of seeded episodes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, cost_function
+
+Policy = Callable[[Any], Any]
+
+
+def rollout(
+    env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
+    policy: Policy,
+    n: int,
+    *,
+    cost: CostRule,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Run n seeded episodes and return one cost an episode, in [0, 1], in the order of their seeds.
+
+    Episode i is reset with the i-th word of ``SeedSequence(seed)``: which episodes are run does
+    not depend on how long they take, on their costs, or on the number of sub-environments. A vector
+    environment runs them in batches and waits for the slowest of each; collecting whichever end first would
+    favour short episodes, and with them early failures or early successes.
+
+    **Guarantee**: the costs are i.i.d. over the draw of seeds, as a certificate needs. **Assumes**: `reset`
+    with a seed draws a new environment independently of earlier episodes; every episode ends.
+
+    Parameters
+    ----------
+    env
+        A Gymnasium environment, or a vector environment in any autoreset mode. One whose sub-environments
+        cannot be seeded apart gets the seed of the first episode of each batch.
+    policy
+        Takes an observation and returns an action; with a vector environment, batches of them. If it has a
+        method ``reset()``, that is called whenever episodes begin, all of them anew.
+    n
+        Number of episodes, fixed beforehand.
+    cost
+        ``(low, high)``: the range that the return (sum of rewards) can have, declared beforehand; cost =
+        (high - return) / (high - low). A string: the key of a success in the last step's info, such as
+        ``"is_success"``; cost = 1 - success. Or a function of an `Episode`, with values in [0, 1].
+    seed
+        Decides all episodes.
+
+    Raises
+    ------
+    InvalidCost
+        For a return out of its range, a success that is missing, or a function's value outside [0, 1].
+
+    Examples
+    --------
+    >>> import gymnasium, boundwatch as bw
+    >>> balance = lambda observation: int(observation[2] + 0.5 * observation[3] > 0)
+    >>> env = gymnasium.make("CartPole-v1")
+    >>> bw.gymnasium.rollout(env, balance, 3, cost=(0, 500), seed=7)
+    array([0., 0., 0.])
+    """
+    episodes = _positive(n)
+    price = cost_function(cost)
+    seeds = [int(word) for word in np.random.SeedSequence(seed).generate_state(episodes)]
+    restart = getattr(policy, "reset", lambda: None)
+    if isinstance(env, VectorEnv):
+        run = _run_batches(env, policy, restart, seeds)
+    else:
+        run = _run_one_by_one(env, policy, restart, seeds)
+    return np.array([price(episode) for episode in run])
+
+
+def _run_one_by_one(
+    env: gymnasium.Env[Any, Any], policy: Policy, restart: Callable[[], object], seeds: list[int]
+) -> Iterator[Episode]:
+    for index, seed in enumerate(seeds):
+        rewards, infos = [], []
+        observation, _ = env.reset(seed=seed)
+        restart()
+        terminated = truncated = False
+        while not (terminated or truncated):
+            observation, reward, terminated, truncated, info = env.step(policy(observation))
+            rewards.append(float(reward))
+            infos.append(info)
+        yield Episode(index, seed, np.array(rewards), infos, bool(terminated), bool(truncated))
+
+
+def _run_batches(
+    env: VectorEnv[Any, Any, Any], policy: Policy, restart: Callable[[], object], seeds: list[int]
+) -> Iterator[Episode]:
+    recorder = Recorder(env)
+    for first in range(0, len(seeds), env.num_envs):
+        batch = seeds[first : first + env.num_envs]
+        # The last batch may be smaller than the environment: the rest of it runs along and is not counted.
+        observations = _reset(env, batch + batch[-1:] * (env.num_envs - len(batch)))
+        restart()
+        recorder.start()
+        finished: dict[int, Episode] = {}
+        while len(finished) < len(batch):
+            observations, rewards, terminated, truncated, infos = env.step(policy(observations))
+            for number, episode in recorder.step(rewards, terminated, truncated, infos).items():
+                # Only the first episode after the reset has a seed of ours; what follows is not counted.
+                if number < len(batch):
+                    mine = replace(episode, index=first + number, seed=batch[number])
+                    finished.setdefault(number, mine)
+            done = np.logical_or(terminated, truncated)
+            if recorder.mode is AutoresetMode.DISABLED and done.any():  # what has ended must not be stepped
+                observations, _ = env.reset(options={"reset_mask": done})
+        yield from (finished[number] for number in range(len(batch)))
+
+
+def _reset(env: VectorEnv[Any, Any, Any], seeds: list[int]) -> Any:
+    reset: Any = env.reset  # the base class announces one seed; those of Gymnasium take one for each
+    try:
+        observations, _ = reset(seed=seeds)
+    except (TypeError, ValueError, gymnasium.error.Error):
+        observations, _ = reset(seed=seeds[0])  # one generator for all sub-environments
+    return observations
+
+
+def _positive(n: int) -> int:
+    try:
+        count = operator.index(n)
+    except TypeError as error:
+        raise InvalidSetting(f"n = {n!r} is not a whole number; give a number of episodes") from error
+    if count < 1:
+        raise InvalidSetting(f"n = {count} is no number of episodes; give at least 1")
+    return count
