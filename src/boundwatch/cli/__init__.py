@@ -11,6 +11,7 @@ from boundwatch.cli import certify as certify
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show
 from boundwatch.cli import check as check
+from boundwatch.cli import watch as watch
 # isort: on
 
 __all__ = ["app", "main"]

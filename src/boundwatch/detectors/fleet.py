@@ -284,7 +284,7 @@ class Fleet:
     def _find_rows(self, ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int64]:
         numbered = isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
         if numbered and np.min(ids) >= 0 and np.max(ids) < self._numbered.size:
-            rows = self._numbered[np.asarray(ids)]
+            rows: NDArray[np.int64] = self._numbered[np.asarray(ids)]
             if rows.min() >= 0:
                 return rows
         names: Sequence[str | int] = ids.tolist() if isinstance(ids, np.ndarray) else ids

@@ -1,0 +1,144 @@
+"""boundwatch watch, run as the program it is."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
+COSTS = np.random.default_rng(8).beta(1.0, 4.0, 60).round(3)
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    path = tmp_path / "certificate.json"
+    bw.Certificate.from_bounds(lower=0.1, upper=0.25, delta=0.01).save(path)
+    return path
+
+
+def run(*arguments, text=None):
+    return subprocess.run(
+        [*PROGRAM, "watch", *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def as_lines(costs):
+    return "".join(f"{cost}\n" for cost in costs)
+
+
+def test_json_lines_hold_what_the_library_says(certificate):
+    done = run(certificate, "-", "--json", "--interval", text=as_lines(COSTS[:5]))
+    assert done.returncode == 0
+    test = bw.SequentialTest(bw.Certificate.load(certificate))
+    for number, (line, cost) in enumerate(zip(done.stdout.splitlines(), COSTS, strict=False), start=1):
+        expected = test.update(cost).to_dict() | {"line": number, "cost": cost, "skipped": 0}
+        assert json.loads(line) == expected
+
+
+def test_until_alarm_stops_and_the_exit_code_says_adverse(certificate, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"cost": 0.9}\n' * 30)
+    done = run(certificate, log, "--until-alarm", "--exit-code")
+    assert done.returncode == 3
+    assert "first alarm at episode" in done.stdout
+    assert done.stdout.count("episode ") < 10
+    assert run(certificate, log, "--until-alarm").returncode == 0
+
+
+def test_a_malformed_line_is_named_and_not_counted(certificate):
+    text = "0.1\nabc\n\n0.2\n1.4\n"
+    done = run(certificate, "-", text=text)
+    assert done.returncode == 0
+    assert "line 2 skipped" in done.stderr
+    assert "line 5 skipped" in done.stderr
+    assert "episodes      2," in done.stdout
+    assert "2 malformed lines" in done.stdout
+    strict = run(certificate, "-", "--strict", text=text)
+    assert strict.returncode == 1
+    assert strict.stderr.startswith("boundwatch: line 2:")
+    assert strict.stderr.count("\n") == 1
+
+
+def test_killed_in_mid_stream_it_resumes_where_it_was(certificate, tmp_path):
+    state = tmp_path / "state.json"
+    command = [*PROGRAM, "watch", str(certificate), "-", "--state", str(state), "--json"]
+    position, printed = 0, 0
+    for survive in (7, 23):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, text=True, **pipes) as program:
+            program.stdin.write(as_lines(COSTS[position:]))
+            program.stdin.flush()
+            for _ in range(survive):
+                line = json.loads(program.stdout.readline())
+            program.send_signal(signal.SIGKILL)
+            message = program.stderr.read()
+            printed = max(
+                [line["n"], *(json.loads(rest)["n"] for rest in program.stdout if rest.endswith("\n"))]
+            )
+        stored = json.loads(state.read_text())
+        # What was printed is in the state; at most one episode was stored and not printed.
+        assert printed <= stored["lines"] <= printed + 1
+        if position:
+            assert f"resuming after episode {position} " in message
+        position = stored["lines"]
+    last = run(certificate, "-", "--state", state, text=as_lines(COSTS[position:]))
+    assert last.returncode == 0
+    uninterrupted = bw.SequentialTest(bw.Certificate.load(certificate))
+    uninterrupted.update_many(COSTS)
+    assert json.loads(state.read_text())["detector"] == uninterrupted.state_dict()
+
+
+def test_a_growing_file_is_resumed_without_loss_or_repetition(certificate, tmp_path):
+    log, state = tmp_path / "log", tmp_path / "state"
+    log.write_text(as_lines(COSTS[:20]) + "0.")
+    first = run(certificate, log, "--state", state)
+    assert "no newline yet" in first.stderr
+    with log.open("a") as file:
+        file.write("5\n" + as_lines(COSTS[20:]))
+    follow = [*PROGRAM, "watch", str(certificate), str(log), "--state", str(state), "--json", "--follow"]
+    with subprocess.Popen(follow, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        for _ in range(41):
+            line = json.loads(program.stdout.readline())
+        program.send_signal(signal.SIGINT)
+    assert program.returncode == 0
+    assert (line["n"], line["line"]) == (61, 61)
+    again = run(certificate, log, "--state", state)
+    assert "episodes      61," in again.stdout
+
+
+def test_a_state_is_not_mixed_with_other_settings(certificate, tmp_path):
+    state = tmp_path / "state"
+    assert run(certificate, "-", "--state", state, text="0.1\n").returncode == 0
+    for options in (["--alpha-adverse", "0.1"], ["--detector", "change-detector"]):
+        done = run(certificate, "-", "--state", state, *options, text="0.1\n")
+        assert done.returncode == 1
+        assert done.stderr.startswith("boundwatch: ")
+    other = tmp_path / "other.json"
+    bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01).save(other)
+    assert "belongs to certificate" in run(other, "-", "--state", state, text="0.1\n").stderr
+
+
+def test_the_change_detector_says_when_and_how_rarely_it_errs(certificate):
+    done = run(certificate, "-", "--detector", "change-detector", text=as_lines([0.1] * 30 + [0.9] * 20))
+    assert done.returncode == 0
+    assert "about episode 31" in done.stdout
+    assert "on average after 1000 episodes" in done.stdout
+
+
+@pytest.mark.parametrize("options", [["--follow"], ["--interval", "--detector", "change-detector"]])
+def test_options_that_do_not_go_together(certificate, options):
+    assert run(certificate, "-", *options, text="").returncode == 2
+
+
+def test_no_episode_at_all(certificate):
+    assert "No episode was counted" in run(certificate, "-", text="\n").stdout
