@@ -11,7 +11,9 @@ from boundwatch.cli import certify as certify
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show
 from boundwatch.cli import check as check
+from boundwatch.cli import report as report
 from boundwatch.cli import watch as watch
+from boundwatch.cli import plan as plan
 # isort: on
 
 __all__ = ["app", "main"]

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from boundwatch import wording
 from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
+from boundwatch.cli.judge import (
+    AlphaAdverse,
+    AlphaBenign,
+    DetectorName,
+    FalseNegative,
+    FalsePositive,
+    Tail,
+    build_detector,
+)
 from boundwatch.cli.options import CertificateFile, Column, CostRange, CostsFile, Json
 from boundwatch.cli.root import command
-from boundwatch.detectors import ConfidenceInterval, HypothesisTest, Verdict
+from boundwatch.detectors import Verdict
 from boundwatch.episodes import read_costs
 
 EXIT_ADVERSE = 3
@@ -25,45 +34,12 @@ EXIT_ADVERSE = 3
 def check(
     certificate: CertificateFile,
     costs: CostsFile,
-    detector: Annotated[
-        Literal["hypothesis-test", "confidence-interval"],
-        typer.Option(
-            help="Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper."
-        ),
-    ] = "hypothesis-test",
-    tail: Annotated[
-        Literal["betting", "kl", "hoeffding", "exact"] | None,
-        typer.Option(
-            help="Bound on the mean of the new costs; hoeffding is the paper's, exact needs a binary "
-            "certificate. [default: exact for binary costs, else betting]"
-        ),
-    ] = None,
-    alpha_adverse: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P", help="hypothesis-test: level of ADVERSE; delta comes on top. [default: 0.05]"
-        ),
-    ] = None,
-    alpha_benign: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P", help="hypothesis-test: level of BENIGN; delta comes on top. [default: 0.05]"
-        ),
-    ] = None,
-    false_positive: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="confidence-interval: total rate of a wrong ADVERSE, delta included. [default: 0.05]",
-        ),
-    ] = None,
-    false_negative: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="confidence-interval: total rate of a wrong BENIGN, delta included. [default: 0.05]",
-        ),
-    ] = None,
+    detector: DetectorName = "hypothesis-test",
+    tail: Tail = None,
+    alpha_adverse: AlphaAdverse = None,
+    alpha_benign: AlphaBenign = None,
+    false_positive: FalsePositive = None,
+    false_negative: FalseNegative = None,
     column: Column = None,
     cost_range: CostRange = None,
     plot: Annotated[
@@ -80,13 +56,13 @@ def check(
     rates hold for one look at a number of episodes that was fixed beforehand.
     """
     loaded = Certificate.load(certificate)
-    levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
-    rates = {"false_positive": false_positive, "false_negative": false_negative}
-    given, refused = (levels, rates) if detector == HypothesisTest.name else (rates, levels)
-    _refuse(refused, detector, instead=given)
-    settings = {name: value for name, value in given.items() if value is not None}
-    build = HypothesisTest if detector == HypothesisTest.name else ConfidenceInterval
-    judge = build(loaded, tail=tail, **settings)
+    judge = build_detector(
+        loaded,
+        detector,
+        tail,
+        levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
+        rates={"false_positive": false_positive, "false_negative": false_negative},
+    )
     episodes = read_costs(costs, column=column, cost_range=cost_range, binary=loaded.binary)
     finding = judge.decide(episodes.costs)
     if plot is not None:
@@ -103,10 +79,3 @@ def check(
         out.print_section("Note", wording.caveats(loaded, finding), bullet="- ")
     if exit_code and finding.verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
-
-
-def _refuse(options: dict[str, float | None], detector: str, instead: dict[str, float | None]) -> None:
-    for name, other in zip(options, instead, strict=True):
-        if options[name] is not None:
-            flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))
-            raise typer.BadParameter(f"{flag} does not go with --detector {detector}; use {remedy}")

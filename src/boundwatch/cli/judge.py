@@ -1,0 +1,66 @@
+"""The options of the fixed-sample detectors, shared by `check` and `report`, and the detector they make."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from boundwatch.certificate import Certificate
+from boundwatch.detectors import ConfidenceInterval, HypothesisTest
+
+DetectorName = Annotated[
+    Literal["hypothesis-test", "confidence-interval"],
+    typer.Option(help="Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper."),
+]
+Tail = Annotated[
+    Literal["betting", "kl", "hoeffding", "exact"] | None,
+    typer.Option(
+        help="Bound on the mean of the new costs; hoeffding is the paper's, exact needs a binary "
+        "certificate. [default: exact for binary costs, else betting]"
+    ),
+]
+AlphaAdverse = Annotated[
+    float | None,
+    typer.Option(metavar="P", help="hypothesis-test: level of ADVERSE; delta comes on top. [default: 0.05]"),
+]
+AlphaBenign = Annotated[
+    float | None,
+    typer.Option(metavar="P", help="hypothesis-test: level of BENIGN; delta comes on top. [default: 0.05]"),
+]
+FalsePositive = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="confidence-interval: total rate of a wrong ADVERSE, delta included. [default: 0.05]",
+    ),
+]
+FalseNegative = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P", help="confidence-interval: total rate of a wrong BENIGN, delta included. [default: 0.05]"
+    ),
+]
+
+
+def build_detector(
+    certificate: Certificate,
+    detector: str,
+    tail: str | None,
+    *,
+    levels: dict[str, float | None],
+    rates: dict[str, float | None],
+) -> HypothesisTest | ConfidenceInterval:
+    """Return the detector that was asked for; refuse the options of the other one."""
+    build: type[HypothesisTest | ConfidenceInterval]
+    if detector == HypothesisTest.name:
+        build, given, refused = HypothesisTest, levels, rates
+    else:
+        build, given, refused = ConfidenceInterval, rates, levels
+    for name, other in zip(refused, given, strict=True):
+        if refused[name] is not None:
+            flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))
+            raise typer.BadParameter(f"{flag} does not go with --detector {detector}; use {remedy}")
+    return build(
+        certificate, tail=tail, **{name: value for name, value in given.items() if value is not None}
+    )

@@ -1,0 +1,62 @@
+"""boundwatch report: promise, costs, verdict and provenance on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boundwatch import files, wording
+from boundwatch.certificate import Certificate
+from boundwatch.cli import output as out
+from boundwatch.cli.judge import (
+    AlphaAdverse,
+    AlphaBenign,
+    DetectorName,
+    FalseNegative,
+    FalsePositive,
+    Tail,
+    build_detector,
+)
+from boundwatch.cli.options import CertificateFile, Column, CostRange, CostsFile
+from boundwatch.cli.root import command
+from boundwatch.episodes import read_costs
+
+
+@command(example="boundwatch report certificate.json new.csv -o report.html")
+def report(
+    certificate: CertificateFile,
+    costs: CostsFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the HTML page.")
+    ],
+    detector: DetectorName = "hypothesis-test",
+    tail: Tail = None,
+    alpha_adverse: AlphaAdverse = None,
+    alpha_benign: AlphaBenign = None,
+    false_positive: FalsePositive = None,
+    false_negative: FalseNegative = None,
+    column: Column = None,
+    cost_range: CostRange = None,
+) -> None:
+    """Write a report on new episodes that can be read, printed and signed.
+
+    One HTML file that needs nothing else: what was promised, what was seen, the verdict, its guarantee and
+    assumptions, what would have been noticed, and hashes. The verdict is that of `boundwatch check`.
+    """
+    from boundwatch.report import render_report
+
+    judge = build_detector(
+        Certificate.load(certificate),
+        detector,
+        tail,
+        levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
+        rates={"false_positive": false_positive, "false_negative": false_negative},
+    )
+    episodes = read_costs(costs, column=column, cost_range=cost_range, binary=judge.certificate.binary)
+    finding = judge.decide(episodes.costs)
+    source = None if costs == "-" else files.sha256_file(costs)
+    html = render_report(judge, episodes.costs, source=out.describe_source(episodes), source_sha256=source)
+    files.write_text(output, html)
+    print(f"Wrote {output}\n{wording.HEADLINES[finding.verdict]}")
