@@ -1,0 +1,96 @@
+"""Fingerprints of environments, and priors that have not seen the training environments."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.training import check_disjoint, environment_hash, train_prior
+
+
+@dataclass
+class Mug:
+    radius: float
+    points: np.ndarray
+
+
+class Scene:
+    def __init__(self, seed):
+        self.seed = seed
+
+
+DIFFERENT = [
+    0, 1, 1.0, True, None, "1", b"1", [1], [1, 2], [[1], 2], (1, [2]), {"a": 1}, {"a": 2}, {"b": 1}, {},
+    np.arange(3), np.arange(3.0), np.arange(4), np.arange(4).reshape(2, 2), np.float64(1), torch.zeros(2),
+    Mug(0.1, np.zeros(2)), Mug(0.2, np.zeros(2)), Mug(0.1, np.ones(2)), Scene(1), Scene(2),
+]  # fmt: skip
+
+
+def test_different_environments_have_different_hashes():
+    assert len({environment_hash(e) for e in DIFFERENT}) == len(DIFFERENT)
+
+
+def test_equal_environments_have_equal_hashes():
+    assert environment_hash({"a": 1, "b": [2]}) == environment_hash({"b": [2], "a": 1})
+    assert environment_hash(Mug(0.1, np.zeros(2))) == environment_hash(Mug(0.1, np.zeros(2)))
+    assert environment_hash(torch.arange(3)) == environment_hash(np.arange(3))
+    assert environment_hash(np.arange(6)[::2]) == environment_hash(np.array([0, 2, 4]))
+    assert environment_hash(Scene(1)) == environment_hash(Scene(1))
+
+
+def test_what_cannot_be_told_apart_is_refused():
+    with pytest.raises(InvalidSetting, match="of type generator cannot be told from another"):
+        environment_hash(i for i in range(3))
+    with pytest.raises(InvalidSetting, match="cannot be told"):
+        environment_hash(np.array([object()]))
+
+
+def test_overlapping_sets_are_refused():
+    images = np.random.default_rng(0).random((30, 5, 5))
+    check_disjoint(images[:20], images[20:])
+    with pytest.raises(
+        InvalidSetting,
+        match=r"3 of the 13 training environments are in the prior set too.*\[0\] = prior\[17\]",
+    ):
+        check_disjoint(images[:20], torch.from_numpy(images[17:]))
+
+
+def squared(policy, x, y):
+    return (policy(x) - y) ** 2
+
+
+def network():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Linear(1, 1)
+
+
+def test_the_prior_is_trained_on_other_environments_only():
+    x = torch.linspace(-1, 1, 100)[:, None]
+    net = network()
+    with pytest.raises(InvalidSetting, match="1 of the 1 training environments is in the prior set"):
+        train_prior(net, squared, (x, 2 * x), disjoint_from=x[40:41], steps=1)
+    assert torch.equal(net.weight, network().weight)
+    losses = train_prior(net, squared, (x, 2 * x), disjoint_from=x + 5, steps=400, learning_rate=0.05)
+    assert losses[-1] < 1e-3 < losses[0]
+    assert float(net.weight.detach()) == pytest.approx(2, abs=0.05)
+
+
+def test_the_same_seed_gives_the_same_prior():
+    x = torch.linspace(-1, 1, 100)[:, None]
+
+    def trained(seed):
+        net = network()
+        train_prior(net, squared, (x, 2 * x), disjoint_from=[], steps=5, batch_size=10, seed=seed)
+        return float(net.weight.detach())
+
+    assert trained(0) == trained(0) != trained(1)
+
+
+def test_bad_settings_of_the_prior():
+    x = torch.zeros(4, 1)
+    with pytest.raises(InvalidSetting, match="steps = 0"):
+        train_prior(network(), squared, (x, x), disjoint_from=[], steps=0)

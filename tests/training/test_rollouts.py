@@ -1,0 +1,117 @@
+"""Rollouts give the same costs on one process, on two, and on a Ray cluster."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.training import Rollouts
+from training.noisy import ENVIRONMENTS, network, noisy
+from training.toy import posterior
+
+HERE = Path(__file__).parent
+
+
+def test_same_costs_whatever_the_number_of_workers():
+    one, two = (Rollouts(noisy, ENVIRONMENTS, jobs=jobs)(network()) for jobs in (1, 2))
+    assert one.tolist() == two.tolist()
+    assert len(set(one)) == len(ENVIRONMENTS)
+
+
+def test_randomness_belongs_to_the_environment_and_the_seed():
+    first = Rollouts(noisy, ENVIRONMENTS, seed=0)
+    assert first(network()).tolist() == first(network()).tolist()
+    assert first(network()).tolist() != Rollouts(noisy, ENVIRONMENTS, seed=1)(network()).tolist()
+    # An environment meets the same randomness whichever others run beside it.
+    assert first(network())[:5].tolist() == Rollouts(noisy, ENVIRONMENTS[:5], seed=0)(network()).tolist()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_many_policies_at_once(jobs):
+    trained = posterior()
+    weights = trained.sample(3, np.random.default_rng(0))
+    indices = np.array([[0, 4], [1, 1], [3, 2]])
+
+    def rollout(policy, environment, rng):
+        return float(torch.sigmoid(policy(torch.zeros(2)).sum() + environment)) * rng.uniform(0.9, 1.0)
+
+    rollouts = Rollouts(rollout, [0.1, 0.2, 0.3, 0.4, 0.5], jobs=jobs)
+    costs = rollouts.costs(trained, weights, indices)
+    assert costs.shape == (3, 2)
+    for w, row, values in zip(weights, indices, costs, strict=True):
+        assert values.tolist() == rollouts(trained.policy(w))[row].tolist()
+
+
+def test_gradients_are_off_and_threads_are_restored():
+    seen = []
+
+    def rollout(*_):
+        seen.append((torch.is_grad_enabled(), torch.get_num_threads()))
+        return 0.5
+
+    torch.set_num_threads(2)
+    Rollouts(rollout, [1])(network())
+    assert seen == [(False, 1)]
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(("cost", "jobs"), [(1.4, 1), (-0.1, 1), (float("nan"), 1), (1.4, 2)])
+def test_costs_outside_the_range_name_the_environment(cost, jobs):
+    def rollout(_policy, environment, _rng):
+        return cost if environment == 3 else 0.5
+
+    with pytest.raises(InvalidCost, match=rf"the cost in environment 3 is {cost}"):
+        Rollouts(rollout, list(range(5)), jobs=jobs)(network())
+
+
+def test_bad_settings_are_explained():
+    for settings, message in (
+        ({"jobs": 0}, "jobs = 0 is below 1"),
+        ({"backend": "dask"}, "choose loky or ray"),
+        ({"environments": []}, "environments is empty"),
+    ):
+        with pytest.raises(InvalidSetting, match=message):
+            Rollouts(noisy, **({"environments": [1]} | settings))
+
+
+def test_ray_that_is_not_installed_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray.util.joblib", None)
+    with pytest.raises(MissingExtra, match=r"boundwatch\[ray\]"):
+        Rollouts(noisy, ENVIRONMENTS, jobs=2, backend="ray")(network())
+
+
+def test_the_fingerprint_tells_environments_and_seeds_apart():
+    prints = {
+        Rollouts(noisy, ENVIRONMENTS).fingerprint,
+        Rollouts(noisy, ENVIRONMENTS, seed=1).fingerprint,
+        Rollouts(noisy, ENVIRONMENTS[1:]).fingerprint,
+    }
+    assert len(prints) == 3
+    assert Rollouts(noisy, ENVIRONMENTS).fingerprint in prints
+
+
+def test_two_workers_of_a_ray_cluster_share_the_work(tmp_path):
+    """In a process of its own, because a cluster leaves threads and handlers behind."""
+    done = subprocess.run(
+        [sys.executable, HERE / "on_ray.py", tmp_path],
+        env=os.environ | {"PYTHONPATH": str(HERE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["workers"] == 2
+    assert result["on_ray"] == result["here"]
+
+
+def test_no_progress_bar_when_stderr_is_no_terminal(capsys):
+    Rollouts(noisy, ENVIRONMENTS)(network())
+    assert capsys.readouterr().err == ""
