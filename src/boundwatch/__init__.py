@@ -27,6 +27,7 @@ from boundwatch.detectors import (
     StreamFinding,
     Verdict,
 )
+from boundwatch.planning import Plan, plan
 from boundwatch.provenance import Provenance
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Findings",
     "Fleet",
     "HypothesisTest",
+    "Plan",
     "Provenance",
     "SequentialFinding",
     "SequentialTest",
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "bounds",
     "errors",
+    "plan",
 ]
 
 

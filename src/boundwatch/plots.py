@@ -1,11 +1,11 @@
-"""Figures of costs against a certificate (extra ``plot``). Readable in grey and by colour-blind readers."""
+"""Figures of costs and of plans (extra ``plot``). Readable in grey and by colour-blind readers."""
 
 from __future__ import annotations
 
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from boundwatch import files
 from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding
 from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.planning import Plan
 from boundwatch.wording import HEADLINES
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ _CERTIFIED = "#56B4E9"
 _CERTIFIED_EDGE = "#0072B2"
 _NEW = "#D55E00"
 _EPISODE = "#333333"
+# Dashes and widths tell these apart in grey.
+_TAIL_STYLES: dict[str, dict[str, Any]] = {
+    "hoeffding": {"color": "#999999", "linestyle": "-"},
+    "kl": {"color": "#E69F00", "linestyle": (0, (6, 2))},
+    "exact": {"color": "#009E73", "linestyle": (0, (1, 1))},
+    "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1))},
+    "mixture": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.6},
+}
 
 
 def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
@@ -117,6 +126,50 @@ def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, flo
     [0.327, 0.673]
     """
     return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+
+
+def plot_plan(plan: Plan) -> Figure:
+    """Draw the power of the hypothesis test with each tail, and of the sequential test, against trials.
+
+    Parameters
+    ----------
+    plan
+        What `boundwatch.plan` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> figure = plot_plan(bw.plan(certificate, cost=0.6))
+    >>> figure.axes[0].get_xlabel()
+    'trials'
+    """
+    figure = _new_figure(7.2, 4.4)
+    axes = figure.subplots()
+    drawn = [power for power in plan.powers if power.detector != "confidence-interval"]
+    for power in drawn:
+        sequential = power.detector == "sequential-test"
+        label = "sequential test: alarm within n trials" if sequential else f"{power.tail} tail, fixed n"
+        axes.plot(
+            power.n, power.power, label=f"{label} (level {power.level:.3g})", **_TAIL_STYLES[power.tail]
+        )
+    limit = f"information limit, {plan.information_limit:.1f} trials"
+    axes.axvline(plan.information_limit, color="#333333", linewidth=1, linestyle=(0, (2, 3)), label=limit)
+    for level in (0.5, 0.8, 0.9, 0.95):
+        axes.axhline(level, color="#dddddd", linewidth=0.8, zorder=0)
+    axes.set(xlabel="trials", ylabel="power", ylim=(0, 1.02), xlim=(0, max(p.n[-1] for p in drawn)))
+    source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
+    axes.set_title(
+        f"Expected cost {plan.cost:.3g} instead of the certified one ({source})", loc="left", fontsize=11
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    return figure
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

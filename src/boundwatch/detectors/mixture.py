@@ -122,25 +122,27 @@ def crossing_probability(bets: Bets, bound: float, log_threshold: float) -> floa
 def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -> NDArray[np.int64]:
     """Return, for n = 0, 1, …, horizon, the fewest failures among n episodes that alarm (n + 1 if none does).
 
-    Bets must be smaller than 1. One more success lowers the wealth and one more failure raises it, so from n
-    to n + 1 the number stays or grows by one, and one evaluation an episode finds it.
+    One more success lowers the wealth and one more failure raises it, so from n to n + 1 the number stays or
+    grows by one, and one evaluation an episode finds it.
 
     Examples
     --------
     >>> alarm_counts(Bets.for_costs(binary=True), 0.2, math.log(25), 10).tolist()
     [1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7]
     """
-    zero, one = (factor.tolist() for factor in bets.log_factors(bound))
+    partial = bets.sizes < 1
+    zero, one = (factor[partial].tolist() for factor in bets.log_factors(bound))
+    whole = float(bets.shares[~partial].sum())  # this bet survives failures only
     # Plain floats: at 16 nodes they are quicker than arrays.
-    logs = np.log(bets.shares).tolist()
+    logs = [math.log(share) + log for share, log in zip(bets.shares[partial].tolist(), one, strict=True)]
     needed = np.empty(horizon + 1, dtype=np.int64)
     needed[0] = failures = 1
-    logs = [a + b for a, b in zip(logs, one, strict=True)]  # the capitals after `failures` among n
-    for n in range(1, horizon + 1):
+    for n in range(1, horizon + 1):  # logs: the capitals after `failures` failures among n episodes
         if n > 1:
             logs = [a + b for a, b in zip(logs, zero, strict=True)]
-        top = max(logs)
-        wealth = top + math.log(math.fsum([math.exp(a - top) for a in logs]))
+        held = [math.log(whole) - n * math.log(bound)] if whole and failures == n else []
+        top = max(logs + held)
+        wealth = top + math.log(math.fsum([math.exp(a - top) for a in logs + held]))
         if wealth < log_threshold:
             failures += 1
             logs = [a - b + c for a, b, c in zip(logs, zero, one, strict=True)]

@@ -1,0 +1,105 @@
+"""boundwatch plan: how many trials until a suspected shift would be noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boundwatch.certificate import Certificate
+from boundwatch.cli import output as out
+from boundwatch.cli.options import CertificateFile, Column, CostRange, Json
+from boundwatch.cli.root import command
+from boundwatch.episodes import read_costs
+from boundwatch.planning import SIZES, Plan
+from boundwatch.planning import plan as make_plan
+
+
+@command(
+    example="boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
+    "boundwatch plan certificate.json --costs pilot.csv --n 20"
+)
+def plan(
+    certificate: CertificateFile,
+    cost: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C", help="Suspected expected cost; new costs are taken to be 0 or 1 (hardest)."
+        ),
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Or a sample of costs from the suspected world, to draw from."),
+    ] = None,
+    n: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--n", min=1, metavar="N", help="Also say the smallest shift noticed in N trials; repeatable."
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="Level of every detector. [default: what each takes by itself]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For --costs, which is simulated.")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw power against trials; .png, .svg or .pdf.")
+    ] = None,
+    column: Column = None,
+    cost_range: CostRange = None,
+    as_json: Json = False,
+) -> None:
+    """Say how many trials each detector needs to notice a shift.
+
+    Also how long the sequential test takes on average, the information limit, and the smallest shift that
+    a given number of trials can show. Ask before the hardware is booked.
+    """
+    loaded = Certificate.load(certificate)
+    if (cost is None) == (costs is None):
+        raise typer.BadParameter("give either --cost or --costs")
+    sample = None
+    if costs is not None:
+        sample = read_costs(costs, column=column, cost_range=cost_range, binary=loaded.binary).costs
+    answer = make_plan(loaded, cost=cost, costs=sample, alpha=alpha, sizes=tuple(n or SIZES), seed=seed)
+    if plot is not None:
+        from boundwatch import plots
+
+        plots.save_figure(plots.plot_plan(answer), plot)
+    if as_json:
+        out.print_json(answer.to_dict())
+    else:
+        _print_plan(answer)
+
+
+def _print_plan(answer: Plan) -> None:
+    exactness = (
+        "exact, for costs of 0 and 1"
+        if answer.exact
+        else f"simulated, each power ± {2 * answer.standard_error:.2f}"
+    )
+    print(f"Expected cost {answer.cost:.4g}: a shift to be called {answer.verdict.name} ({exactness})\n")
+    print(f"  {'trials for a power of':<34}{'50 %':>7}{'80 %':>7}{'90 %':>7}{'95 %':>7}")
+    for power in answer.powers:
+        name = f"{power.detector}, {power.tail}"
+        cells = "".join(f"{_number(value):>7}" for value in power.trials.values())
+        print(f"  {name:<34}{cells}   level {power.level:.3g}")
+    sequential = answer.powers[-1]
+    mean = "more than can be counted" if sequential.mean_trials is None else f"{sequential.mean_trials:.1f}"
+    median = _number(sequential.median_trials)
+    print(
+        f"\n  sequential test: alarm after {mean} trials on average, median {median}; "
+        f"information limit {answer.information_limit:.1f}"
+    )
+    print("\n  smallest shift noticed with 90 % power (costs of 0 and 1; the sequential test is 'mixture')")
+    tails = list(answer.smallest_shifts[0]["shift"])
+    print(f"  {'trials':>8}" + "".join(f"{tail:>11}" for tail in tails))
+    for row in answer.smallest_shifts:
+        cells = "".join(
+            f"{'-' if row['shift'][t] is None else format(row['shift'][t], '.3f'):>11}" for t in tails
+        )
+        print(f"  {row['n']:>8}{cells}")
+
+
+def _number(trials: int | None) -> str:
+    return "> 5000" if trials is None else str(trials)

@@ -1,0 +1,132 @@
+"""How many trials until a suspected shift is noticed: the question to ask before the hardware is booked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boundwatch import bounds
+from boundwatch.certificate import Certificate
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import InvalidSetting
+from boundwatch.planning.exact import exact_powers, smallest_shift
+from boundwatch.planning.side import Power, choose_side
+from boundwatch.planning.simulated import RUNS, information_rate, simulated_powers
+from boundwatch.validation import check_level
+
+__all__ = ["Plan", "Power", "plan"]
+
+SIZES = (10, 25, 50, 100, 250)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The answer of `plan`.
+
+    Attributes
+    ----------
+    verdict
+        Which shift it is: ADVERSE or BENIGN.
+    cost
+        The suspected expected cost.
+    exact
+        Whether the powers were enumerated; else they were simulated.
+    standard_error
+        Largest standard error of a simulated power; 0 if exact.
+    information_limit
+        ln(1/alpha)/KL_inf at the level of the sequential test: even a bettor who knew the new distribution
+        would need about this many trials on average.
+    powers
+        One entry a detector and tail.
+    smallest_shifts
+        For each number of trials, the smallest shift beyond the certified bound that each detector notices
+        with 90 % power, for costs of 0 and 1, which are the hardest; None if there is none.
+    """
+
+    verdict: Verdict
+    cost: float
+    exact: bool
+    standard_error: float
+    information_limit: float
+    powers: list[Power]
+    smallest_shifts: list[dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return content | {"verdict": self.verdict.value, "powers": [power.to_dict() for power in self.powers]}
+
+
+def plan(
+    certificate: Certificate,
+    *,
+    cost: float | None = None,
+    costs: ArrayLike | None = None,
+    alpha: float | None = None,
+    sizes: Sequence[int] = SIZES,
+    seed: int = 0,
+) -> Plan:
+    """Compute how many trials each detector needs to notice a suspected shift.
+
+    Parameters
+    ----------
+    certificate
+        The promise to compare with.
+    cost
+        The suspected expected cost. New costs are then taken to be 0 or 1, of all costs with this mean the
+        hardest to tell from the certified ones, and every power is exact.
+    costs
+        Or a sample of costs from the suspected world; powers are simulated by drawing from it.
+    alpha
+        The level of every detector, delta not included. Left out: what each takes by default (0.05 for the
+        hypothesis test, 0.05 less delta for the confidence interval, 0.04 for the sequential test).
+    sizes
+        Numbers of trials for which to find the smallest shift that would be noticed.
+    seed
+        For the simulation.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> answer = bw.plan(certificate, cost=0.5)
+    >>> {(p.detector, p.tail): p.trials[0.9] for p in answer.powers if p.detector != "confidence-interval"}
+    {('hypothesis-test', 'hoeffding'): 37, ('hypothesis-test', 'kl'): 33, ('hypothesis-test', 'exact'): 21,
+     ('hypothesis-test', 'betting'): 37, ('sequential-test', 'mixture'): 35}
+    >>> round(answer.powers[-1].mean_trials, 1), round(answer.information_limit, 1)
+    (16.5, 14.4)
+    """
+    if (cost is None) == (costs is None):
+        raise InvalidSetting("give either cost, the suspected expected cost, or costs, a sample; not both")
+    sample = None if costs is None else certificate.check_costs(costs)
+    mean = _check_cost(cost) if sample is None else float(sample.mean())
+    verdict, side = choose_side(certificate, mean, None if alpha is None else check_level(alpha, "alpha"))
+    if verdict is Verdict.BENIGN:
+        mean, sample = 1 - mean, None if sample is None else 1 - sample
+    if sample is None:
+        powers = exact_powers(side, mean)
+        information = float(bounds.binary_kl(mean, side.null_mean))
+    else:
+        powers = simulated_powers(side, sample, np.random.default_rng(seed))
+        information = information_rate(sample, side.null_mean)
+    return Plan(
+        verdict=verdict,
+        cost=mean if verdict is Verdict.ADVERSE else 1 - mean,
+        exact=sample is None,
+        standard_error=0.0 if sample is None else math.sqrt(0.25 / RUNS),
+        information_limit=math.log(1 / side.levels["sequential-test"]) / information,
+        powers=powers,
+        smallest_shifts=[smallest_shift(side, n) for n in sizes],
+    )
+
+
+def _check_cost(cost: float | None) -> float:
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= 1:
+        raise InvalidSetting(f"cost = {cost!r} is outside [0, 1]; give the suspected expected cost")
+    return float(cost)

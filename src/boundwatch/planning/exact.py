@@ -1,0 +1,122 @@
+"""Costs of 0 and 1: every power is a finite sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, betaincinv, logsumexp
+
+from boundwatch import bounds
+from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
+from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
+
+
+def p_value_of_counts(tail: str, failures: Array, n: int, null_mean: float) -> Array:
+    """Return what a tail's p-value is for so many costs of 1 among n, the others being 0."""
+    if tail == "hoeffding":
+        return bounds.hoeffding_p_value(failures / n, n, null_mean)
+    if tail == "kl":
+        return bounds.chernoff_p_value(failures / n, n, null_mean)
+    if tail == "exact":
+        return bounds.binomial_p_value(failures, n, null_mean)
+    sizes, log_shares = bounds.fixed_bets(n)
+    lost = n - failures[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        capitals = np.where(lost > 0, lost * np.log1p(-sizes), 0.0)
+    capitals = capitals + failures[:, None] * np.log1p(sizes * (1 / null_mean - 1)) + log_shares
+    return np.asarray(np.exp(-np.maximum(logsumexp(capitals, axis=1), 0.0)))
+
+
+def _fewest_failures(tail: str, level: float, n: int, null_mean: float, near: int = 0) -> int:
+    """Return the fewest failures among n with a p-value within the level; n + 1 if none has."""
+    for low, high in ((max(near - 2, 0), min(near + 4, n)), (0, n)):
+        failures = np.arange(low, high + 1, dtype=np.float64)
+        within = p_value_of_counts(tail, failures, n, null_mean) <= level
+        # Of a window around the last answer, only one that holds the step will do.
+        if within.any() and (not within[0] or low == 0):
+            return low + int(np.argmax(within))
+    return n + 1
+
+
+def exact_powers(side: Side, rate: float) -> list[Power]:
+    """Return the power of every detector when failures come at a rate."""
+    rows = []
+    for detector, tail, level in side.fixed_detectors:
+        powers: list[float] = []
+        needed, target = 0, 0
+        trials: dict[float, int | None] = dict.fromkeys(POWERS)
+        # A little further than the last power, for the curve.
+        while len(powers) < MOST_TRIALS and (
+            target < len(POWERS) or len(powers) < 1.25 * (trials[POWERS[-1]] or 0)
+        ):
+            n = len(powers) + 1
+            needed = _fewest_failures(tail, level, n, side.null_mean, needed)
+            powers.append(_reaching(needed, n, rate))
+            while target < len(POWERS) and powers[-1] >= POWERS[target]:
+                trials[POWERS[target]] = n
+                target += 1
+        curve = np.array(powers)
+        rows.append(
+            Power(
+                detector=detector,
+                tail=tail,
+                level=level,
+                trials=trials,
+                n=np.arange(1.0, curve.size + 1),
+                power=curve,
+            )
+        )
+    return [*rows, _exact_sequential(side, rate)]
+
+
+def _reaching(needed: int, n: int, rate: float) -> float:
+    if needed > n:
+        return 0.0
+    return 1.0 if needed <= 0 else float(bdtrc(needed - 1, n, rate))
+
+
+def _exact_sequential(side: Side, rate: float) -> Power:
+    horizon = 250
+    while True:
+        needed = alarm_counts(side.bets, side.null_mean, math.log(side.threshold), horizon)
+        alarms, _, _ = alarm_distribution(needed, rate)
+        missing = 1 - alarms.sum()
+        if missing < 1e-9 or horizon >= 4 * MOST_TRIALS:
+            break
+        horizon *= 2
+    reached = np.cumsum(alarms)
+    mean = float(alarms @ np.arange(alarms.size)) if missing < 1e-6 else None
+    return sequential_power(side, reached, mean)
+
+
+def smallest_shift(side: Side, n: int) -> dict[str, Any]:
+    """Return, for n trials and each tail, the smallest shift that is noticed with 90 % power."""
+    shifts: dict[str, float | None] = {}
+    for detector, tail, level in side.fixed_detectors:
+        if detector == "hypothesis-test":
+            needed = _fewest_failures(tail, level, n, side.null_mean)
+            # P[at least k of n] = 0.9 is an incomplete beta function of the rate.
+            rate = float(betaincinv(needed, n - needed + 1, 0.9)) if 0 < needed <= n else None
+            shifts[tail] = None if rate is None else max(rate - side.null_mean, 0.0)
+    needed_by = alarm_counts(side.bets, side.null_mean, math.log(side.threshold), n)
+    shifts["mixture"] = _smallest_noticed(partial(_alarm_within, needed_by), side.null_mean)
+    return {"n": n, "shift": shifts}
+
+
+def _alarm_within(needed: NDArray[np.int64], rate: float) -> float:
+    return float(alarm_distribution(needed, rate)[0].sum())
+
+
+def _smallest_noticed(power: Callable[[float], float], null_mean: float) -> float | None:
+    low, high = null_mean, 1.0
+    if power(high) < 0.9:
+        return None
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power(middle) >= 0.9 else (middle, high)
+    return high - null_mean

@@ -1,0 +1,41 @@
+"""boundwatch plan."""
+
+import json
+
+import pytest
+
+import boundwatch as bw
+
+
+@pytest.fixture
+def binary(tmp_path):
+    bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True).save(tmp_path / "b.json")
+    return "b.json"
+
+
+def test_table_and_plot(run, binary, tmp_path):
+    done = run("plan", binary, "--cost", "0.5", "--n", "20", "--n", "40", "--plot", "power.svg")
+    assert done.code == 0
+    assert "information limit 14.4" in done.out
+    assert "hypothesis-test, exact" in done.out
+    assert (tmp_path / "power.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_json_is_what_the_library_says(run, binary, tmp_path):
+    done = run("plan", binary, "--cost", "0.5", "--json")
+    assert json.loads(done.out) == bw.plan(bw.Certificate.load(tmp_path / binary), cost=0.5).to_dict()
+
+
+def test_a_sample_is_simulated(run, binary, tmp_path):
+    (tmp_path / "pilot.csv").write_text("cost\n" + "1\n0\n" * 20)
+    done = run("plan", binary, "--costs", "pilot.csv")
+    assert done.code == 0
+    assert "simulated, each power ± 0.02" in done.out
+
+
+def test_usage_errors(run, binary):
+    assert run("plan", binary).code == 2
+    assert run("plan", binary, "--cost", "0.5", "--costs", "x").code == 2
+    done = run("plan", binary, "--cost", "0.15")
+    assert done.code == 1
+    assert "inside the certified" in done.err

@@ -1,0 +1,123 @@
+"""Planning: exact powers against enumeration, simulated ones against exact ones."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import boundwatch as bw
+from boundwatch.detectors.fixed_sample import TAILS
+from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
+from boundwatch.planning.exact import p_value_of_counts
+
+BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+
+
+def powers(answer):
+    return {(power.detector, power.tail): power for power in answer.powers}
+
+
+@given(st.integers(1, 40), st.floats(0.02, 0.98), st.sampled_from(sorted(TAILS)))
+def test_p_values_of_counts_are_those_of_the_tails(n, null_mean, tail):
+    rows = np.tri(n + 1, n, -1)
+    counted = p_value_of_counts(tail, np.arange(n + 1.0), n, null_mean)
+    np.testing.assert_allclose(counted, TAILS[tail].p_value(rows, null_mean), rtol=1e-9)
+
+
+@pytest.mark.parametrize("tail", sorted(TAILS))
+@pytest.mark.parametrize("cost", [0.5, 0.01])
+def test_powers_are_the_probabilities_that_the_detector_declares(tail, cost):
+    power = powers(bw.plan(BINARY, cost=cost, sizes=[10]))["hypothesis-test", tail]
+    detector = bw.HypothesisTest(BINARY, tail=tail)
+    verdict = bw.Verdict.ADVERSE if cost > 0.2 else bw.Verdict.BENIGN
+    for n in (5, 30, 77):
+        if n <= power.n.size:
+            declared = detector.decide_many(np.tri(n + 1, n, -1)).verdict == verdict
+            exact = binom.pmf(np.arange(n + 1), n, cost)[declared].sum()
+            assert power.power[n - 1] == pytest.approx(exact, abs=1e-12)
+    for target, n in power.trials.items():
+        assert power.power[n - 1] >= target
+        assert (power.power[: n - 1] < target).all()
+
+
+def test_the_paper_needs_39_trials_where_the_limit_is_14():
+    answer = bw.plan(BINARY, cost=0.5, alpha=0.04)
+    assert powers(answer)["hypothesis-test", "hoeffding"].trials[0.9] == 39
+    assert 14 < answer.information_limit < 15
+    assert powers(answer)["hypothesis-test", "exact"].trials[0.9] < 30
+    assert answer.powers[-1].mean_trials < 1.2 * answer.information_limit
+
+
+@pytest.mark.parametrize("certificate", [BINARY, BOUNDED], ids=["binary", "bounded"])
+@pytest.mark.parametrize("cost", [0.5, 0.01])
+def test_the_sequential_test_takes_as_long_as_planned(certificate, cost):
+    sequential = bw.plan(certificate, cost=cost, sizes=[10]).powers[-1]
+    rng = np.random.default_rng(3)
+    alarms = []
+    for _ in range(300):
+        test = bw.SequentialTest(certificate)
+        while test.first_alarm is None:
+            test.update_many((rng.random(25) < cost).astype(float))
+        alarms.append(test.first_alarm)
+    error = np.std(alarms) / np.sqrt(len(alarms))
+    assert abs(np.mean(alarms) - sequential.mean_trials) < 5 * error
+    assert abs(np.median(alarms) - sequential.median_trials) < 8 * error
+    assert np.mean(np.array(alarms) <= sequential.trials[0.9]) == pytest.approx(0.9, abs=0.09)
+
+
+def test_a_sample_gives_what_its_distribution_gives():
+    sample = np.array([0.0] * 50 + [1.0] * 50)
+    simulated, exact = bw.plan(BINARY, costs=sample, sizes=[10]), bw.plan(BINARY, cost=0.5, sizes=[10])
+    assert not simulated.exact
+    assert simulated.standard_error < 0.012
+    assert simulated.information_limit == pytest.approx(exact.information_limit, rel=1e-6)
+    assert simulated.powers[-1].mean_trials == pytest.approx(exact.powers[-1].mean_trials, rel=0.1)
+    for one, other in zip(simulated.powers[:-1], exact.powers[:-1], strict=True):
+        assert (one.detector, one.tail, one.level) == (other.detector, other.tail, other.level)
+        index = one.n.astype(int) - 1
+        kept = index < other.power.size
+        np.testing.assert_allclose(one.power[kept], other.power[index[kept]], atol=5 * 0.0112)
+
+
+def test_small_variance_pays_with_betting():
+    answer = powers(bw.plan(BOUNDED, costs=np.random.default_rng(4).beta(4, 4, 200), sizes=[10]))
+    betting = answer["hypothesis-test", "betting"].trials[0.9]
+    assert betting < answer["hypothesis-test", "kl"].trials[0.9] / 2
+    assert answer["sequential-test", "mixture"].trials[0.9] < answer["hypothesis-test", "kl"].trials[0.9] / 2
+
+
+def test_the_smallest_shift_is_noticed_with_90_percent():
+    (row,) = bw.plan(BINARY, cost=0.5, sizes=[40]).smallest_shifts
+    for tail, shift in row["shift"].items():
+        for factor, enough in ((1.0001, True), (0.99, False)):
+            rate = 0.2 + shift * factor
+            powered = powers(bw.plan(BINARY, cost=rate, sizes=[1]))
+            name = "sequential-test" if tail == "mixture" else "hypothesis-test"
+            assert (powered[name, tail].power[39] >= 0.9) == enough
+    (row,) = bw.plan(BINARY, cost=0.01, sizes=[10]).smallest_shifts
+    assert set(row["shift"].values()) == {None}
+
+
+def test_a_tiny_shift_needs_more_than_can_be_counted():
+    answer = bw.plan(BOUNDED, cost=0.2001, sizes=[10])
+    assert answer.powers[-1].mean_trials is None
+    assert all(power.trials[0.95] is None for power in answer.powers)
+    json.dumps(answer.to_dict(), allow_nan=False)
+
+
+def test_bad_input():
+    for wrong in ({}, {"cost": 0.5, "costs": [0.5]}, {"cost": 1.5}, {"cost": 0.15}, {"cost": True}):
+        with pytest.raises(InvalidSetting):
+            bw.plan(BOUNDED, **wrong)
+    with pytest.raises(InvalidCost):
+        bw.plan(BINARY, costs=[0.5])
+    with pytest.raises(InvalidLevel):
+        bw.plan(BINARY, cost=0.5, alpha=1.0)
+    wide = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.06)
+    with pytest.raises(InvalidSetting, match="leaves nothing"):
+        bw.plan(wide, cost=0.5)
+    assert bw.plan(wide, cost=0.5, alpha=0.05).powers[0].level == 0.05
