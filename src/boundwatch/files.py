@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 from pathlib import Path
+from typing import IO
 
 from boundwatch.errors import InvalidSetting
 
@@ -23,6 +24,21 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """
     try:
         return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def open_binary(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading; raise `InvalidSetting` when there is none to read.
+
+    Examples
+    --------
+    >>> open_binary("no/such/file")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: no/such/file: no such file; check the path
+    """
+    try:
+        return Path(path).open("rb")
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

@@ -1,27 +1,25 @@
-"""Cost files in: CSV, JSON lines, NPY and Parquet, from a path or from standard input, gzipped or not.
+"""Episodes in: cost files, and the logs of LeRobot, Stable-Baselines3 and MCAP.
 
-`formats` turns bytes into a `Table`, one function a format; `table` turns a column of it into costs.
+`opening` finds out which format a file has; `formats`, `lerobot`, `lerobot_dataset`, `stable_baselines3` and
+`mcap` turn it into a `Table`; `steps` makes one row an episode of it; `table` turns a column into costs.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
-import sys
-import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch import files
-from boundwatch.episodes import formats
-from boundwatch.episodes.table import Meaning, check_range, to_costs
+from boundwatch.episodes.opening import Format, open_table
+from boundwatch.episodes.steps import Reduction, task_names, to_episodes
+from boundwatch.episodes.table import Meaning, Table, check_range, to_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 
-__all__ = ["Episodes", "read_costs"]
-
-_GZIP_MAGIC = b"\x1f\x8b"
+__all__ = ["Episodes", "Format", "Reduction", "read_costs"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,30 @@ class Episodes:
     """The name of the column, or its position when there are several without names; else None."""
     meaning: Meaning
     """What the column held: a ``cost``, a ``success`` (cost = 1 - success) or a ``reward``."""
+    file_format: Format = "csv"
+    """The format that the file was read as."""
+    cost_range: tuple[float, float] | None = None
+    """The declared range of the column, where there was one."""
+    by: str | None = None
+    """The column that names the task (or robot) of each episode, where one was asked for."""
+    tasks: tuple[str, ...] = ()
+    """The task of each episode; empty unless asked for."""
+    detail: str = ""
+    """What else is worth knowing about what was read."""
+    warnings: tuple[str, ...] = ()
+    """What may make the guarantees wrong, one sentence each."""
+
+    def by_task(self) -> Mapping[str, NDArray[np.float64]]:
+        """Return the costs of each task, in the order in which the tasks appear.
+
+        Examples
+        --------
+        >>> read = Episodes(np.array([0.1, 0.2, 0.3]), False, "x", "cost", "cost", tasks=("a", "b", "a"))
+        >>> read.by_task()
+        {'a': array([0.1, 0.3]), 'b': array([0.2])}
+        """
+        tasks = np.array(self.tasks)
+        return {task: self.costs[tasks == task] for task in dict.fromkeys(self.tasks)}
 
 
 def read_costs(
@@ -46,6 +68,11 @@ def read_costs(
     column: str | None = None,
     cost_range: tuple[float, float] | None = None,
     binary: bool = False,
+    file_format: str | None = None,
+    by: str | None = None,
+    episode: str | None = None,
+    reduce: str | None = None,
+    evaluation: int | None = None,
 ) -> Episodes:
     r"""Read one cost per episode from a file.
 
@@ -53,28 +80,41 @@ def read_costs(
     ----------
     path : path
         A CSV file (with or without header; commas, semicolons or tabs), JSON lines (numbers or objects),
-        NPY (no pickle) or Parquet (extra ``io``), gzipped or not; ``-`` is standard input. The format is
-        recognised by content.
+        NPY (no pickle) or Parquet (extra ``io``); lerobot-eval's ``eval_info.json`` or the folder of a
+        LeRobotDataset v3 (extra ``io``); Stable-Baselines3's ``*.monitor.csv`` or ``evaluations.npz``; MCAP
+        (extra ``mcap``). Files may be gzipped; ``-`` is standard input.
     column : str, optional
-        The column to read; needed unless exactly one is named ``cost``, ``success`` or ``reward``, or there
-        is only one and it has no name. Columns without names are numbered from 1. The last word of a name
-        says what it holds: ``is_success`` a success (true, false, 0 or 1; cost = 1 - success, binary),
-        ``episode_reward`` (or ``return``) a reward, anything else a cost.
+        The column to read. Left out: the success of a log, or its reward if it has none; elsewhere the only
+        one named ``cost``, ``success`` or ``reward``, or the only one if it has no name. Columns without
+        names are numbered from 1; those of MCAP are ``/topic.field``. The last word of a name says what it
+        holds: ``is_success`` a success (true, false, 0 or 1; cost = 1 - success, binary), ``episode_reward``
+        (or ``return``) a reward, anything else a cost.
     cost_range : (low, high), optional
         The range that a cost or a reward can have, rescaled to [0, 1]; a reward needs it: cost =
         (high - reward) / (high - low). It must be known before the data: one read off the data is no bound.
     binary : bool
         Promise that every cost is 0 or 1.
+    file_format : str, optional
+        One of `Format`; left out, it is recognised by content.
+    by : str, optional
+        The column that names the task (or robot) of each episode.
+    episode : str, optional
+        The column that says which episode a row is a step of, where one row is not one episode.
+    reduce : str, optional
+        How the values of an episode's steps become one: ``any``, ``sum``, ``mean``, ``max`` or ``last``; left
+        out, ``any`` for successes, ``sum`` for rewards; costs need it.
+    evaluation : int, optional
+        Which evaluation of ``evaluations.npz``, counted from 1; left out, the last.
 
     Raises
     ------
     InvalidCost
-        For a value that cannot be a cost (the message has file, row, column, value and remedy), or a file
-        that is empty, damaged or in no known format.
+        For a value that cannot be a cost (the message has file, place, value and remedy), or a file that is
+        empty, damaged or in no known format.
     InvalidSetting
         For a path, column or range that does not fit.
     MissingExtra
-        For Parquet without pyarrow.
+        For Parquet without pyarrow, or MCAP without mcap.
 
     Examples
     --------
@@ -87,10 +127,15 @@ def read_costs(
     """
     ends = check_range(cost_range)
     source = "standard input" if path == "-" else str(path)
-    data = _read_standard_input() if path == "-" else files.read_bytes(path)
-    if data.startswith(_GZIP_MAGIC):
-        data = _decompress(data, source)
-    table = formats.read(data, source)
+    found, table = open_table(None if path == "-" else Path(path), source, file_format, column, evaluation)
+    if found == "mcap":  # the reader took the topic off the column
+        column = table.preferred
+    if (episode := episode or table.episode) is not None:
+        table = to_episodes(table, episode, reduce, source)
+    elif reduce is not None:
+        raise InvalidSetting(
+            f"{source}: reduce needs episode, the column that tells episodes apart (--episode)"
+        )
     name, meaning = table.choose(column, source)
     if meaning == "reward" and cost_range is None:
         raise InvalidSetting(
@@ -103,21 +148,33 @@ def read_costs(
             "leave out cost_range (--cost-range)"
         )
     costs = to_costs(table, name, meaning, ends, binary=binary, source=source)
-    column = name if table.named or len(table.names) > 1 else None
-    return Episodes(costs, binary or meaning == "success", source, column, meaning)
+    return Episodes(
+        costs=costs,
+        binary=binary or meaning == "success",
+        source=source,
+        column=name if table.named or len(table.names) > 1 else None,
+        meaning=meaning,
+        file_format=found,
+        cost_range=None if cost_range is None else ends,
+        by=by,
+        tasks=() if by is None else tuple(task_names(table, by, source)),
+        detail=table.detail,
+        warnings=table.warnings + (_pooled(table, source) if by is None else ()),
+    )
 
 
-def _read_standard_input() -> bytes:
+def _pooled(table: Table, source: str) -> tuple[str, ...]:
+    """Warn when episodes of several tasks are about to be taken for draws from one distribution."""
+    column = table.task or next((name for name in table.names if name.lower() in ("task", "robot")), None)
+    if column is None:
+        return ()
     try:
-        return sys.stdin.buffer.read()
-    except (OSError, AttributeError) as error:  # a folder, or closed
-        raise InvalidSetting("standard input: cannot be read; pipe or redirect a file into it") from error
-
-
-def _decompress(data: bytes, source: str) -> bytes:
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidCost(
-            f"{source}: the gzip data is damaged or cut short; fetch or compress it again"
-        ) from error
+        tasks = set(task_names(table, column, source))
+    except InvalidCost:  # it only looked like names of tasks
+        return ()
+    if len(tasks) < 2:
+        return ()
+    return (
+        f"{source}: {len(tasks)} different values of {column} are judged as one mixture; "
+        f"--by {column} judges each",
+    )

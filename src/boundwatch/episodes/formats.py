@@ -13,36 +13,7 @@ from boundwatch.episodes.table import Table, parse
 from boundwatch.errors import InvalidCost, MissingExtra
 
 
-def read(data: bytes, source: str) -> Table:
-    r"""Return the table that the bytes hold, in the format that they begin like.
-
-    Examples
-    --------
-    >>> read(b"a,b\n1,2\n", "x.csv").values("b")
-    ['2']
-    >>> read(b'{"a": 1}\n', "x.jsonl").values("a")
-    [1]
-    """
-    if data.startswith(b"\x93NUMPY"):
-        return read_npy(data, source)
-    if data.startswith(b"PAR1"):
-        return read_parquet(data, source)
-    if data.startswith(b"PK\x03\x04"):
-        raise InvalidCost(
-            f"{source}: is a ZIP archive (.npz or .xlsx?); save the costs as CSV or with numpy.save"
-        )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidCost(
-            f"{source}: is not UTF-8 text (byte {error.start}), NPY or Parquet; save it as one of these"
-        ) from error
-    if not text.strip():
-        raise InvalidCost(f"{source}: is empty; at least one episode is needed")
-    return read_jsonl(text, source) if text.lstrip()[0] in "{[" else read_csv(text, source)
-
-
-def read_csv(text: str, source: str) -> Table:
+def read_csv(text: str, source: str, first_line: int = 1) -> Table:
     """Read values between commas, semicolons or tabs; a first row that is not all numbers is the header."""
     text = text.rstrip(
         " \r\n"
@@ -54,11 +25,10 @@ def read_csv(text: str, source: str) -> Table:
     try:
         for cells in reader:
             rows.append([cell.strip() for cell in cells])
-            lines.append(reader.line_num)
+            lines.append(reader.line_num + first_line - 1)
     except csv.Error as error:
-        raise InvalidCost(
-            f"{source}: line {reader.line_num} is not valid CSV ({error}); correct it"
-        ) from error
+        line = reader.line_num + first_line - 1
+        raise InvalidCost(f"{source}: line {line} is not valid CSV ({error}); correct it") from error
     width = len(rows[0])
     for cells, line in zip(rows, lines, strict=True):
         if len(cells) != width:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -31,25 +31,70 @@ _WORDS: dict[str, Meaning] = {
 class Table:
     """What a file holds, before it is decided what it means.
 
-    One row an episode. `names` are the columns' names, or, when they have none (`named` is False), their
-    positions from 1. `values` returns a column; `lines` has the line of each row, for text.
+    One row an episode, unless `episode` names the column that says which episode a row is a step of.
+
+    Attributes
+    ----------
+    names, named
+        The columns' names or, when they have none (`named` is False), their positions from 1.
+    values
+        Returns a column.
+    lines
+        The line of each row, for text.
+    labels
+        Returns a column of names (of tasks or robots), where that takes more than `values`.
+    place
+        Says in the format's own words where a row and column are; left out, row, line and column.
+    preferred
+        The column to read when none is asked for; left out, the one called cost, success or reward.
+    meanings
+        What columns hold whose names do not say it.
+    episode, task
+        The columns that say which episode and which task a row belongs to, where the format has them.
+    detail, warnings
+        What else was found out while reading, for people.
     """
 
     names: list[str]
     named: bool
     values: Callable[[str], list[Any]]
     lines: list[int] | None = None
+    labels: Callable[[str], list[Any]] | None = None
+    place: Callable[[int, str], str] | None = None
+    preferred: str | None = None
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
+    episode: str | None = None
+    task: str | None = None
+    detail: str = ""
+    warnings: tuple[str, ...] = ()
 
     def choose(self, column: str | None, source: str) -> tuple[str, Meaning]:
         """Return the column to read and what it holds; raise `InvalidSetting` when that is not clear."""
         if column is None:
-            column = self._only_candidate(source)
+            column = self.preferred or self._only_candidate(source)
+        self.require(column, source)
+        return column, self.meaning(column)
+
+    def require(self, column: str, source: str, option: str = "column") -> None:
+        """Raise `InvalidSetting` unless there is exactly one column of this name."""
         if column not in self.names:
-            raise InvalidSetting(f"{source}: has no column {column!r}; {self._offer()}")
+            raise InvalidSetting(f"{source}: has no column {column!r}; {self._offer(option)}")
         if self.names.count(column) > 1:
             raise InvalidSetting(f"{source}: has several columns named {column!r}; rename all but one")
+
+    def meaning(self, column: str) -> Meaning:
+        """Return what a column holds."""
+        if not self.named:
+            return "cost"
         last_word = re.split(r"[\W_]+", column.lower().strip())[-1]
-        return column, _WORDS.get(last_word, "cost") if self.named else "cost"
+        return self.meanings.get(column) or _WORDS.get(last_word, "cost")
+
+    def locate(self, row: int, column: str) -> str:
+        """Say where a value is, for an error."""
+        if self.place is not None:
+            return self.place(row, column)
+        line = f" (line {self.lines[row]})" if self.lines is not None else ""
+        return f"row {row + 1}{line}" + (f", column {column!r}" if self.named or len(self.names) > 1 else "")
 
     def _only_candidate(self, source: str) -> str:
         if not self.named and len(self.names) == 1:
@@ -67,11 +112,12 @@ class Table:
             )
         return known[0]
 
-    def _offer(self) -> str:
-        if not self.named and len(self.names) == 1:
+    def _offer(self, option: str = "column") -> str:
+        if not self.named and len(self.names) == 1 and option == "column":
             return "it is a list of numbers without names, read as costs; leave out column (--column)"
-        shown = ", ".join(_shown(name) for name in self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-        return f"choose one of {shown} with column={_shown(self.names[0])} (--column {_shown(self.names[0])})"
+        offered = ", ".join(shown(name) for name in self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+        first = shown(self.names[0])
+        return f"choose one of {offered} with {option}={first} (--{option} {first})"
 
 
 def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:
@@ -115,11 +161,9 @@ def to_costs(
     def refuse(found: NDArray[np.bool_], fault: str) -> None:
         if found.any():
             row = int(np.argmax(found))
-            line = f" (line {table.lines[row]})" if table.lines is not None else ""
-            field = f", column {column!r}" if table.named or len(table.names) > 1 else ""
             # A number that came as text is shown as the file has it, without quotes.
-            value = raw[row] if parsed[row] is not None and isinstance(raw[row], str) else _shown(raw[row])
-            raise InvalidCost(f"{source}: row {row + 1}{line}{field} = {value} {fault}")
+            value = raw[row] if parsed[row] is not None and isinstance(raw[row], str) else shown(raw[row])
+            raise InvalidCost(f"{source}: {table.locate(row, column)} = {value} {fault}")
 
     refuse(np.array([value is None for value in parsed]), "is not a number; every episode needs one")
     numbers = np.array(parsed, dtype=np.float64)
@@ -163,6 +207,13 @@ def parse(value: object) -> float | bool | None:
         return None
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as an error shows it, cut if it is long.
+
+    Examples
+    --------
+    >>> shown("high")
+    "'high'"
+    """
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,140 @@
+"""Which format a file has, and the table in it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from pathlib import Path
+from typing import Literal, get_args
+
+from boundwatch import files
+from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, stable_baselines3
+from boundwatch.episodes.table import Table
+from boundwatch.errors import InvalidCost, InvalidSetting
+
+Format = Literal[
+    "csv",
+    "jsonl",
+    "npy",
+    "parquet",
+    "lerobot-eval",
+    "lerobot-dataset",
+    "sb3-monitor",
+    "sb3-evaluations",
+    "mcap",
+]
+"""The names of the formats."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BINARY: dict[bytes, Format] = {
+    b"\x93NUMPY": "npy",
+    b"PAR1": "parquet",
+    b"PK\x03\x04": "sb3-evaluations",
+    mcap.MAGIC: "mcap",
+}
+
+
+def open_table(
+    path: Path | None, source: str, file_format: str | None, column: str | None, evaluation: int | None
+) -> tuple[Format, Table]:
+    """Return the format of a file (of standard input, if the path is None) and the table in it."""
+    if file_format is not None and file_format not in get_args(Format):
+        known = ", ".join(get_args(Format))
+        raise InvalidSetting(f"file_format = {file_format!r} is unknown; choose one of {known} (--format)")
+    if path is not None and (file_format == "lerobot-dataset" or _is_dataset(path)):
+        found, table = "lerobot-dataset", lerobot_dataset.read_dataset(path)
+    elif path is not None and (file_format == "mcap" or _begins_with(path, mcap.MAGIC)):
+        found, table = "mcap", mcap.read_mcap(lambda: files.open_binary(path), source, column)
+    else:
+        data = _bytes(path, source)
+        found = file_format or _recognise(data, source)
+        table = _read(data, found, source, column, evaluation)
+    if evaluation is not None and found != "sb3-evaluations":
+        raise InvalidSetting(
+            f"{source}: evaluation goes with evaluations.npz, this is {found}; leave it out (--evaluation)"
+        )
+    return found, table  # type: ignore[return-value]  # a name that is none was refused above
+
+
+def _read(data: bytes, found: str, source: str, column: str | None, evaluation: int | None) -> Table:
+    match found:
+        case "npy":
+            return formats.read_npy(data, source)
+        case "parquet":
+            return formats.read_parquet(data, source)
+        case "sb3-evaluations":
+            return stable_baselines3.read_evaluations(data, source, evaluation)
+        case "mcap":
+            return mcap.read_mcap(lambda: io.BytesIO(data), source, column)
+        case "lerobot-dataset":
+            raise InvalidSetting(f"{source}: a LeRobotDataset is a folder; name it")
+    text = _text(data, source)
+    match found:
+        case "jsonl":
+            return formats.read_jsonl(text, source)
+        case "lerobot-eval":
+            return lerobot.read_evaluation(text, source)
+        case "sb3-monitor":
+            return stable_baselines3.read_monitor(text, source)
+    return formats.read_csv(text, source)
+
+
+def _recognise(data: bytes, source: str) -> Format:
+    for magic, found in _BINARY.items():
+        if data.startswith(magic):
+            if found == "sb3-evaluations" and not stable_baselines3.looks_like_evaluations(data):
+                raise InvalidCost(
+                    f"{source}: is a ZIP archive (.npz or .xlsx?); save the costs as CSV or with numpy.save"
+                )
+            return found
+    text = _text(data, source)
+    if lerobot.looks_like_evaluation(text):
+        return "lerobot-eval"
+    if text.startswith("#{"):
+        return "sb3-monitor"
+    return "jsonl" if text.lstrip()[0] in "{[" else "csv"
+
+
+def _text(data: bytes, source: str) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidCost(
+            f"{source}: is not UTF-8 text (byte {error.start}), NPY or Parquet; save it as one of these"
+        ) from error
+    if not text.strip():
+        raise InvalidCost(f"{source}: is empty; at least one episode is needed")
+    return text
+
+
+def _bytes(path: Path | None, source: str) -> bytes:
+    data = _read_standard_input() if path is None else files.read_bytes(path)
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidCost(
+            f"{source}: the gzip data is damaged or cut short; fetch or compress it again"
+        ) from error
+
+
+def _read_standard_input() -> bytes:
+    try:
+        return sys.stdin.buffer.read()
+    except (OSError, AttributeError) as error:  # a folder, or closed
+        raise InvalidSetting("standard input: cannot be read; pipe or redirect a file into it") from error
+
+
+def _is_dataset(path: Path) -> bool:
+    return (path / lerobot_dataset.INFO).is_file()
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    """Look at a file's first bytes; whatever cannot be opened is for the reader to complain about."""
+    if not path.is_file():  # looking into a pipe would take from it
+        return False
+    with files.open_binary(path) as file:
+        return file.read(len(magic)) == magic

@@ -1,0 +1,135 @@
+"""Rows that are steps of an episode: one value an episode out of many; and the names of tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.episodes.table import Meaning, Table, parse, shown
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.validation import shortest
+
+Reduction = Literal["any", "sum", "mean", "max", "last"]
+
+# As in LeRobot: an episode succeeds if any step says so, and its return is the sum of its rewards.
+# There is no such custom for costs: the worst step and the average one are both common.
+_CUSTOM: dict[Meaning, Reduction] = {"success": "any", "reward": "sum"}
+
+Array = NDArray[np.float64]
+_RULES: dict[Reduction, Callable[[Array], float]] = {
+    "any": lambda values: float(values.max()),
+    "sum": lambda values: float(values.sum()),
+    "mean": lambda values: float(values.mean()),
+    "max": lambda values: float(values.max()),
+    "last": lambda values: float(values[-1]),
+}
+
+
+def to_episodes(table: Table, episode: str, reduce: str | None, source: str) -> Table:
+    """Return a table with one row an episode from one whose rows are steps.
+
+    Parameters
+    ----------
+    table
+        The steps, those of each episode in their order; episodes may be interleaved.
+    episode
+        The column that says which episode a step belongs to.
+    reduce
+        How an episode's values become one; left out, ``any`` for successes and ``sum`` for rewards.
+    source
+        The file, for errors.
+
+    Examples
+    --------
+    >>> columns = {"episode": [7, 7, 8], "reward": [1.0, 2.0, 5.0]}
+    >>> steps = Table(list(columns), True, columns.__getitem__)
+    >>> to_episodes(steps, "episode", None, "x.csv").values("reward")
+    [3.0, 5.0]
+    """
+    if reduce is not None and reduce not in get_args(Reduction):
+        rules = ", ".join(get_args(Reduction))
+        raise InvalidSetting(f"reduce = {reduce!r} is unknown; choose one of {rules} (--reduce)")
+    table.require(episode, source, "episode")
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(_names(table, episode, table.values(episode), source)):
+        rows.setdefault(name, []).append(row)
+    names = list(rows)
+    groups = [np.array(members) for members in rows.values()]
+
+    def values(column: str) -> list[Any]:
+        meaning = table.meaning(column)
+        rule = reduce or _CUSTOM.get(meaning)
+        if rule is None:
+            raise InvalidSetting(
+                f"{source}: column {column!r} has a cost for every step of an episode; "
+                "choose what makes them one with reduce='mean', 'max', 'last' or 'sum' (--reduce)"
+            )
+        numbers = _numbers(table, column, meaning, source)
+        return [_RULES[rule](numbers[members]) for members in groups]  # type: ignore[index]
+
+    def labels(column: str) -> list[Any]:
+        found = task_names(table, column, source)
+        for name, members in zip(names, groups, strict=True):
+            if len(several := dict.fromkeys(found[row] for row in members)) > 1:
+                first, second = list(several)[:2]
+                raise InvalidCost(
+                    f"{source}: episode {name} has {column} = {first!r} and {second!r}; an episode has one, "
+                    "so split it, or choose another column"
+                )
+        return [found[members[0]] for members in groups]
+
+    def place(row: int, column: str) -> str:
+        return f"episode {names[row]}, column {column!r}"
+
+    return dataclasses.replace(table, values=values, labels=labels, lines=None, place=place, episode=None)
+
+
+def task_names(table: Table, by: str, source: str) -> list[str]:
+    """Return the name of every row's task (or robot), from a column of texts or whole numbers.
+
+    Examples
+    --------
+    >>> table = Table(["task"], True, lambda name: ["pick", 3, 4.0])
+    >>> task_names(table, "task", "x.jsonl")
+    ['pick', '3', '4']
+    """
+    table.require(by, source, "by")
+    return _names(table, by, (table.labels or table.values)(by), source)
+
+
+def _names(table: Table, column: str, raw: list[Any], source: str) -> list[str]:
+    names = [_name(value) for value in raw]
+    for row, name in enumerate(names):
+        if name is None:
+            raise InvalidCost(
+                f"{source}: {table.locate(row, column)} = {shown(raw[row])} is no name; "
+                "give every row a text or a whole number there"
+            )
+    return names  # type: ignore[return-value]  # the loop above let no None through
+
+
+def _name(value: object) -> str | None:
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return str(value)
+    return shortest(value) if isinstance(value, float) and value.is_integer() else None
+
+
+def _numbers(table: Table, column: str, meaning: Meaning, source: str) -> Array:
+    raw = table.values(column)
+    parsed = [parse(value) for value in raw]
+    wanted = "true, false, 0 or 1" if meaning == "success" else "a number"
+    for row, value in enumerate(parsed):
+        if value is None or (meaning == "success" and value not in (0, 1)):
+            raise InvalidCost(
+                f"{source}: {table.locate(row, column)} = {shown(raw[row])} is not {wanted}; "
+                "every step needs one"
+            )
+    return np.array(parsed, dtype=np.float64)
