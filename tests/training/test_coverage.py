@@ -34,7 +34,7 @@ def prior(dim):
 
 
 def surrogate(policy, x, y):
-    return torch.sigmoid(-4 * y * policy(x)[:, 0])
+    return torch.sigmoid(-y * policy(x)[:, 0])
 
 
 class Classifiers:
@@ -57,7 +57,7 @@ def trained(algorithm, objective, x, y, index, steps):
     posterior = prior(x.shape[1])
     options = {"steps": steps, "objective": objective, "delta": DELTA, "variance_rate": 0.1, "seed": index}
     if algorithm == "backprop":
-        train_backprop(posterior, surrogate, (x, y), learning_rate=0.5, **options)
+        train_backprop(posterior, surrogate, (x, y), learning_rate=0.6, samples=1, **options)
     else:
         train_evolution(posterior, Classifiers(x, y), learning_rate=0.5, samples=8, **options)
     return posterior
@@ -84,7 +84,7 @@ def test_coverage_and_what_happens_without_paying_for_training(algorithm, object
     costs, complexities = np.empty(SETS), np.empty(SETS)
     for index in range(SETS):
         x, y = training_set(m, dim, index)
-        posterior = trained(algorithm, objective, x, y, index, steps=5)
+        posterior = trained(algorithm, objective, x, y, index, steps=4)
         weights, costs[index] = draw(posterior, x, y, index)
         complexities[index] = complexity(objective, posterior, weights, m)
     if objective == "pinsker":
