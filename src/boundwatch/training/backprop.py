@@ -185,8 +185,8 @@ class _Workers:
 
     def __init__(self, posterior: GaussianPosterior, surrogate: Surrogate, jobs: int) -> None:
         self._surrogate = surrogate
-        # A module cannot be called with two sets of parameters at the same time: one copy for each thread.
-        self._free = [copy.deepcopy(posterior) for _ in range(jobs)]
+        # A module cannot be called with two sets of parameters at the same time: one for each thread.
+        self._free = [posterior, *(copy.deepcopy(posterior) for _ in range(jobs - 1))]
         self._pool = ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,))
         # A pool of one thread is only slower than none.
         self._map = self._pool.map if jobs > 1 else map
