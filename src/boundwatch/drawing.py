@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificate import Certificate
 from boundwatch.page import Html
 
 _WIDTH, _HEIGHT = 560, 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 14, 44
 _MOST_DOTS = 1000
 
 
@@ -60,7 +60,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
     return _svg(label, parts)
 
 
-def draw_power(certificate: Certificate, costs: Sequence[float], chances: Sequence[float]) -> Html:
+def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -> Html:
     """Draw the chance of ADVERSE against the new expected cost, from points on the curve.
 
     Examples
@@ -71,7 +71,8 @@ def draw_power(certificate: Certificate, costs: Sequence[float], chances: Sequen
     """
     width = _WIDTH - _RIGHT - _LEFT
     points = " ".join(
-        f"{_LEFT + cost * width:.1f},{_y(chance):.1f}" for cost, chance in zip(costs, chances, strict=True)
+        f"{_LEFT + cost * width:.1f},{_y(chance):.1f}"
+        for cost, chance in zip(np.asarray(costs), np.asarray(chances), strict=True)
     )
     upper = _LEFT + certificate.upper * width
     parts = [
@@ -81,7 +82,8 @@ def draw_power(certificate: Certificate, costs: Sequence[float], chances: Sequen
         f'<rect class="band" x="{_LEFT + certificate.lower * width:.1f}" y="{_TOP}" '
         f'width="{(certificate.upper - certificate.lower) * width:.1f}" height="{_y(0) - _TOP}"/>',
         f'<path class="limit" d="M{upper:.1f} {_TOP}V{_y(0)}"/>',
-        f'<path class="limit" d="M{_LEFT} {_y(0.9):.1f}H{_WIDTH - _RIGHT}"/>',
+        f'<path class="axis" d="M{_LEFT} {_y(0.9):.1f}H{_WIDTH - _RIGHT}"/>',
+        _text(_LEFT + 4, _y(0.9) + 14, "90 %", anchor="start"),
         f'<polyline class="curve" points="{points}"/>',
     ]
     return _svg(f"Chance of the verdict ADVERSE by expected cost; {_range_text(certificate)}", parts)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+from scipy.stats import binom
 
 from boundwatch import drawing, page, wording
 from boundwatch._version import __version__
@@ -61,6 +64,7 @@ def render_report(
         *_promise(certificate),
         *_seen(certificate, finding, values),
         *_verdict(certificate, finding),
+        *_power(detector, finding.n),
         *_assumptions(certificate, finding),
         *_provenance(certificate, finding, values, source, source_sha256),
         *_signature(certificate),
@@ -112,7 +116,7 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
         )
     return seen + (
         "This is compatible with the certificate. It does not show that nothing has changed: a shift that is "
-        "too small for so many episodes goes unnoticed."
+        "too small for so many episodes goes unnoticed (see below)."
     )
 
 
@@ -143,6 +147,51 @@ def _seen(certificate: Certificate, finding: Finding, costs: NDArray[np.float64]
 def _verdict(certificate: Certificate, finding: Finding) -> Iterator[Html]:
     yield page.heading("Verdict and evidence")
     yield page.rows(wording.evidence(certificate, finding))
+
+
+def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
+    certificate = detector.certificate
+    needed = fewest_failures(detector, n)
+    yield page.heading("What would have been noticed")
+    if needed is None:
+        yield page.paragraph(
+            f"Nothing: with {_episodes(n)}, even failures throughout could not have been called ADVERSE. "
+            "Plan more episodes; `boundwatch plan` says how many."
+        )
+        return
+    noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9
+    extreme = "" if certificate.binary else " (computed for costs of 0 and 1, which vary the most)"
+    yield page.paragraph(
+        f"With {_episodes(n)}, a rise of the expected cost to {wording.ceiling(noticed)} or more would have "
+        f"been called ADVERSE with a probability of at least 90 %{extreme}: a shift of "
+        f"{wording.ceiling(noticed - certificate.upper)} beyond the certified limit. Smaller shifts are "
+        "noticed less often."
+    )
+    costs = np.linspace(0, 1, 101)
+    yield page.figure(
+        drawing.draw_power(certificate, costs, binom.sf(needed - 1, n, costs)),
+        f"Chance of the verdict ADVERSE, by the true expected cost of {_episodes(n)}. The band is the "
+        "certified interval, the horizontal line 90 %.",
+    )
+
+
+def fewest_failures(detector: FixedSampleDetector, n: int) -> int | None:
+    """Return the fewest costs of 1 among n, the others being 0, that are ADVERSE; None if no number is.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> test = bw.HypothesisTest(certificate)
+    >>> fewest_failures(test, 12), fewest_failures(test, 1)
+    (6, None)
+    """
+
+    def is_adverse(failures: int) -> bool:
+        return detector.decide(np.arange(n) < failures).verdict is Verdict.ADVERSE
+
+    # More failures are never less evidence, so the answer can be found by halving.
+    return bisect_left(range(n + 1), True, key=is_adverse) if is_adverse(n) else None
 
 
 def _assumptions(certificate: Certificate, finding: Finding) -> Iterator[Html]:
@@ -185,13 +234,16 @@ def _provenance(
 
 def _signature(certificate: Certificate) -> Iterator[Html]:
     yield page.heading("To be confirmed by whoever signs")
-    yield page.paragraph("No program can check these. The guarantee holds if every one is true.")
+    yield page.paragraph(
+        "No program can check these; the guarantee holds if all are true. Of the certificate:"
+    )
+    yield page.bullets(wording.assumptions(certificate), "confirm")
+    yield page.paragraph("Of the new episodes:")
     yield page.bullets(
         [
-            *wording.assumptions(certificate),
-            "The new episodes are independent draws from one distribution of environments.",
-            "Their number, the detector and its levels were fixed before any of their costs was seen, and no "
-            "episode was left out.",
+            "They are independent draws from one distribution of environments.",
+            "Their number, the detector and its levels were fixed before any of their costs was seen.",
+            "No episode was left out.",
         ],
         "confirm",
     )

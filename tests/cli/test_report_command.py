@@ -1,0 +1,50 @@
+"""boundwatch report writes the page, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+
+def test_the_verdict_is_that_of_check(run, folder):
+    for costs in ("same.csv", "worse.csv", "better.csv"):
+        options = ["--detector", "confidence-interval", "--false-positive", "0.1", "--tail", "kl"]
+        verdict = json.loads(run("check", "certificate.json", costs, *options, "--json").out)["verdict"]
+        result = run("report", "certificate.json", costs, "-o", "report.html", *options)
+        assert result.code == 0
+        assert result.out.startswith("Wrote report.html\n" + verdict.upper())
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        assert f'class="verdict {verdict}"' in page
+        assert hashlib.sha256((folder / costs).read_bytes()).hexdigest() in page
+        assert "confidence-interval, kl tail" in page
+
+
+def test_costs_from_standard_input(run, folder):
+    result = run("report", "binary.json", "-", "-o", "report.html", stdin=b"success\ntrue\nfalse\n")
+    assert result.code == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "standard input, column success, cost = 1 - success" in page
+    assert "their file" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.json", "same.csv"], "nothing.json: no such file"),
+        (["certificate.json", "nothing.csv"], "nothing.csv: no such file"),
+        (["binary.json", "same.csv"], "is not 0 or 1"),
+        (["certificate.json", "same.csv", "--tail", "exact"], "needs a certificate for binary costs"),
+    ],
+)
+def test_nothing_is_written_on_error(run, folder, arguments, message):
+    result = run("report", *arguments, "-o", "report.html")
+    assert result.code == 1
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
+    assert not (folder / "report.html").exists()
+
+
+def test_output_is_required(run, folder):  # noqa: ARG001  (the folder is where the files are)
+    assert run("report", "certificate.json", "same.csv").code == 2
