@@ -14,6 +14,7 @@ from boundwatch.cli import check as check
 from boundwatch.cli import report as report
 from boundwatch.cli import watch as watch
 from boundwatch.cli import plan as plan
+from boundwatch.cli import selftest as selftest
 # isort: on
 
 __all__ = ["app", "main"]

@@ -1,0 +1,63 @@
+"""boundwatch selftest: the advertised error rates, simulated."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from boundwatch.certificate import Certificate
+from boundwatch.cli import output as out
+from boundwatch.cli.options import CertificateFile, Column, CostRange, Json
+from boundwatch.cli.root import command
+from boundwatch.episodes import read_costs
+from boundwatch.selftest import simulate_promises
+
+
+@command(
+    example="boundwatch selftest certificate.json\nboundwatch selftest certificate.json --costs costs.csv"
+)
+def selftest(
+    certificate: CertificateFile,
+    costs: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The certificate's own costs, to simulate from them, too."),
+    ] = None,
+    alpha_adverse: Annotated[float, typer.Option(metavar="P", help="Level of ADVERSE.")] = 0.04,
+    alpha_benign: Annotated[float, typer.Option(metavar="P", help="Level of BENIGN.")] = 0.04,
+    runs: Annotated[int, typer.Option(metavar="N", min=1, help="Simulated datasets per promise.")] = 4000,
+    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For the simulation.")] = 0,
+    column: Column = None,
+    cost_range: CostRange = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate the error rates that are advertised, beside the promise.
+
+    In the worlds where they are hardest to keep, for this certificate and these levels. Exits with 1 if a
+    promise is broken. The certificate's own delta is not simulated; it comes on top.
+    """
+    loaded = Certificate.load(certificate)
+    own = None
+    if costs is not None:
+        own = read_costs(costs, column=column, cost_range=cost_range, binary=loaded.binary).costs
+    promises = simulate_promises(
+        loaded, costs=own, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, runs=runs, seed=seed
+    )
+    broken = [promise for promise in promises if not promise.kept]
+    if as_json:
+        out.print_json({"kept": not broken, "promises": [promise.to_dict() for promise in promises]})
+    else:
+        print(f"{'detector':<38}{'may not declare':<17}{'in the world':<24}{'promised':>9}{'simulated':>11}")
+        for promise in promises:
+            print(
+                f"{promise.detector:<38}{promise.verdict.name:<17}{promise.world:<24}{promise.promised:>9.4f}"
+                f"{promise.rate:>11.4f}  [{promise.low:.4f}, {promise.high:.4f}]  "
+                f"{'kept' if promise.kept else 'BROKEN'}"
+            )
+        total = f"{len(promises)} promises, {runs} simulations each (change-detector: {min(runs, 500)})"
+        print(f"\n{total}; {len(broken)} broken. 95 % intervals; BROKEN means a chance below 1e-6.")
+    if broken:
+        typer.secho(
+            f"boundwatch: {len(broken)} promises are broken; do not rely on them", err=True, bold=True
+        )
+        raise typer.Exit(1)

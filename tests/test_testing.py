@@ -1,0 +1,72 @@
+"""Every exported detector keeps the contract, and broken ones do not pass."""
+
+import inspect
+
+import pytest
+
+import boundwatch as bw
+from boundwatch.testing import check_detector
+
+BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+DETECTORS = [
+    value
+    for name in bw.__all__
+    if inspect.isclass(value := getattr(bw, name)) and (hasattr(value, "decide") or hasattr(value, "update"))
+]
+
+
+def test_the_list_is_not_empty():
+    names = {detector.__name__ for detector in DETECTORS}
+    assert names >= {"HypothesisTest", "ConfidenceInterval", "SequentialTest", "ChangeDetector", "Fleet"}
+
+
+@pytest.mark.parametrize("certificate", [BOUNDED, BINARY], ids=["bounded", "binary"])
+@pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: detector.__name__)
+def test_exported_detectors_keep_the_contract(detector, certificate):
+    check_detector(detector(certificate))
+
+
+class Peeking(bw.HypothesisTest):
+    def update(self, cost):
+        return self.decide([cost])
+
+
+class Ordered(bw.HypothesisTest):
+    def decide(self, costs):
+        return super().decide(self.certificate.check_costs(costs)[:1])
+
+
+class Forgiving(bw.SequentialTest):
+    def update(self, cost):
+        try:
+            return super().update(cost)
+        except bw.errors.InvalidCost:
+            return super().update(0.0)
+
+
+class Forgetful(bw.SequentialTest):
+    def state_dict(self):
+        return super().state_dict() | {"n": 1}
+
+
+class Unlatched(bw.SequentialTest):
+    def _step(self, cost):
+        super()._step(cost)
+        if self._wealth[0] < 0:
+            self.verdict, self.first_alarm = bw.Verdict.WITHIN, None
+
+
+@pytest.mark.parametrize(
+    ("broken", "clause"),
+    [
+        (Peeking, "either decide or update"),
+        (Ordered, "number of costs"),
+        (Forgiving, "raises InvalidCost"),
+        (Forgetful, "the state"),
+        (Unlatched, "latches"),
+    ],
+)
+def test_broken_detectors_do_not_pass(broken, clause):
+    with pytest.raises(AssertionError, match=clause):
+        check_detector(broken(BOUNDED))
