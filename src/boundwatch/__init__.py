@@ -53,7 +53,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import what needs an extra when it is first used: ``bw.gymnasium``."""
-    if name == "gymnasium":
-        return import_module("boundwatch.gymnasium")
+    """Import what few need when it is first used: ``bw.gymnasium``, ``bw.testing``."""
+    if name in ("gymnasium", "testing"):
+        return import_module(f"boundwatch.{name}")
     raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""For whoever writes a detector: the contract that every one of ours keeps, as one call."""
+"""For tests: a policy must not be worse than certified, and a detector must keep the common contract."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import pickle
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from boundwatch.detectors.base import Verdict
+from boundwatch import wording
+from boundwatch.certificate import Certificate
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.fleet import Fleet
+from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost
 
@@ -47,6 +50,56 @@ def check_detector(detector: Any) -> None:
     else:
         _require(isinstance(detector, StreamDetector), "what has update is a StreamDetector or a Fleet")
         _check_stream(detector, costs)
+
+
+def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: float = 0.05) -> Finding:
+    """Fail, as ``assert`` does, if new costs are evidence that a policy is worse than certified.
+
+    For pytest and continuous integration: a change fails only on evidence at a level that was chosen, not
+    because a noisy mean moved.
+
+    **Guarantee**: if the expected cost is not above the certified one, this fails with probability at most
+    `alpha` + the certificate's `delta_upper`. **Assumes**: i.i.d. episodes whose number was fixed beforehand.
+    Every run that draws new episodes may fail falsely: divide `alpha` by the number of runs to come, or keep
+    a `boundwatch.SequentialTest` from run to run.
+
+    Parameters
+    ----------
+    certificate
+        The promise, made once from the policy that is in use.
+    costs
+        The costs of n new episodes.
+    alpha
+        Level of the test.
+
+    Returns
+    -------
+    Finding
+        The evidence, if the verdict is not ADVERSE. Passing is no proof that nothing got worse.
+
+    Raises
+    ------
+    AssertionError
+        If the verdict is ADVERSE, with the evidence on a line each.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
+    >>> bw.testing.assert_not_adverse(certificate, [0] * 18 + [1] * 2).verdict.value
+    'within'
+    >>> bw.testing.assert_not_adverse(certificate, [0] * 12 + [1] * 8)
+    Traceback (most recent call last):
+    AssertionError: ADVERSE: evidence that the expected cost is higher than certified
+      episodes: 20, mean cost 0.4000
+      ...
+    """
+    __tracebackhide__ = True  # pytest shows the caller's line
+    finding = HypothesisTest(certificate, alpha_adverse=alpha).decide(costs)
+    if finding.verdict is Verdict.ADVERSE:
+        lines = [f"  {label}: {text}" for label, text in wording.evidence(certificate, finding)]
+        raise AssertionError("\n".join([wording.HEADLINES[finding.verdict], *lines]))
+    return finding
 
 
 def _check_fixed_sample(detector: Any, costs: NDArray[np.float64], rng: np.random.Generator) -> None:

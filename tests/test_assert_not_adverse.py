@@ -1,0 +1,69 @@
+"""The gate for continuous integration: its level, its power, and what it prints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import boundwatch as bw
+from boundwatch.errors import InvalidCost, InvalidLevel
+from boundwatch.testing import assert_not_adverse
+
+CERTIFICATE = bw.Certificate.from_held_out(np.arange(200) < 16, binary=True)
+N = 40
+
+
+def passes(failures, alpha):
+    try:
+        assert_not_adverse(CERTIFICATE, np.arange(N) < failures, alpha=alpha)
+    except AssertionError:
+        return False
+    return True
+
+
+def failure_rate(gate, rate):
+    """Return exactly how often a gate fails when a policy fails at a rate."""
+    counts = np.arange(N + 1)
+    return binom.pmf(counts, N, rate)[[not gate(count) for count in counts]].sum()
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.2])
+def test_a_policy_within_its_certificate_fails_at_most_as_often_as_promised(alpha):
+    for rate in np.linspace(0, CERTIFICATE.upper, 30):
+        assert failure_rate(lambda count: passes(count, alpha), rate) <= alpha
+
+
+def test_a_worse_policy_fails():
+    assert failure_rate(lambda count: passes(count, 0.05), 0.4) > 0.95
+
+
+def test_a_naive_gate_does_not_keep_the_promise():
+    """Failing when the mean is above the certified mean: wrong every other time."""
+    assert failure_rate(lambda count: count / N <= CERTIFICATE.mean_cost, CERTIFICATE.mean_cost) > 0.3
+
+
+def test_message_has_the_evidence():
+    with pytest.raises(AssertionError) as failed:
+        bw.testing.assert_not_adverse(CERTIFICATE, np.arange(N) < 30, alpha=0.01)
+    lines = str(failed.value).splitlines()
+    assert lines[0].startswith("ADVERSE: ")
+    assert lines[1] == "  episodes: 40, mean cost 0.7500"
+    assert any("probability at most 0.015 (0.01 + delta 0.005)" in line for line in lines)
+
+
+def test_passing_returns_the_finding():
+    finding = assert_not_adverse(CERTIFICATE, [0, 0, 0, 1])
+    assert finding.verdict is bw.Verdict.WITHIN
+    assert finding.n == 4
+
+
+def test_better_is_not_a_failure():
+    assert assert_not_adverse(CERTIFICATE, [0] * 500).verdict is bw.Verdict.BENIGN
+
+
+def test_what_is_wrong_with_the_input_is_no_verdict():
+    with pytest.raises(InvalidCost):
+        assert_not_adverse(CERTIFICATE, [0.5])
+    with pytest.raises(InvalidLevel):
+        assert_not_adverse(CERTIFICATE, [0], alpha=0)
