@@ -18,6 +18,8 @@ from boundwatch.detectors import (
     ChangeDetector,
     ChangeFinding,
     ConfidenceInterval,
+    FamilyFinding,
+    FamilyTest,
     Finding,
     Findings,
     Fleet,
@@ -25,16 +27,21 @@ from boundwatch.detectors import (
     SequentialFinding,
     SequentialTest,
     StreamFinding,
+    TaskFinding,
     Verdict,
 )
 from boundwatch.planning import Plan, plan
+from boundwatch.family import CertificateFamily
 from boundwatch.provenance import Provenance
 
 __all__ = [
     "Certificate",
+    "CertificateFamily",
     "ChangeDetector",
     "ChangeFinding",
     "ConfidenceInterval",
+    "FamilyFinding",
+    "FamilyTest",
     "Finding",
     "Findings",
     "Fleet",
@@ -44,6 +51,7 @@ __all__ = [
     "SequentialFinding",
     "SequentialTest",
     "StreamFinding",
+    "TaskFinding",
     "Verdict",
     "__version__",
     "bounds",

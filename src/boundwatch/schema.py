@@ -60,6 +60,11 @@ def parse(content: object) -> dict[str, Any]:
     """
     if not isinstance(content, dict) or "schema_version" not in content:
         raise SchemaMismatch("no schema_version; not a certificate, give the file that certify wrote")
+    if "certificates" in content:
+        raise SchemaMismatch(
+            "holds the certificates of several tasks, but one is needed here; "
+            "take it out in Python: CertificateFamily.load(FILE)[TASK].save(OTHER_FILE)"
+        )
     version = content["schema_version"]
     if isinstance(version, int) and version > VERSION:
         raise SchemaMismatch(

@@ -3,6 +3,7 @@
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.change import ChangeDetector, ChangeFinding
 from boundwatch.detectors.confidence_interval import ConfidenceInterval
+from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import Findings
 from boundwatch.detectors.fleet import Fleet, StreamFinding
 from boundwatch.detectors.hypothesis_test import HypothesisTest
@@ -12,6 +13,8 @@ __all__ = [
     "ChangeDetector",
     "ChangeFinding",
     "ConfidenceInterval",
+    "FamilyFinding",
+    "FamilyTest",
     "Finding",
     "Findings",
     "Fleet",
@@ -19,5 +22,6 @@ __all__ = [
     "SequentialFinding",
     "SequentialTest",
     "StreamFinding",
+    "TaskFinding",
     "Verdict",
 ]

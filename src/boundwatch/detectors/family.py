@@ -1,0 +1,268 @@
+"""Several tasks at once: a verdict on each, with control over all of them (Holm, or e-BH)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.family import CertificateFamily
+from boundwatch.validation import check_level
+
+CONTROLS = ("holm", "e-bh")
+"""``holm`` keeps the probability of any wrong verdict, ``e-bh`` the expected share of wrong ones."""
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFinding:
+    """What a `FamilyTest` found for one task.
+
+    Attributes
+    ----------
+    task, verdict
+        Its name, and the verdict with all other tasks taken into account.
+    n, mean_cost
+        Number and mean of its new costs.
+    p_adverse, p_benign
+        Bounds on its own p-values, not corrected; with e-BH valid whenever they are read.
+    adjusted_adverse, adjusted_benign
+        The smallest level of the family at which it would be called ADVERSE or BENIGN: Holm's adjusted
+        p-values, or the smallest false discovery rate. The verdict compares these with the levels.
+    e_adverse, e_benign
+        Its e-values with e-BH, else None.
+    shift_lower, shift_upper
+        Limits on (deployed minus certified expected cost) that hold for all tasks at once.
+    """
+
+    task: str
+    verdict: Verdict
+    n: int
+    mean_cost: float
+    p_adverse: float
+    p_benign: float
+    adjusted_adverse: float
+    adjusted_benign: float
+    e_adverse: float | None
+    e_benign: float | None
+    shift_lower: float
+    shift_upper: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON values."""
+        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyFinding:
+    """The verdicts on all tasks, and what is guaranteed for them together; see `FamilyTest`.
+
+    Attributes
+    ----------
+    findings
+        One `TaskFinding` a task with new costs, in the order of the family.
+    verdict
+        ADVERSE if any task is, BENIGN if all are, else WITHIN.
+    false_positive_rate, false_negative_rate
+        The guaranteed totals for wrong ADVERSE and wrong BENIGN verdicts, deltas included.
+    control
+        ``"holm"`` (the probability of any wrong verdict) or ``"e-bh"`` (the expected share of wrong ones).
+    not_judged
+        Tasks that are certified but had no new costs.
+    """
+
+    findings: tuple[TaskFinding, ...]
+    verdict: Verdict
+    false_positive_rate: float
+    false_negative_rate: float
+    control: str
+    not_judged: tuple[str, ...]
+
+    def tasks(self, verdict: Verdict) -> list[str]:
+        """Return the tasks with this verdict."""
+        return [finding.task for finding in self.findings if finding.verdict is verdict]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "verdict": self.verdict.value,
+            "tasks": [finding.to_dict() for finding in self.findings],
+            "not_judged": list(self.not_judged),
+            "control": self.control,
+            "false_positive_rate": self.false_positive_rate,
+            "false_negative_rate": self.false_negative_rate,
+        }
+
+
+@dataclass(frozen=True)
+class FamilyTest:
+    """Compares the new costs of several tasks with their certificates, and corrects for their number.
+
+    **Guarantee**, with ``control="holm"``: ADVERSE is declared for any task whose expected cost did not rise
+    with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any task
+    whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"``:
+    the expected share of tasks among those called ADVERSE whose expected cost did not rise is at most the
+    same sum (and likewise for BENIGN), however often one looks. Both hold whatever the dependence between
+    tasks. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged policy;
+    which tasks are judged, and with holm how many episodes each has, was fixed without regard to the costs.
+
+    Parameters
+    ----------
+    family
+        The certificates.
+    alpha_adverse, alpha_benign
+        Levels for all tasks together; the deltas come on top.
+    control
+        ``"holm"`` or ``"e-bh"``; the latter may be read after every episode.
+    tail
+        With ``"holm"``, as in `HypothesisTest`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> costs = {"pick": [0, 0, 0, 1] * 50, "place": [0, 1] * 100}
+    >>> family = bw.CertificateFamily.from_held_out(costs, delta=0.01, binary=True)
+    >>> finding = bw.FamilyTest(family).decide({"pick": [1] * 8 + [0] * 4, "place": [0, 1] * 6})
+    >>> [(task.task, task.verdict.value) for task in finding.findings]
+    [('pick', 'adverse'), ('place', 'within')]
+    >>> round(finding.false_positive_rate, 6)
+    0.055
+    """
+
+    family: CertificateFamily
+    alpha_adverse: float = field(default=0.05, kw_only=True)
+    alpha_benign: float = field(default=0.05, kw_only=True)
+    control: str = field(default="holm", kw_only=True)
+    tail: str | None = field(default=None, kw_only=True)
+    name: ClassVar[str] = "family-test"
+
+    def __post_init__(self) -> None:
+        check_level(self.alpha_adverse, "alpha_adverse")
+        check_level(self.alpha_benign, "alpha_benign")
+        if self.control not in CONTROLS:
+            raise InvalidSetting(
+                f"control = {self.control!r} is unknown; choose one of {', '.join(CONTROLS)}"
+            )
+        if self.control == "e-bh" and self.tail is not None:
+            raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
+        for certificate in self.family.values():
+            HypothesisTest(certificate, tail=self.tail)
+
+    def decide(self, costs: Mapping[str, ArrayLike]) -> FamilyFinding:
+        """Judge the new costs of every task.
+
+        Parameters
+        ----------
+        costs
+            The new costs of each task. A task without a certificate is an error; one without costs is not
+            judged.
+        """
+        if unknown := [task for task in costs if task not in self.family]:
+            known = ", ".join(repr(task) for task in list(self.family)[:5])
+            raise InvalidSetting(
+                f"{self.family.by} {unknown[0]!r} has no certificate, only {known}"
+                f"{', ...' if len(self.family) > 5 else ''}; certify it, or leave it out"
+            )
+        if not costs:
+            raise InvalidCost("costs is empty; at least one task needs new episodes")
+        judged = self.family.only(task for task in self.family if task in costs)
+        raw = [self._evidence(judged, task, costs[task]) for task in judged]
+        prefix, adjust = ("p", holm) if self.control == "holm" else ("e", e_bh)
+        adverse, benign = (
+            adjust([fields[f"{prefix}_{side}"] for fields in raw]) for side in ("adverse", "benign")
+        )
+        findings = tuple(
+            TaskFinding(
+                **fields,
+                verdict=self._verdict(adverse[row], benign[row]),
+                adjusted_adverse=float(adverse[row]),
+                adjusted_benign=float(benign[row]),
+            )
+            for row, fields in enumerate(raw)
+        )
+        return FamilyFinding(
+            findings=findings,
+            verdict=_overall([finding.verdict for finding in findings]),
+            false_positive_rate=min(self.alpha_adverse + judged.delta_upper, 1.0),
+            false_negative_rate=min(self.alpha_benign + judged.delta_lower, 1.0),
+            control=self.control,
+            not_judged=tuple(task for task in self.family if task not in costs),
+        )
+
+    def _evidence(self, judged: CertificateFamily, task: str, costs: ArrayLike) -> dict[str, Any]:
+        """Return what one task shows by itself; its limits get a share of the levels (Bonferroni)."""
+        certificate, size = judged[task], len(judged)
+        levels = {"alpha_adverse": self.alpha_adverse / size, "alpha_benign": self.alpha_benign / size}
+        try:
+            values = certificate.check_costs(costs)
+        except InvalidCost as error:
+            raise InvalidCost(f"{self.family.by} {task!r}: {error}") from error
+        fields: dict[str, Any] = {"task": task, "n": values.size, "mean_cost": float(values.mean())}
+        if self.control == "holm":
+            found: Any = HypothesisTest(certificate, tail=self.tail, **levels).decide(values)
+            fields |= {"p_adverse": found.p_adverse, "p_benign": found.p_benign}
+            fields |= {"e_adverse": None, "e_benign": None}
+        else:
+            found = SequentialTest(certificate, **levels).update_many(values)
+            fields |= {"p_adverse": found.p_adverse, "p_benign": found.p_benign}
+            # Not 1 / p: that is the largest e-value so far, which is no e-value, and e-BH needs those.
+            fields |= {"e_adverse": found.e_adverse, "e_benign": found.e_benign}
+        return fields | {"shift_lower": found.shift_lower, "shift_upper": found.shift_upper}
+
+    def _verdict(self, adverse: float, benign: float) -> Verdict:
+        if adverse <= self.alpha_adverse:
+            return Verdict.ADVERSE
+        return Verdict.BENIGN if benign <= self.alpha_benign else Verdict.WITHIN
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """Return Holm's adjusted p-values: rejecting those at most alpha keeps the family-wise error rate alpha.
+
+    **Guarantee**: whatever the dependence, the probability of rejecting any true hypothesis is at most alpha.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    stepped = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted
+
+
+def e_bh(e_values: ArrayLike) -> Array:
+    """Return the smallest rate at which e-BH lists each hypothesis (Wang and Ramdas, 2022).
+
+    **Guarantee**: whatever the dependence, among the hypotheses with a result of at most `rate` the expected
+    share of true ones is at most `rate`.
+
+    Examples
+    --------
+    >>> e_bh([40.0, 1.0, 25.0])
+    array([0.06, 1.  , 0.06])
+    """
+    values = np.asarray(e_values, dtype=np.float64)
+    order = np.argsort(-values, kind="stable")
+    with np.errstate(divide="ignore"):
+        needed = values.size / (np.arange(1, values.size + 1) * values[order])
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(np.minimum.accumulate(needed[::-1])[::-1], 1.0)
+    return adjusted
+
+
+def _overall(verdicts: list[Verdict]) -> Verdict:
+    if Verdict.ADVERSE in verdicts:
+        return Verdict.ADVERSE
+    return Verdict.BENIGN if set(verdicts) == {Verdict.BENIGN} else Verdict.WITHIN

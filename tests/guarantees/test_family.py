@@ -1,0 +1,135 @@
+"""Several tasks: the level of Holm and of e-BH with delta included, their power, and negative controls."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import boundwatch as bw
+from boundwatch.detectors.family import e_bh, holm
+from rates import FALSE_FAIL, assert_rate_at_most, min_trials
+
+ALPHA = 0.05
+
+
+def p_value_draws(rng, trials, shifted, *, tasks=10, n=40, bound=0.3, copula=False):
+    """Exact binomial p-values against `bound`; the first `shifted` tasks cost 0.6, the others just the bound.
+
+    With `copula`, the unshifted tasks all see the same episodes: full dependence.
+    """
+    means = np.where(np.arange(tasks) < shifted, 0.6, bound)
+    failures = rng.binomial(n, means, (trials, tasks))
+    if copula:
+        failures[:, shifted:] = failures[:, shifted : shifted + 1]
+    return binom.sf(failures - 1, n, bound)
+
+
+@pytest.mark.parametrize("copula", [False, True], ids=["independent", "dependent"])
+@pytest.mark.parametrize("shifted", [0, 5])
+def test_holm_keeps_the_family_wise_error_rate(shifted, copula):
+    trials = 20_000
+    assert trials >= min_trials(limit=ALPHA, broken=0.07)
+    p_values = p_value_draws(np.random.default_rng(11), trials, shifted, copula=copula)
+    declared = np.apply_along_axis(holm, 1, p_values) <= ALPHA
+    assert_rate_at_most(int(declared[:, shifted:].any(axis=1).sum()), trials, ALPHA)
+    assert shifted == 0 or declared[:, :shifted].mean() > 0.8
+    # No correction is the negative control; under full dependence there is only one test to correct.
+    if not copula:
+        with pytest.raises(AssertionError, match="against a promise"):
+            assert_rate_at_most(int((p_values[:, shifted:] <= ALPHA).any(axis=1).sum()), trials, ALPHA)
+
+
+def test_family_test_is_holm_over_the_tasks():
+    """The detector itself, with known bounds: exact p-values, corrected, compared with the level."""
+    trials, tasks, n = 2_500, 6, 30
+    assert trials >= min_trials(limit=ALPHA, broken=0.10)
+    rng = np.random.default_rng(5)
+    certificate = bw.Certificate.from_bounds(lower=0.3, upper=0.3, delta=1e-9, binary=True)
+    family = bw.CertificateFamily.shared(certificate, map(str, range(tasks)))
+    test = bw.FamilyTest(family, alpha_adverse=ALPHA, alpha_benign=ALPHA)
+    wrong = {bw.Verdict.ADVERSE: 0, bw.Verdict.BENIGN: 0}
+    alone, found = 0, 0
+    single = bw.HypothesisTest(certificate, alpha_adverse=ALPHA)
+    for costs in (rng.random((trials, tasks, n)) < 0.3).astype(float):
+        costs[0] = rng.random(n) < 0.75
+        finding = test.decide(dict(zip(family, costs, strict=True)))
+        for verdict in wrong:
+            wrong[verdict] += any(task != "0" for task in finding.tasks(verdict))
+        found += "0" in finding.tasks(bw.Verdict.ADVERSE)
+        alone += bool((single.decide_many(costs[1:]).verdict == bw.Verdict.ADVERSE).any())
+    for count in wrong.values():
+        assert_rate_at_most(count, trials, ALPHA)
+    assert found > 0.95 * trials
+    with pytest.raises(AssertionError, match="against a promise"):
+        assert_rate_at_most(alone, trials, ALPHA)
+
+
+def missed(rng, trials, *, tasks, delta, split):
+    """In how many of the trials any upper limit of a family is below the true cost."""
+    n, mean = 30, 0.3
+    share = delta / tasks if split else delta
+    limits = bw.bounds.clopper_pearson_upper(np.arange(n + 1), n, share)
+    return int((limits[rng.binomial(n, mean, (trials, tasks))] < mean).any(axis=1).sum())
+
+
+def test_all_limits_of_a_family_hold_together():
+    trials, tasks, delta = 20_000, 8, 0.2
+    costs = {f"task {number}": [0, 1, 0, 0] * 5 for number in range(tasks)}
+    family = bw.CertificateFamily.from_held_out(costs, delta_upper=delta, delta_lower=0.01, binary=True)
+    assert family.delta_upper == pytest.approx(delta)
+    for certificate in family.values():  # the split that the simulation below relies on
+        assert certificate.upper == bw.bounds.clopper_pearson_upper(5, 20, delta / tasks)
+    rng = np.random.default_rng(3)
+    assert_rate_at_most(missed(rng, trials, tasks=tasks, delta=delta, split=True), trials, delta)
+    with pytest.raises(AssertionError, match="against a promise"):
+        assert_rate_at_most(missed(rng, trials, tasks=tasks, delta=delta, split=False), trials, delta)
+
+
+@pytest.mark.parametrize("split", [True, False], ids=["shared delta", "every task its own delta"])
+def test_the_total_holds_over_the_draw_of_certificates_and_new_costs(split):
+    """Certificates from few episodes, verdicts on many: most wrong alarms come from limits that fail."""
+    trials, tasks, m, n, delta, mean = 20_000, 8, 30, 400, 0.15, 0.3
+    rng = np.random.default_rng(8)
+    failures, new = rng.binomial(m, mean, (trials, tasks)), rng.binomial(n, mean, (trials, tasks))
+    limits = bw.bounds.clopper_pearson_upper(np.arange(m + 1), m, delta / tasks if split else delta)
+    p_values = binom.sf(new - 1, n, limits[failures])
+    wrong = int((np.apply_along_axis(holm, 1, p_values) <= ALPHA).any(axis=1).sum())
+    if split:
+        assert_rate_at_most(wrong, trials, ALPHA + delta)
+    else:
+        with pytest.raises(AssertionError, match="against a promise"):
+            assert_rate_at_most(wrong, trials, ALPHA + delta)
+
+
+def e_values_by_count(n=60, bound=0.3):
+    """The e-value of the sequential test after n episodes, for every number of failures."""
+    certificate = bw.Certificate.from_bounds(lower=0.1, upper=bound, delta=1e-9, binary=True)
+    return np.array(
+        [bw.SequentialTest(certificate).update_many(np.arange(n) < k).e_adverse for k in range(n + 1)]
+    )
+
+
+def test_what_e_bh_is_given_are_e_values():
+    """Expected value at most 1 under the hypothesis, by exact enumeration; a bound that is off breaks it."""
+    e_values, n = e_values_by_count(), 60
+    means = [binom.pmf(np.arange(n + 1), n, mean) @ e_values for mean in np.linspace(0, 0.3, 31)]
+    assert max(means) <= 1 + 1e-12
+    assert binom.pmf(np.arange(n + 1), n, 0.32) @ e_values > 1
+
+
+@pytest.mark.parametrize("shifted", [0, 50])
+def test_e_bh_keeps_the_false_discovery_rate(shifted):
+    trials, rate = 20_000, 0.1
+    means = np.where(np.arange(100) < shifted, 0.65, 0.3)
+    e_values = e_values_by_count()[np.random.default_rng(2).binomial(60, means, (trials, 100))]
+    slack = math.sqrt(-math.log(FALSE_FAIL) / (2 * trials))  # Hoeffding: shares lie in [0, 1]
+
+    def false_share(listed):
+        return (listed[:, shifted:].sum(axis=1) / np.maximum(listed.sum(axis=1), 1)).mean()
+
+    listed = np.apply_along_axis(e_bh, 1, e_values) <= rate
+    assert false_share(listed) <= rate + slack
+    assert shifted == 0 or listed[:, :shifted].mean() > 0.8
+    if shifted == 0:  # the negative control: every task by itself at the same level
+        assert false_share(e_values >= 1 / rate) > rate + slack
