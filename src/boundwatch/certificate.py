@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch import bounds, schema
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting, ProvenanceMismatch
 from boundwatch.files import read_bytes, sha256_file, write_text
+from boundwatch.notebook import InNotebook
 from boundwatch.provenance import Provenance, costs_digest, provenance_of
 from boundwatch.validation import check_costs, check_level
 
@@ -33,7 +34,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(InNotebook):
     """A promise: lower <= expected cost <= upper, with probability at least 1 - delta.
 
     Make one with `from_held_out`, `from_pac_bayes`, `from_pointwise` or `from_bounds`, or `load` one.

@@ -15,7 +15,7 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding
 from boundwatch.errors import InvalidSetting, MissingExtra
 from boundwatch.planning import Plan
-from boundwatch.wording import HEADLINES
+from boundwatch.wording import HEADLINES, ceiling, floor, headline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,6 +114,49 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     return figure
 
 
+def plot(subject: Certificate | Finding) -> Figure:
+    """Draw a certificate's interval for the expected cost, or a finding's interval for the shift.
+
+    Parameters
+    ----------
+    subject : Certificate or Finding
+        What to draw; `plot_check` draws a finding with its costs.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> certificate.plot().axes[0].get_xlabel()
+    'expected cost of an episode'
+    >>> bw.HypothesisTest(certificate).decide([0.5, 0.2]).plot().axes[0].get_xlabel()
+    'shift of the expected cost'
+    """
+    figure = _new_figure(6.4, 1.9)
+    axes = figure.subplots()
+    if isinstance(subject, Finding):
+        low, high, colour = subject.shift_lower, subject.shift_upper, _NEW
+        axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
+        axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
+    else:
+        low, high, colour = subject.lower, subject.upper, _CERTIFIED_EDGE
+        axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
+        if subject.mean_cost is not None:
+            axes.plot([subject.mean_cost], [0], "D", color=colour)
+    axes.plot([low, high], [0, 0], color=colour, linewidth=2, marker="|", markersize=16)
+    axes.set(yticks=[], ylim=(-1, 1))
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    change = (
+        f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}" if isinstance(subject, Finding) else ""
+    )
+    axes.set_title(headline(subject) + change, loc="left", fontsize=9)
+    return figure
+
+
 def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, float]:
     """Return the confidence interval of the new expected cost that a finding's shift interval stands on.
 
@@ -201,4 +244,11 @@ def _new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtra("drawing a figure", "plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:  # notebooks show by themselves only what pyplot has made
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=110)
+            return buffer.getvalue()
+
+    return NotebookFigure(figsize=(width, height), layout="constrained")

@@ -25,6 +25,17 @@ _METHODS = {
 }
 
 
+def headline(subject: Certificate | Finding) -> str:
+    """Say a certificate or a finding in one sentence.
+
+    Examples
+    --------
+    >>> headline(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    'The expected cost of an episode is at least 0.1000 and at most 0.2000 (0 is best, 1 is worst).'
+    """
+    return HEADLINES[subject.verdict] if isinstance(subject, Finding) else promise(subject)[0]
+
+
 def promise(certificate: Certificate) -> list[str]:
     """Say what a certificate promises, and where it promises nothing.
 

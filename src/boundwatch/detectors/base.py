@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from boundwatch.notebook import InNotebook
+
 
 class Verdict(StrEnum):
     """What the new costs say about the world, compared with the certificate."""
@@ -20,7 +22,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(InNotebook):
     """A verdict with its evidence.
 
     **Guarantee**: for every deployment distribution whose expected cost is at most the certified one, ADVERSE

@@ -1,0 +1,86 @@
+"""What notebooks make of certificates and findings: a table, a figure, a data frame."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from boundwatch.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class InNotebook:
+    """Gives whatever has `to_dict` the methods that notebooks look for.
+
+    Words and drawings are in `boundwatch.wording` and `boundwatch.plots`, which sit above certificates and
+    findings; they are imported by name when a method is called, so that nothing below depends on them.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        headline: str = import_module("boundwatch.wording").headline(self)
+        rows = "".join(
+            f"<tr><th style='text-align: left'>{escape(name)}</th>"
+            f"<td style='text-align: left'>{escape(_short(value))}</td></tr>"
+            for name, value in flatten(self.to_dict()).items()
+            if value is not None
+        )
+        return f"<p><strong>{escape(headline)}</strong></p><table>{rows}</table>"
+
+    def plot(self) -> Figure:
+        """Draw it (extra ``plot``): a certificate's interval, or a finding's interval for the shift.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Notebooks show it; write it with `boundwatch.plots.save_figure`.
+        """
+        figure: Figure = import_module("boundwatch.plots").plot(self)
+        return figure
+
+    def to_frame(self) -> Any:
+        """Return a data frame of one row, of pandas or, without it, of polars (extra ``frame``).
+
+        Fields of fields are named with dots: ``provenance.created``.
+        """
+        return frame([flatten(self.to_dict())])
+
+
+def frame(rows: list[dict[str, Any]]) -> Any:
+    """Return a data frame of pandas or, if only that is installed, of polars.
+
+    Examples
+    --------
+    >>> frame([{"n": 3, "verdict": "within"}]).shape
+    (1, 2)
+    """
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(rows)
+        except ModuleNotFoundError:
+            continue
+    raise MissingExtra("to_frame", "frame")
+
+
+def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a table of tables as one, with dots in the names.
+
+    Examples
+    --------
+    >>> flatten({"n": 3, "provenance": {"seed": 7, "versions": {"numpy": "2.4"}}})
+    {'n': 3, 'provenance.seed': 7, 'provenance.versions.numpy': '2.4'}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
