@@ -76,8 +76,8 @@ def difficulty(v: float) -> Distribution:
 def distribution(name: str) -> Distribution:
     """Return the distribution of that name.
 
-    Names are those in `NAMED`, ``difficulty:V`` with V in [-9, 9], and ``windy:SPEED`` with a speed in [0, 5]
-    m/s.
+    Names are those in `NAMED`, ``difficulty:V`` with V in [-9, 9], ``windy:SPEED`` with a speed in [0, 5]
+    m/s, and ``obstacles:K``, the training distribution with another number of them.
 
     Examples
     --------
@@ -94,11 +94,13 @@ def distribution(name: str) -> Distribution:
             return difficulty(float(value))
         if kind == "windy":
             return replace(NAMED["windy"], name=name, wind=Wind(speed=float(value)))
+        if kind == "obstacles":
+            return replace(TRAINING, name=name, obstacles=int(value))
     except InvalidSetting:
         raise
     except ValueError as error:
         raise InvalidSetting(f"distribution = {name!r}: {value!r} is not a number") from error
     raise InvalidSetting(
         f"distribution = {name!r} is unknown; choose {', '.join(NAMED)}, "
-        "difficulty:V with V from -9 to 9, or windy:SPEED with 0 to 5 m/s"
+        "difficulty:V with V from -9 to 9, windy:SPEED with 0 to 5 m/s, or obstacles:K"
     )

@@ -14,6 +14,7 @@ NPZ
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import zipfile
 from dataclasses import dataclass
@@ -109,6 +110,14 @@ class Recordings:
     def counts(self) -> tuple[int, ...]:
         """How many rollouts of each primitive were recorded."""
         return tuple(len(flights) for flights in self.paths)
+
+    def sha256(self) -> str:
+        """Return a fingerprint of all positions, to a hundredth of a millimetre."""
+        digest = hashlib.sha256()
+        for flights in self.paths:
+            digest.update(f"{flights.shape}".encode())
+            digest.update(np.rint(flights * 1e5).astype("<i8").tobytes())
+        return digest.hexdigest()
 
     def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Draw for each of `n` environments which rollout every primitive would fly, uniformly."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation import scene as scenes
 from boundwatch.tasks.navigation.distributions import Distribution
-from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
+from boundwatch.tasks.navigation.drone import DroneSettings, Wind, fly, recorded_noise
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.scene import Floats, Scene
 
@@ -43,6 +43,8 @@ class Environments:
     collision."""
     images: Floats
     """What the policy sees, shape (n, pixels, pixels), metres; n = 0 when they were not asked for."""
+    flights: Floats
+    """The paths behind the clearances, shape (n, primitives, steps, 2); n = 0 when not asked for."""
 
     def __len__(self) -> int:
         return len(self.obstacles)
@@ -118,12 +120,12 @@ class World:
         *,
         seed: int | Sequence[int],
         images: bool = True,
+        flights: bool = False,
         workers: int | None = None,
     ) -> Environments:
         """Draw `n` environments at once (10 kB each with images); `stream` holds a few blocks only."""
-        return Environments.join(
-            list(self.stream(distribution, n, seed=seed, images=images, workers=workers))
-        )
+        blocks = self.stream(distribution, n, seed=seed, images=images, flights=flights, workers=workers)
+        return Environments.join(list(blocks))
 
     def stream(
         self,
@@ -132,6 +134,7 @@ class World:
         *,
         seed: int | Sequence[int],
         images: bool = True,
+        flights: bool = False,
         workers: int | None = None,
     ) -> Iterator[Environments]:
         """Draw `n` environments, yielding blocks of at most 1,024.
@@ -144,8 +147,8 @@ class World:
             How many.
         seed
             One number or several; different seeds give independent environments.
-        images
-            Whether to compute depth images.
+        images, flights
+            Whether to compute depth images, and to keep the paths flown.
         workers
             Threads; by default one a core. The environments do not depend on it.
         """
@@ -162,27 +165,26 @@ class World:
         waiting: deque[Future[Environments]] = deque()
         with ThreadPoolExecutor(max_workers=workers) as pool:
             for block in blocks:
-                waiting.append(pool.submit(self._block, distribution, seed, block, images))
+                waiting.append(pool.submit(self._block, distribution, seed, block, images, flights))
                 if len(waiting) > 2 * workers:  # bounds the memory
                     yield waiting.popleft().result().head(sizes.popleft())
             while waiting:
                 yield waiting.popleft().result().head(sizes.popleft())
 
     def _block(
-        self, distribution: Distribution, seed: int | Sequence[int], block: int, images: bool
+        self, distribution: Distribution, seed: int | Sequence[int], block: int, images: bool, flights: bool
     ) -> Environments:
         """Draw candidates until a block is full of accepted ones."""
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
-        kept: list[Environments] = []
+        kept: list[tuple[Floats, NDArray[np.intp], Floats]] = []
         found = 0
-        no_images = np.empty((0, self.scene.pixels, self.scene.pixels), dtype=np.float32)
         for _ in range(HOPELESS):
             obstacles = scenes.place_obstacles(self.scene, CANDIDATES, distribution.obstacles, rng)
             rollouts = self.recordings.draw(CANDIDATES, rng)
             clearances = self._clearances(obstacles, rollouts)
             best = clearances.max(axis=1)
             ok = (best > distribution.gap_above) & (best <= distribution.gap_below)
-            kept.append(Environments(obstacles[ok], rollouts[ok], clearances[ok], no_images))
+            kept.append((obstacles[ok], rollouts[ok], clearances[ok]))
             found += int(ok.sum())
             if found >= BLOCK:
                 break
@@ -191,12 +193,20 @@ class World:
                 f"distribution = {distribution.name!r} accepts {found} of {HOPELESS * CANDIDATES} "
                 "environments; widen gap_above and gap_below or change the number of obstacles"
             )
-        full = Environments.join(kept).head(BLOCK)
-        clearances = full.clearances
-        if distribution.wind is not None:
-            clearances = self._windy_clearances(distribution, full, rng)
-        seen = scenes.depth_images(self.scene, full.obstacles) if images else no_images
-        return Environments(full.obstacles, full.rollouts, clearances, seen)
+        obstacles, rollouts, clearances = (np.concatenate(part)[:BLOCK] for part in zip(*kept, strict=True))
+        pixels = self.scene.pixels
+        seen = (
+            scenes.depth_images(self.scene, obstacles)
+            if images
+            else np.empty((0, pixels, pixels), np.float32)
+        )
+        if distribution.wind is None:
+            paths = self._recorded(rollouts) if flights else np.empty((0, 0, 0, 2), np.float32)
+        else:
+            paths = self._windy(distribution.wind, rollouts, rng)
+            columns = [scenes.clearance(self.scene, paths[:, p], obstacles) for p in range(self.primitives)]
+            clearances = np.stack(columns, axis=1)
+        return Environments(obstacles, rollouts, clearances, seen, paths if flights else paths[:0])
 
     def _clearances(self, obstacles: Floats, rollouts: NDArray[np.intp]) -> Floats:
         """Fly every environment's rollouts: all the environments that drew one recording at a time."""
@@ -207,21 +217,18 @@ class World:
                 result[drew, primitive] = scenes.clearance(self.scene, flight, obstacles[drew])
         return result
 
-    def _windy_clearances(
-        self, distribution: Distribution, full: Environments, rng: np.random.Generator
-    ) -> Floats:
-        """Fly the same rollouts again, in the wind."""
+    def _recorded(self, rollouts: NDArray[np.intp]) -> Floats:
+        """Return the recordings that were drawn."""
+        paths = [flights[rollouts[:, p]] for p, flights in enumerate(self.recordings.paths)]
+        return np.stack(paths, axis=1).astype(np.float32)
+
+    def _windy(self, wind: Wind, rollouts: NDArray[np.intp], rng: np.random.Generator) -> Floats:
+        """Fly the rollouts that were drawn once more, in the wind."""
         if self.drone is None:  # `stream` has refused already; this tells the type checker
             raise InvalidSetting("wind needs the model of the drone")
-        noise = recorded_noise(self.drone)
-        result = np.empty_like(full.clearances)
-        for primitive in range(self.primitives):
-            flown = np.full(len(full), primitive)
-            path = fly(
-                self.drone, flown, noise[primitive, full.rollouts[:, primitive]], distribution.wind, rng
-            )
-            result[:, primitive] = scenes.clearance(self.scene, path.astype(np.float32), full.obstacles)
-        return result
+        primitive = np.broadcast_to(np.arange(self.primitives), rollouts.shape)
+        noise = recorded_noise(self.drone)[primitive, rollouts]
+        return fly(self.drone, primitive, noise, wind, rng).astype(np.float32)
 
 
 def _relevant(scene: Scene, flight: Floats) -> Floats:

@@ -1,0 +1,146 @@
+"""The training recipe: a prior on some environments, a posterior and a certificate on others.
+
+1. Prior: the network learns, by plain supervised learning, to score primitives by their clearance.
+2. Posterior: Algorithm 3 on other environments, over the adapter's few directions.
+3. One policy is drawn from the posterior and certified on the posterior's environments.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from boundwatch.tasks.navigation import runs
+from boundwatch.tasks.navigation.distributions import distribution
+from boundwatch.tasks.navigation.policy import BATCH, Policy
+from boundwatch.tasks.navigation.recipe import Draw, Recipe
+from boundwatch.tasks.navigation.runs import Run
+from boundwatch.tasks.navigation.task import Navigation
+from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.training import GaussianPosterior, History, certify, train_backprop, train_prior
+from boundwatch.training.threads import single_thread
+
+
+def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run:
+    """Train, draw and certify a policy; write everything to a folder.
+
+    Parameters
+    ----------
+    recipe
+        What to do.
+    folder
+        Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
+        ``settings.json``, ``summary.json``, ``training.json`` and ``logits.npy`` go, and ``recordings.npz``
+        if the world flies recordings. A folder that holds another training is refused.
+    world
+        Scene and drone; by default the published ones.
+
+    **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
+    the policy's expected cost in `recipe.distribution` lies between the certificate's limits.
+    The same recipe and world give the same files, byte for byte, but for the certificate's date.
+    """
+    world = World() if world is None else world
+    folder = Path(folder)
+    runs.claim(folder, recipe, world)
+    task = Navigation(world, distribution(recipe.distribution), recipe.d_thresh)
+    prior_distribution = distribution(recipe.prior_distribution)
+    prior_set = world.draw(prior_distribution, recipe.prior_environments, seed=(recipe.seed, Draw.PRIOR))
+    training_set = world.draw(task.distribution, recipe.environments, seed=(recipe.seed, Draw.TRAINING))
+    policy = _prior_policy(recipe, world, prior_set, training_set)
+    posterior, history = _posterior(recipe, policy, training_set)
+    certify(
+        posterior,
+        lambda drawn: task.rollout(drawn, training_set),
+        folder,
+        bound=recipe.bound,
+        delta=recipe.delta,
+        seed=recipe.seed,
+    )
+    history.save(folder / "training.json")
+    return runs.finish(folder, recipe, world, posterior, training_set)
+
+
+def _prior_policy(
+    recipe: Recipe, world: World, prior_set: Environments, training_set: Environments
+) -> Policy:
+    """Train the network on the prior's environments."""
+    policy = runs.network(recipe, world)
+    policy.adapter.requires_grad_(False)
+    _initialise(policy, torch.Generator().manual_seed(recipe.seed))
+    images = torch.from_numpy(prior_set.images)
+    if recipe.prior_loss == "cross-entropy":
+        useful = np.clip(prior_set.clearances, -recipe.d_thresh, recipe.d_thresh)
+        targets = torch.from_numpy(useful / (recipe.label_temperature * recipe.d_thresh)).softmax(dim=1)
+    else:
+        targets = torch.from_numpy(prior_set.costs(recipe.d_thresh)).float()
+    loss = _cross_entropy if recipe.prior_loss == "cross-entropy" else _expected_cost
+    slow = recipe.prior_steps // 3
+    for steps, rate in ((recipe.prior_steps - slow, 1.0), (slow, 0.1)):
+        train_prior(
+            policy,
+            loss,
+            (images, targets),
+            disjoint_from=training_set.images,
+            steps=max(steps, 1),
+            batch_size=recipe.prior_batch,
+            learning_rate=rate * recipe.prior_rate,
+            seed=recipe.seed,
+        )
+    policy.choose_directions(images)
+    return policy.eval()
+
+
+def _initialise(policy: Policy, generator: torch.Generator) -> None:
+    """Draw the first weights from a generator of our own; torch's layers draw theirs from the global one."""
+    for layer in policy.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+
+
+def _cross_entropy(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(policy(images), targets)
+
+
+def _expected_cost(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
+    expected: Tensor = (policy(images).softmax(dim=1) * targets).sum(dim=1)
+    return expected
+
+
+def _posterior(
+    recipe: Recipe, policy: Policy, training_set: Environments
+) -> tuple[GaussianPosterior, History]:
+    """Run Algorithm 3 over the adapter. What lies before it is frozen, so it is computed once."""
+    with torch.no_grad(), single_thread():
+        parts = [policy.embed(part) for part in torch.split(torch.from_numpy(training_set.images), BATCH)]
+    scores, coordinates = (torch.cat(part) for part in zip(*parts, strict=True))
+    costs = torch.from_numpy(training_set.costs(recipe.d_thresh)).float()
+
+    def surrogate(adapter: Any, scores: Tensor, coordinates: Tensor, costs: Tensor) -> tuple[Tensor, Tensor]:
+        logits = adapter(scores, coordinates)
+        expected = ((recipe.sharpness * logits).softmax(dim=1) * costs).sum(dim=1)
+        return expected, costs.gather(1, logits.argmax(dim=1, keepdim=True))[:, 0]
+
+    variance = math.exp(recipe.prior_log_variance)
+    small = GaussianPosterior.over(policy.adapter, prior_variance=variance)
+    history = train_backprop(
+        small,
+        surrogate,
+        (scores, coordinates, costs),
+        steps=recipe.steps,
+        objective=recipe.bound,
+        delta=recipe.delta,
+        samples=recipe.samples,
+        batch_size=max(recipe.environments // 4, 1),
+        learning_rate=recipe.rate,
+        seed=recipe.seed,
+    )
+    whole = GaussianPosterior.over(policy, ["adapter"], prior_variance=variance)
+    whole.move(small.mean, small.log_variance)
+    return whole, history
