@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.mixture import Bets
@@ -28,6 +27,8 @@ def information_rate(costs: Array, null_mean: float) -> float:
 
     def loss(bet: float) -> float:
         return -float(np.log1p(bet * (scaled - 1)).mean())
+
+    from scipy.optimize import minimize_scalar  # here: it takes longer to import than all the rest
 
     best = minimize_scalar(loss, bounds=(0.0, 1 - 1e-12), method="bounded", options={"xatol": 1e-9})
     return -float(best.fun)
