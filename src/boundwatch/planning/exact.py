@@ -32,7 +32,7 @@ def p_value_of_counts(tail: str, failures: Array, n: int, null_mean: float) -> A
     return np.asarray(np.exp(-np.maximum(logsumexp(capitals, axis=1), 0.0)))
 
 
-def _fewest_failures(tail: str, level: float, n: int, null_mean: float, near: int = 0) -> int:
+def fewest_failures(tail: str, level: float, n: int, null_mean: float, near: int = 0) -> int:
     """Return the fewest failures among n with a p-value within the level; n + 1 if none has."""
     for low, high in ((max(near - 2, 0), min(near + 4, n)), (0, n)):
         failures = np.arange(low, high + 1, dtype=np.float64)
@@ -55,7 +55,7 @@ def exact_powers(side: Side, rate: float) -> list[Power]:
             target < len(POWERS) or len(powers) < 1.25 * (trials[POWERS[-1]] or 0)
         ):
             n = len(powers) + 1
-            needed = _fewest_failures(tail, level, n, side.null_mean, needed)
+            needed = fewest_failures(tail, level, n, side.null_mean, needed)
             powers.append(_reaching(needed, n, rate))
             while target < len(POWERS) and powers[-1] >= POWERS[target]:
                 trials[POWERS[target]] = n
@@ -99,7 +99,7 @@ def smallest_shift(side: Side, n: int) -> dict[str, Any]:
     shifts: dict[str, float | None] = {}
     for detector, tail, level in side.fixed_detectors:
         if detector == "hypothesis-test":
-            needed = _fewest_failures(tail, level, n, side.null_mean)
+            needed = fewest_failures(tail, level, n, side.null_mean)
             # P[at least k of n] = 0.9 is an incomplete beta function of the rate.
             rate = float(betaincinv(needed, n - needed + 1, 0.9)) if 0 < needed <= n else None
             shifts[tail] = None if rate is None else max(rate - side.null_mean, 0.0)

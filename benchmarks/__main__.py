@@ -1,0 +1,36 @@
+"""Run the benchmarks named on the command line, or all; print tables and write benchmarks/results.json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import level, mixture, speed, tails, today, trials
+
+BENCHMARKS = {
+    "level": level,
+    "trials": trials,
+    "today": today,
+    "tails": tails,
+    "mixture": mixture,
+    "speed": speed,
+}
+RESULTS = Path(__file__).with_name("results.json")
+
+
+def main(names: list[str]) -> None:
+    """Run, print, write."""
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(BENCHMARKS)}")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in names or BENCHMARKS:
+        print(f"\n== {name} ==", flush=True)
+        results[name] = BENCHMARKS[name].run()
+        BENCHMARKS[name].show(results[name])
+    RESULTS.write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

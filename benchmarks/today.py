@@ -1,0 +1,132 @@
+"""Against what people use today: false alarms on stable streams, delay after a change; same streams."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import boundwatch as bw
+
+RUNS = 400
+STABLE, CHANGED, BEFORE = 500, 200, 50
+RATE, NEW_RATE, BOUND = 0.1, 0.5, 0.1
+
+Stream = NDArray[np.float64]
+# From a stream of failures to the episode of the first alarm, 0 if there is none.
+Detector = Callable[[Stream], int]
+
+
+def ours() -> dict[str, tuple[Detector, str]]:
+    """Return our detectors, and what each states."""
+    certificate = bw.Certificate.from_bounds(lower=0.0, upper=BOUND, delta=0.01, binary=True)
+
+    def first_alarm(detector: Any) -> Detector:
+        def watch(stream: Stream) -> int:
+            detector.reset()
+            detector.update_many(stream)
+            return detector.first_alarm if detector.verdict is bw.Verdict.ADVERSE else 0
+
+        return watch
+
+    change = {
+        f"ChangeDetector, alpha {alpha:g}": (
+            first_alarm(bw.ChangeDetector(certificate, alpha_adverse=alpha)),
+            f"mean run length >= {1 / alpha:g}, P[alarm in {STABLE}] <= {min(1, STABLE * alpha):g}",
+        )
+        for alpha in (0.001, 0.0001)
+    }
+    cusum = bw.ChangeDetector(certificate, alpha_adverse=0.001, method="cusum")
+    return change | {
+        "ChangeDetector, cusum, alpha 0.001": (first_alarm(cusum), "mean run length >= 1000"),
+        "SequentialTest, alpha 0.04": (
+            first_alarm(bw.SequentialTest(certificate)),
+            "P[ever an alarm] <= 0.04",
+        ),
+    }
+
+
+def todays() -> dict[str, tuple[Detector, str]]:
+    """Return MAPIE's and river's detectors at their defaults, and what each states."""
+    from mapie.exchangeability_testing import RiskMonitoring
+    from river import drift
+
+    def mapie(**settings: Any) -> Detector:
+        def watch(stream: Stream) -> int:
+            monitor = RiskMonitoring(risk="accuracy", warn=False, **settings)
+            # All at once: the history of bounds is the one that updates one by one give, and much quicker.
+            monitor.update(np.ones(stream.size, dtype=int), 1 - stream.astype(int))
+            above = monitor.online_risk_lower_bound_sequence_history > monitor.threshold
+            return int(np.argmax(above)) + 1 if above.any() else 0
+
+        return watch
+
+    def river(build: Callable[[], Any]) -> Detector:
+        def watch(stream: Stream) -> int:
+            detector = build()
+            for episode, failure in enumerate(stream.astype(int).tolist(), start=1):
+                detector.update(failure)
+                if detector.drift_detected:
+                    return episode
+            return 0
+
+        return watch
+
+    rng = np.random.default_rng(99)
+    reference = 1 - (rng.random(1000) < RATE).astype(int)
+    with_reference = {"reference_data": (np.ones(1000, dtype=int), reference)}
+    return {
+        "MAPIE RiskMonitoring, 1000 reference": (mapie(**with_reference), "P[ever an alarm] <= 0.05"),
+        "MAPIE RiskMonitoring, bound given": (mapie(threshold=BOUND), "P[ever an alarm] <= 0.025"),
+        "river ADWIN": (river(drift.ADWIN), "none stated"),
+        "river PageHinkley": (river(drift.PageHinkley), "none stated"),
+        "river HDDM_A": (river(drift.binary.HDDMA), "none stated"),
+        "river HDDM_W": (river(drift.binary.HDDMW), "none stated"),
+        "river DDM": (river(drift.binary.DDM), "none stated"),
+    }
+
+
+def run() -> dict[str, Any]:
+    """Measure, and return the numbers."""
+    rng = np.random.default_rng(2024)
+    stable = (rng.random((RUNS, STABLE)) < RATE).astype(float)
+    changed = (rng.random((RUNS, BEFORE + CHANGED)) < RATE).astype(float)
+    changed[:, BEFORE:] = rng.random((RUNS, CHANGED)) < NEW_RATE
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, (watch, stated) in (ours() | todays()).items():
+            alarms = np.array([watch(stream) for stream in changed])
+            late = np.where(alarms[alarms > BEFORE] > 0, alarms[alarms > BEFORE] - BEFORE, 0)
+            missed = int((alarms == 0).sum())
+            delays = np.concatenate([late, np.full(missed, np.inf)])
+            median = float(np.median(delays)) if delays.size else None
+            rows.append(
+                {
+                    "detector": name,
+                    "stated": stated,
+                    "false_alarms": float(np.mean([watch(stream) > 0 for stream in stable])),
+                    "median_delay": None if median is None or np.isinf(median) else median,
+                    "missed": missed / RUNS,
+                    "alarm_before_change": float(np.mean((alarms > 0) & (alarms <= BEFORE))),
+                }
+            )
+    return {"runs": RUNS, "stable": STABLE, "before": BEFORE, "rows": rows}
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the numbers as a table."""
+    print(
+        f"{result['runs']} streams. False alarms: share with one in {result['stable']} stable episodes, 10 % failures."
+    )
+    print(
+        f"Delay: {result['before']} stable episodes, then 50 % failures; of the streams without an alarm before."
+    )
+    print(f"{'detector':<38}{'false alarms':>13}{'median delay':>13}{'missed':>8}   stated")
+    for row in result["rows"]:
+        delay = "-" if row["median_delay"] is None else f"{row['median_delay']:.0f}"
+        rates = f"{row['false_alarms']:>13.3f}{delay:>13}{row['missed']:>8.3f}"
+        print(f"{row['detector']:<38}{rates}   {row['stated']}")
