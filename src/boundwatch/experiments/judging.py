@@ -1,0 +1,134 @@
+"""From costs to counts: datasets, the true shift, how often a detector declares what, and whether it may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from boundwatch.detectors import ConfidenceInterval, HypothesisTest
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import InvalidSetting
+from boundwatch.experiments.figure import Results
+
+Array = NDArray[np.float64]
+
+SURE = 3.0
+"""A shift is called adverse or benign when it is this many standard errors from zero."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The difference of expected costs, new minus certified, estimated from many environments."""
+
+    difference: float
+    error: float
+    """Its standard error."""
+
+    @classmethod
+    def between(cls, new: Array, certified: Array) -> Shift:
+        """Estimate it from costs in either distribution.
+
+        Examples
+        --------
+        >>> Shift.between(np.ones(100), np.zeros(100)).difference
+        1.0
+        """
+        error = math.sqrt(new.var() / new.size + certified.var() / certified.size)
+        return cls(float(new.mean() - certified.mean()), error)
+
+
+def split(costs: Array, n: int, datasets: int) -> Array:
+    """Return the first environments as (datasets, n).
+
+    Examples
+    --------
+    >>> split(np.arange(10.0), 2, 3).tolist()
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+    if len(costs) < n * datasets:
+        raise InvalidSetting(
+            f"{datasets} datasets of {n} need {n * datasets} environments; there are {len(costs)}"
+        )
+    return costs[: n * datasets].reshape(datasets, n, *costs.shape[1:])
+
+
+def tally(detector: HypothesisTest | ConfidenceInterval, costs: Array, setting: str, shift: Shift) -> Results:
+    """Count what a detector declares on datasets, one a row of `costs`."""
+    findings = detector.decide_many(costs)
+    return counted(
+        findings.verdict,
+        setting=setting,
+        shift=shift,
+        detector=findings.detector,
+        tail=findings.tail,
+        n=findings.n,
+        rates=(findings.false_positive_rate, findings.false_negative_rate),
+    )
+
+
+def counted(
+    verdicts: NDArray[np.str_],
+    *,
+    setting: str,
+    shift: Shift,
+    detector: str,
+    tail: str,
+    n: int,
+    rates: tuple[float, float],
+) -> Results:
+    """Return the counts of verdicts with what is needed to judge them."""
+    return {
+        "setting": setting,
+        "detector": detector,
+        "tail": tail,
+        "n": n,
+        "datasets": int(verdicts.size),
+        **{verdict.value: int((verdicts == verdict).sum()) for verdict in Verdict},
+        "shift": shift.difference,
+        "shift_error": shift.error,
+        "false_positive_rate": rates[0],
+        "false_negative_rate": rates[1],
+    }
+
+
+def false_declarations(tallies: Iterable[Results]) -> list[Results]:
+    """Return the check of every guarantee that some tallies can break.
+
+    ADVERSE is false where the expected cost did not rise, BENIGN where it rose; where the sign of the shift
+    is within three standard errors of its estimate, both count as false. The p-value is that of the exact
+    binomial test of "declared at most as often as guaranteed".
+
+    Examples
+    --------
+    >>> verdicts = np.array(["adverse"] * 30 + ["within"] * 70)
+    >>> row = counted(verdicts, setting="x", shift=Shift(-0.1, 0.01), detector="d", tail="t", n=10,
+    ...               rates=(0.05, 0.05))
+    >>> [(check["verdict"], check["false"], check["p_value"] < 1e-6) for check in false_declarations([row])]
+    [('adverse', 30, True)]
+    """
+    checks: list[dict[str, Any]] = []
+    for row in tallies:
+        unsure = SURE * row["shift_error"]
+        sides = (
+            ("adverse", "false_positive_rate", row["shift"] <= unsure),
+            ("benign", "false_negative_rate", row["shift"] > -unsure),
+        )
+        for verdict, promised, applies in sides:
+            if applies:
+                hits, datasets, limit = row[verdict], row["datasets"], row[promised]
+                checks.append(
+                    {
+                        **{name: row[name] for name in ("setting", "detector", "tail", "n", "datasets")},
+                        "verdict": verdict,
+                        "false": hits,
+                        "promised": limit,
+                        "p_value": float(binom.sf(hits - 1, datasets, limit)),
+                    }
+                )
+    return checks

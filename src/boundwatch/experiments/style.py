@@ -1,0 +1,126 @@
+"""One look for all figures: colours that colour-blind readers tell apart, hatches and dashes for grey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The palette of Okabe and Ito; hatches tell the verdicts apart in grey.
+VERDICTS: dict[Verdict, dict[str, Any]] = {
+    Verdict.ADVERSE: {"facecolor": "#D55E00", "hatch": "////", "label": "ADVERSE"},
+    Verdict.WITHIN: {"facecolor": "#E6E6E6", "hatch": "", "label": "WITHIN"},
+    Verdict.BENIGN: {"facecolor": "#009E73", "hatch": "....", "label": "BENIGN"},
+}
+LINES: dict[str, dict[str, Any]] = {
+    "hypothesis-test": {"color": "#0072B2", "linestyle": "-", "marker": "o", "label": "hypothesis test"},
+    "confidence-interval": {
+        "color": "#D55E00",
+        "linestyle": (0, (5, 2)),
+        "marker": "s",
+        "label": "confidence interval",
+    },
+    "msp": {"color": "#CC79A7", "linestyle": (0, (1, 1)), "marker": "^", "label": "MSP"},
+    "max-logit": {"color": "#E69F00", "linestyle": (0, (4, 1, 1, 1)), "marker": "v", "label": "MaxLogit"},
+    "sequential-test": {
+        "color": "#000000",
+        "linestyle": "-",
+        "linewidth": 2.4,
+        "marker": "D",
+        "label": "sequential test (anytime-valid)",
+    },
+    "hoeffding": {"color": "#777777", "linestyle": "-", "marker": "o", "label": "Hoeffding (the paper's)"},
+    "kl": {"color": "#E69F00", "linestyle": (0, (6, 2)), "marker": "s", "label": "kl"},
+    "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1)), "marker": "^", "label": "betting"},
+    "mixture": {
+        "color": "#0072B2",
+        "linestyle": "-",
+        "linewidth": 2.4,
+        "marker": "D",
+        "label": "sequential test (anytime-valid)",
+    },
+}
+PROMISE: dict[str, Any] = {"color": "#333333", "linestyle": (0, (2, 2)), "linewidth": 1.2}
+"""For what was guaranteed: levels, thresholds, bounds."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure, independent of pyplot.
+
+    Examples
+    --------
+    >>> new_figure(3, 2).get_size_inches().tolist()
+    [3.0, 2.0]
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("drawing a figure", "plot") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def line(name: str, **changes: Any) -> dict[str, Any]:
+    """Return how a detector or a tail is drawn.
+
+    Examples
+    --------
+    >>> line("kl", label="Chernoff")["label"]
+    'Chernoff'
+    """
+    return {"markersize": 4.5, "linewidth": 1.5, **LINES[name], **changes}
+
+
+def bare(axes: Axes) -> None:
+    """Take away what carries no information."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def verdict_bars(axes: Axes, rows: Sequence[dict[str, Any]], title: str) -> None:
+    """Draw shares of verdicts as stacked bars, one a setting, in the order of the true shift.
+
+    The bars stand at equal distances, because the paper's settings crowd at large shifts; their labels give
+    the shift, and a line marks where it turns from benign to adverse.
+    """
+    ordered = sorted(rows, key=lambda row: row["shift"])
+    places = range(len(ordered))
+    bottom = [0.0] * len(ordered)
+    for verdict, look in VERDICTS.items():
+        shares = [row[verdict.value] / row["datasets"] for row in ordered]
+        axes.bar(places, shares, bottom=bottom, width=0.86, edgecolor="white", linewidth=0.0, **look)
+        bottom = [low + share for low, share in zip(bottom, shares, strict=True)]
+    unchanged = min(places, key=lambda place: abs(ordered[place]["shift"]))
+    labels = [_signed(row["shift"]) for row in ordered]
+    axes.set_xticks(list(places), labels, rotation=90, fontsize=8)
+    axes.get_xticklabels()[unchanged].set_fontweight("bold")
+    axes.set(ylim=(0, 1), xlim=(-0.6, len(ordered) - 0.4))
+    axes.axvline(unchanged - 0.5, **PROMISE)
+    axes.axvline(unchanged + 0.5, **PROMISE)
+    axes.set_title(title, loc="left", fontsize=10)
+    bare(axes)
+
+
+def verdict_legend(figure: Figure) -> None:
+    """Put the verdicts' legend below a figure of stacked bars."""
+    from matplotlib.patches import Patch
+
+    patches = [Patch(edgecolor="white", linewidth=0.0, **look) for look in VERDICTS.values()]
+    figure.legend(
+        patches,
+        [str(look["label"]) for look in VERDICTS.values()],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        handlelength=3,
+        handleheight=1.2,
+    )
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.2f}"
+    return "0.00" if text in ("+0.00", "-0.00") else text.replace("-", "−")
