@@ -30,7 +30,8 @@ An error is one line on standard error with its remedy.
 
 ## Cost files
 
-One row per episode. The format is recognised by content, not by name, and may be gzipped:
+One row per episode. The format is recognised by content, not by name (`--format` names it), and may be
+gzipped:
 
 | format | what it holds |
 |---|---|
@@ -38,6 +39,9 @@ One row per episode. The format is recognised by content, not by name, and may b
 | JSON lines | a number or an object on each line |
 | NPY | an array of shape (n,) or (n, columns), or a record array; never pickled objects |
 | Parquet | a flat column (needs the extra `io`: `pip install 'boundwatch[io]'`) |
+
+The logs of LeRobot, Stable-Baselines3 and MCAP, files with several rows an episode, and several tasks at once
+are described in [Logs](logs.md).
 
 A header that is a number cannot be told from data: pandas writes `0` above a Series without a name, which
 would count as one more cost. Give it a name, or write `header=False`.
@@ -59,8 +63,13 @@ episode that is left out quietly would make every guarantee wrong.
 
 The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`,
 `p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `detector`, `tail`;
-where the costs came from: `source`, `column`, `meaning`; and `certificate` with `lower`, `upper`, `delta` and
-`fingerprint`.
+where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `detail` and
+`warnings`; and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
+
+With several tasks: `verdict` (`adverse` if any task is), `tasks` with one object a task (`task`, `verdict`,
+`n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`, `adjusted_benign`, `e_adverse`, `e_benign`,
+`shift_lower`, `shift_upper`), `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where
+the costs came from; and `certificates` with the four fields of each task.
 """
 
 

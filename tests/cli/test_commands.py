@@ -40,7 +40,11 @@ def test_examples_in_help_run(run, folder):
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(pyarrow.table({"success": [True] * 9 + [False]}), folder / "episodes.parquet")
-    for command, codes in {"certify": [0, 0], "verify": [0, 0], "show": [0], "check": [0, 3]}.items():
+    metrics = [{"successes": [True] * 9 + [False]}, {"successes": [False, True] * 5}]
+    tasks = [{"task_group": "libero_goal", "task_id": i, "metrics": m} for i, m in enumerate(metrics)]
+    (folder / "eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
+    expected = {"certify": [0, 0, 0], "verify": [0, 0], "show": [0], "check": [0, 3, 0]}
+    for command, codes in expected.items():
         bw.Certificate.from_held_out(np.loadtxt(folder / "costs.csv", skiprows=1)).save(
             folder / "certificate.json"
         )
@@ -226,6 +230,11 @@ def test_check_json_has_the_fields_of_the_library(run, folder):
         "source": "worse.csv",
         "column": "cost",
         "meaning": "cost",
+        "format": "csv",
+        "cost_range": None,
+        "by": None,
+        "detail": "",
+        "warnings": [],
         "certificate": {
             "lower": certificate.lower,
             "upper": certificate.upper,

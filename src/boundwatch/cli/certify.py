@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from boundwatch import wording
 from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Column, CostRange, CostsFile, Json
+from boundwatch.cli.family import print_family
+from boundwatch.cli.options import (
+    By,
+    Column,
+    CostRange,
+    CostsFile,
+    Episode,
+    Evaluation,
+    FileFormat,
+    Json,
+    Reduce,
+)
 from boundwatch.cli.root import command
 from boundwatch.episodes import read_costs
+from boundwatch.family import CertificateFamily
 
 
 @command(
     example="boundwatch certify costs.csv -o certificate.json\n"
-    "boundwatch certify episodes.parquet --column success --delta 0.05 -o certificate.json"
+    "boundwatch certify episodes.parquet --column success --delta 0.05 -o certificate.json\n"
+    "boundwatch certify eval_info.json --by task -o certificates.json"
 )
 def certify(
     costs: CostsFile,
@@ -49,6 +62,11 @@ def certify(
     ] = False,
     column: Column = None,
     cost_range: CostRange = None,
+    by: By = None,
+    file_format: FileFormat = None,
+    episode: Episode = None,
+    reduce: Reduce = None,
+    evaluation: Evaluation = None,
     seed: Annotated[int | None, typer.Option(help="Seed behind the episodes, for the provenance.")] = None,
     policy: Annotated[
         Path | None,
@@ -58,27 +76,47 @@ def certify(
 ) -> None:
     """Certify a policy's expected cost from fresh episodes.
 
-    The policy must not have been trained or chosen on them. An existing FILE is replaced, but never on error.
+    The policy must not have been trained or chosen on them. With --by, every task gets a certificate and an
+    equal share of delta. An existing FILE is replaced, but never on error.
     """
     if delta is not None and (delta_upper is not None or delta_lower is not None):
         raise typer.BadParameter(
             "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
         )
-    episodes = read_costs(costs, column=column, cost_range=cost_range, binary=binary)
-    certificate = Certificate.from_held_out(
-        episodes.costs,
-        **({} if delta is None else {"delta": delta}),
-        method=method,
-        binary=episodes.binary,
-        delta_upper=delta_upper,
-        delta_lower=delta_lower,
-        seed=seed,
-        policy=policy,
+    episodes = read_costs(
+        costs,
+        column=column,
+        cost_range=cost_range,
+        binary=binary,
+        file_format=file_format,
+        by=by,
+        episode=episode,
+        reduce=reduce,
+        evaluation=evaluation,
     )
+    settings: dict[str, Any] = {
+        **({} if delta is None else {"delta": delta}),
+        "method": method,
+        "binary": episodes.binary,
+        "delta_upper": delta_upper,
+        "delta_lower": delta_lower,
+        "seed": seed,
+        "policy": policy,
+    }
+    certificate: Certificate | CertificateFamily
+    if by is None:
+        certificate = Certificate.from_held_out(episodes.costs, **settings)
+    else:
+        certificate = CertificateFamily.from_held_out(episodes.by_task(), by=by, **settings)
     certificate.save(output)
+    out.print_warnings(episodes)
     if as_json:
         out.print_json(certificate.to_dict())
         return
     print(f"Wrote {output}")
-    out.print_section("Promise", wording.promise(certificate))
-    out.print_section("Basis", [*wording.basis(certificate), f"Costs: {out.describe_source(episodes)}."])
+    if isinstance(certificate, CertificateFamily):
+        print_family(certificate)
+        out.print_section("Basis", [f"Costs: {out.describe_source(episodes)}."])
+    else:
+        out.print_section("Promise", wording.promise(certificate))
+        out.print_section("Basis", [*wording.basis(certificate), f"Costs: {out.describe_source(episodes)}."])

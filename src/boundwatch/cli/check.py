@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 from boundwatch import wording
 from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
+from boundwatch.cli.family import print_family_finding
 from boundwatch.cli.judge import (
     AlphaAdverse,
     AlphaBenign,
@@ -19,17 +22,30 @@ from boundwatch.cli.judge import (
     Tail,
     build_detector,
 )
-from boundwatch.cli.options import CertificateFile, Column, CostRange, CostsFile, Json
+from boundwatch.cli.options import (
+    By,
+    CertificateFile,
+    Column,
+    CostRange,
+    CostsFile,
+    Episode,
+    Evaluation,
+    FileFormat,
+    Json,
+    Reduce,
+)
 from boundwatch.cli.root import command
-from boundwatch.detectors import Verdict
-from boundwatch.episodes import read_costs
+from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
+from boundwatch.episodes import Episodes, read_costs
+from boundwatch.family import CertificateFamily, load
 
 EXIT_ADVERSE = 3
 
 
 @command(
     example="boundwatch check certificate.json new.csv\n"
-    "boundwatch check certificate.json - --json --exit-code < new.csv"
+    "boundwatch check certificate.json - --json --exit-code < new.csv\n"
+    "boundwatch check certificates.json eval_info.json --control e-bh"
 )
 def check(
     certificate: CertificateFile,
@@ -40,8 +56,20 @@ def check(
     alpha_benign: AlphaBenign = None,
     false_positive: FalsePositive = None,
     false_negative: FalseNegative = None,
+    control: Annotated[
+        Literal["holm", "e-bh"] | None,
+        typer.Option(
+            help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share of "
+            "wrong ones, however often one looks. [default: holm]"
+        ),
+    ] = None,
     column: Column = None,
     cost_range: CostRange = None,
+    by: By = None,
+    file_format: FileFormat = None,
+    episode: Episode = None,
+    reduce: Reduce = None,
+    evaluation: Evaluation = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw costs and intervals; .png, .svg or .pdf.")
     ] = None,
@@ -53,29 +81,85 @@ def check(
     """Compare the costs of new episodes with a certificate.
 
     The verdict is ADVERSE, BENIGN or WITHIN (no evidence of a shift; it does not mean "safe"). Its error
-    rates hold for one look at a number of episodes that was fixed beforehand.
+    rates hold for one look at a number of episodes that was fixed beforehand. With the certificates of
+    several tasks, or with --by, there is a verdict on each, corrected for their number.
     """
-    loaded = Certificate.load(certificate)
-    judge = build_detector(
-        loaded,
-        detector,
-        tail,
-        levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
-        rates={"false_positive": false_positive, "false_negative": false_negative},
+    loaded = load(certificate)
+    levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
+    rates = {"false_positive": false_positive, "false_negative": false_negative}
+    read = partial(
+        read_costs,
+        costs,
+        column=column,
+        cost_range=cost_range,
+        file_format=file_format,
+        episode=episode,
+        reduce=reduce,
+        evaluation=evaluation,
     )
-    episodes = read_costs(costs, column=column, cost_range=cost_range, binary=loaded.binary)
-    finding = judge.decide(episodes.costs)
+    if isinstance(loaded, CertificateFamily) or by is not None:
+        other = None if detector == HypothesisTest.name else detector
+        for name, value in {"detector": other, "plot": plot, **rates}.items():
+            if value is not None:
+                raise typer.BadParameter(
+                    f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
+                )
+        verdict = _check_tasks(loaded, by, control or "holm", tail, levels, read, as_json)
+    elif control is not None:
+        raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
+    else:
+        judge = build_detector(loaded, detector, tail, levels=levels, rates=rates)
+        verdict = _check_one(judge, read(binary=loaded.binary), plot, as_json)
+    if exit_code and verdict is Verdict.ADVERSE:
+        raise typer.Exit(EXIT_ADVERSE)
+
+
+def _check_one(
+    judge: HypothesisTest | ConfidenceInterval, episodes: Episodes, plot: Path | None, as_json: bool
+) -> Verdict:
+    certificate, finding = judge.certificate, judge.decide(episodes.costs)
     if plot is not None:
         from boundwatch import plots
 
-        plots.save_figure(plots.plot_check(loaded, finding, episodes.costs), plot)
+        plots.save_figure(plots.plot_check(certificate, finding, episodes.costs), plot)
+    out.print_warnings(episodes)
     if as_json:
-        promise = {name: getattr(loaded, name) for name in ("lower", "upper", "delta", "fingerprint")}
-        out.print_json(finding.to_dict() | out.source_fields(episodes) | {"certificate": promise})
+        out.print_json(
+            finding.to_dict() | out.source_fields(episodes) | {"certificate": _promise(certificate)}
+        )
     else:
         typer.secho(wording.HEADLINES[finding.verdict], bold=True)
         print()
-        out.print_rows([*wording.evidence(loaded, finding), ("costs", out.describe_source(episodes))])
-        out.print_section("Note", wording.caveats(loaded, finding), bullet="- ")
-    if exit_code and finding.verdict is Verdict.ADVERSE:
-        raise typer.Exit(EXIT_ADVERSE)
+        out.print_rows([*wording.evidence(certificate, finding), ("costs", out.describe_source(episodes))])
+        out.print_section("Note", wording.caveats(certificate, finding), bullet="- ")
+    return finding.verdict
+
+
+def _check_tasks(
+    loaded: Certificate | CertificateFamily,
+    by: str | None,
+    control: str,
+    tail: str | None,
+    levels: dict[str, float | None],
+    read: Callable[..., Episodes],
+    as_json: bool,
+) -> Verdict:
+    if isinstance(loaded, CertificateFamily):
+        episodes = read(by=by or loaded.by, binary=all(each.binary for each in loaded.values()))
+        family = loaded
+    else:
+        episodes = read(by=by, binary=loaded.binary)
+        family = CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task")
+    given = {name: value for name, value in levels.items() if value is not None}
+    finding = FamilyTest(family, control=control, tail=tail, **given).decide(episodes.by_task())
+    out.print_warnings(episodes)
+    if as_json:
+        promises = {task: _promise(certificate) for task, certificate in family.items()}
+        out.print_json(finding.to_dict() | out.source_fields(episodes) | {"certificates": promises})
+    else:
+        print_family_finding(family, finding, episodes)
+    return finding.verdict
+
+
+def _promise(certificate: Certificate) -> dict[str, Any]:
+    return {name: getattr(certificate, name) for name in ("lower", "upper", "delta", "fingerprint")}

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from boundwatch.episodes import Format, Reduction
+
 CertificateFile = Annotated[
     Path, typer.Argument(metavar="CERTIFICATE", help="Certificate, as `boundwatch certify` writes it.")
 ]
@@ -14,7 +16,8 @@ CostsFile = Annotated[
     str,
     typer.Argument(
         metavar="COSTS",
-        help="CSV, JSON lines, NPY or Parquet with one row per episode, gzipped or not; "
+        help="CSV, JSON lines, NPY or Parquet with one row per episode; lerobot-eval's eval_info.json or a "
+        "LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped; "
         "- reads standard input.",
     ),
 ]
@@ -22,8 +25,9 @@ Column = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Column to read (its number, counted from 1, if it has no name). Left out: the one named cost, "
-        "success or reward. A success becomes the cost 1 - success; a reward needs --cost-range.",
+        help="Column to read (its number, counted from 1, if it has no name; /topic.field in MCAP). Left "
+        "out: the one named cost, success or reward, or a log's own success. A success becomes the cost "
+        "1 - success; a reward needs --cost-range.",
     ),
 ]
 CostRange = Annotated[
@@ -31,6 +35,33 @@ CostRange = Annotated[
     typer.Option(
         metavar="LOW HIGH",
         help="Range that costs or rewards can have, known beforehand; it is rescaled to [0, 1].",
+    ),
+]
+FileFormat = Annotated[
+    Format | None, typer.Option("--format", help="Format of the file. [default: recognised by content]")
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column that names the task (or robot): judge each, and all at once."
+    ),
+]
+Episode = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column that says which episode a row is a step of, if rows are not episodes."
+    ),
+]
+Reduce = Annotated[
+    Reduction | None,
+    typer.Option(
+        help="How an episode's steps become one value. [default: any success, sum of rewards; costs need it]"
+    ),
+]
+Evaluation = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K", help="Which evaluation in evaluations.npz, counted from 1. [default: the last]"
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

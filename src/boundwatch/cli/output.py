@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from boundwatch.episodes import Episodes
+from boundwatch.validation import shortest
 
 
 def print_json(content: object) -> None:
@@ -34,13 +35,44 @@ def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> Non
 
 def describe_source(episodes: Episodes) -> str:
     """Say which file and column the costs came from, and how they were turned into costs."""
-    rule = {"cost": "", "success": ", cost = 1 - success", "reward": ", rescaled to a cost"}[episodes.meaning]
-    return f"{episodes.source}{f', column {episodes.column}' if episodes.column else ''}{rule}"
+    column = f", column {episodes.column}" if episodes.column else ""
+    rule = ", cost = 1 - success" if episodes.meaning == "success" else ""
+    if episodes.cost_range is not None:
+        low, high = map(shortest, episodes.cost_range)
+        rule = f", rescaled to a cost from the range {low} to {high}"
+    tasks = f" of {len(set(episodes.tasks))} tasks (column {episodes.by})" if episodes.tasks else ""
+    detail = f", {episodes.detail}" if episodes.detail else ""
+    read = f"; {episodes.file_format}, {len(episodes.costs)} episodes{tasks}{detail}"
+    return f"{episodes.source}{column}{rule}{read}"
 
 
 def source_fields(episodes: Episodes) -> dict[str, Any]:
     """Return the same for JSON."""
-    return {"source": episodes.source, "column": episodes.column, "meaning": episodes.meaning}
+    return {
+        "source": episodes.source,
+        "column": episodes.column,
+        "meaning": episodes.meaning,
+        "format": episodes.file_format,
+        "cost_range": episodes.cost_range,
+        "by": episodes.by,
+        "detail": episodes.detail,
+        "warnings": episodes.warnings,
+    }
+
+
+def print_warnings(episodes: Episodes) -> None:
+    """Say on standard error what may make the guarantees wrong."""
+    for warning in episodes.warnings:
+        print(f"boundwatch: warning: {warning}", file=sys.stderr)
+
+
+def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    """Print rows under their heads; the last column, of names, may be of any width."""
+    lines = [heads, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads) - 1)]
+    for line in lines:
+        cells = [f"{cell:>{width}}" for cell, width in zip(line, widths, strict=False)]
+        print("  " + "  ".join([*cells, line[-1]]))
 
 
 def _fill(text: str, first: str, rest: str) -> str:

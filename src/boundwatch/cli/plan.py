@@ -9,7 +9,16 @@ import typer
 
 from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import CertificateFile, Column, CostRange, Json
+from boundwatch.cli.options import (
+    CertificateFile,
+    Column,
+    CostRange,
+    Episode,
+    Evaluation,
+    FileFormat,
+    Json,
+    Reduce,
+)
 from boundwatch.cli.root import command
 from boundwatch.episodes import read_costs
 from boundwatch.planning import SIZES, Plan
@@ -48,6 +57,10 @@ def plan(
     ] = None,
     column: Column = None,
     cost_range: CostRange = None,
+    file_format: FileFormat = None,
+    episode: Episode = None,
+    reduce: Reduce = None,
+    evaluation: Evaluation = None,
     as_json: Json = False,
 ) -> None:
     """Say how many trials each detector needs to notice a shift.
@@ -58,9 +71,20 @@ def plan(
     loaded = Certificate.load(certificate)
     if (cost is None) == (costs is None):
         raise typer.BadParameter("give either --cost or --costs")
-    sample = None
+    episodes = None
     if costs is not None:
-        sample = read_costs(costs, column=column, cost_range=cost_range, binary=loaded.binary).costs
+        episodes = read_costs(
+            costs,
+            column=column,
+            cost_range=cost_range,
+            binary=loaded.binary,
+            file_format=file_format,
+            episode=episode,
+            reduce=reduce,
+            evaluation=evaluation,
+        )
+        out.print_warnings(episodes)
+    sample = None if episodes is None else episodes.costs
     answer = make_plan(loaded, cost=cost, costs=sample, alpha=alpha, sizes=tuple(n or SIZES), seed=seed)
     if plot is not None:
         from boundwatch import plots
@@ -70,6 +94,8 @@ def plan(
         out.print_json(answer.to_dict())
     else:
         _print_plan(answer)
+        if episodes is not None:
+            print(f"\n  costs: {out.describe_source(episodes)}")
 
 
 def _print_plan(answer: Plan) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from boundwatch import wording
-from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
+from boundwatch.cli.family import print_family
 from boundwatch.cli.options import CertificateFile, Json
 from boundwatch.cli.root import command
+from boundwatch.family import CertificateFamily, load
 
 
 @command(example="boundwatch show certificate.json")
@@ -15,7 +16,16 @@ def show(certificate: CertificateFile, as_json: Json = False) -> None:
 
     Also when the promise holds, what it is not, and where the certificate comes from.
     """
-    loaded = Certificate.load(certificate)
+    loaded = load(certificate)
+    if isinstance(loaded, CertificateFamily):
+        if as_json:
+            out.print_json(loaded.to_dict())
+            return
+        print(f"Certificates {certificate}")
+        print_family(loaded)
+        out.print_section("They hold if", wording.assumptions(next(iter(loaded.values()))), bullet="- ")
+        out.print_section("They are not", wording.misreadings(), bullet="- ")
+        return
     if as_json:
         vacuous = {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
         out.print_json(loaded.to_dict() | {"fingerprint": loaded.fingerprint} | vacuous)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,10 +14,20 @@ import typer
 
 from boundwatch import wording
 from boundwatch.certificate import Certificate
+from boundwatch.cli import output as out
 from boundwatch.cli.check import EXIT_ADVERSE
-from boundwatch.cli.options import CertificateFile, Column, CostRange
+from boundwatch.cli.options import (
+    CertificateFile,
+    Column,
+    CostRange,
+    Episode,
+    Evaluation,
+    FileFormat,
+    Reduce,
+)
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
+from boundwatch.episodes import Episodes, holds_lines, read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.live import DETECTORS, Line, Watch, parse_line, read_lines
 
@@ -31,7 +42,11 @@ def watch(
     certificate: CertificateFile,
     stream: Annotated[
         str,
-        typer.Argument(metavar="STREAM", help="One number or JSON object per line; - reads standard input."),
+        typer.Argument(
+            metavar="STREAM",
+            help="One number or JSON object per line; - reads standard input. Any other file that `check` "
+            "reads is read as a whole, without --follow and --state.",
+        ),
     ],
     detector: Annotated[
         Literal["sequential-test", "change-detector"],
@@ -65,6 +80,10 @@ def watch(
     ] = False,
     column: Column = None,
     cost_range: CostRange = None,
+    file_format: FileFormat = None,
+    episode: Episode = None,
+    reduce: Reduce = None,
+    evaluation: Evaluation = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per episode.")] = False,
 ) -> None:
     """Watch a stream of episodes and alarm as soon as there is evidence of a shift.
@@ -79,6 +98,20 @@ def watch(
         raise typer.BadParameter("--interval goes with --detector sequential-test only")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
+    rules: dict[str, Any] = {"column": column, "cost_range": cost_range, "binary": loaded.binary}
+    layout: dict[str, Any] = {
+        "file_format": file_format,
+        "episode": episode,
+        "reduce": reduce,
+        "evaluation": evaluation,
+    }
+    episodes: Episodes | None = None
+    if any(value is not None for value in layout.values()) or not holds_lines(stream):
+        if follow or state is not None:
+            raise typer.BadParameter("--follow and --state are for files of lines; leave them out")
+        episodes = read_costs(stream, **rules, **layout)
+        out.print_warnings(episodes)
+        rules |= {"column": None, "cost_range": None}  # they are costs by now
     source = stream if stream == "-" else os.path.abspath(stream)  # noqa: PTH100  (links stay as named)
     if state is not None and state.exists():
         session = _resume(state, loaded, source, detector, levels)
@@ -89,11 +122,11 @@ def watch(
         if not (until_alarm and session.detector.first_alarm):
             # With a state, an unfinished last line is left for the next time; it may be half a number.
             lines = read_lines(stream, start=session.end, number=session.lines, wait=follow)
-            for line in lines:
+            for line in lines if episodes is None else _as_lines(episodes):
                 if state is not None and stream != "-" and not line.text.endswith("\n"):
                     _warn(f"line {line.number} has no newline yet; it is left for the next time")
                     break
-                cost = _cost(line, strict, column=column, cost_range=cost_range, binary=loaded.binary)
+                cost = _cost(line, strict, **rules)
                 if cost is None:
                     session.skip(line, malformed=bool(line.text.strip()))
                     finding = None
@@ -109,6 +142,8 @@ def watch(
         pass  # the usual end of --follow
     if not as_json:
         _summary(session)
+        if episodes is not None:
+            print(f"  costs         {out.describe_source(episodes)}")
     if exit_code and session.detector.verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
@@ -135,6 +170,10 @@ def _resume(
         f"{again}."
     )
     return session
+
+
+def _as_lines(episodes: Episodes) -> Iterator[Line]:
+    return (Line(row, repr(cost), 0) for row, cost in enumerate(episodes.costs.tolist(), start=1))
 
 
 def _cost(line: Line, strict: bool, **rules: Any) -> float | None:

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.episodes.opening import Format, open_table
+from boundwatch.episodes.opening import Format, holds_lines, open_table
 from boundwatch.episodes.steps import Reduction, task_names, to_episodes
 from boundwatch.episodes.table import Meaning, Table, check_range, to_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 
-__all__ = ["Episodes", "Format", "Reduction", "read_costs"]
+__all__ = ["Episodes", "Format", "Reduction", "holds_lines", "read_costs"]
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,6 @@ def _pooled(table: Table, source: str) -> tuple[str, ...]:
     if len(tasks) < 2:
         return ()
     return (
-        f"{source}: {len(tasks)} different values of {column} are judged as one mixture; "
-        f"--by {column} judges each",
+        f"{source}: {len(tasks)} different values of {column} are taken for one mixture; "
+        f"certify and check keep them apart with --by {column}",
     )

@@ -28,6 +28,7 @@ Format = Literal[
 """The names of the formats."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_HEAD = 1 << 18
 _BINARY: dict[bytes, Format] = {
     b"\x93NUMPY": "npy",
     b"PAR1": "parquet",
@@ -56,6 +57,24 @@ def open_table(
             f"{source}: evaluation goes with evaluations.npz, this is {found}; leave it out (--evaluation)"
         )
     return found, table  # type: ignore[return-value]  # a name that is none was refused above
+
+
+def holds_lines(path: str) -> bool:
+    """Return whether a file can be read line by line as it grows: neither a binary format nor a whole log.
+
+    Examples
+    --------
+    >>> holds_lines("-"), holds_lines("not/yet/there.jsonl")
+    (True, True)
+    """
+    if path == "-" or not Path(path).is_file():
+        return not _is_dataset(Path(path))
+    with files.open_binary(path) as file:
+        head = file.read(_HEAD)
+    if any(head.startswith(magic) for magic in (*_BINARY, _GZIP_MAGIC)):
+        return False
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    return not (lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text))
 
 
 def _read(data: bytes, found: str, source: str, column: str | None, evaluation: int | None) -> Table:
@@ -92,7 +111,7 @@ def _recognise(data: bytes, source: str) -> Format:
     text = _text(data, source)
     if lerobot.looks_like_evaluation(text):
         return "lerobot-eval"
-    if text.startswith("#{"):
+    if stable_baselines3.looks_like_monitor(text):
         return "sb3-monitor"
     return "jsonl" if text.lstrip()[0] in "{[" else "csv"
 

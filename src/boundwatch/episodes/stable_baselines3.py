@@ -20,6 +20,17 @@ _MONITOR: dict[str, Meaning] = {"r": "reward", "l": "cost", "t": "cost"}
 _EVALUATIONS: dict[str, Meaning] = {"results": "reward", "ep_lengths": "cost", "successes": "success"}
 
 
+def looks_like_monitor(text: str) -> bool:
+    """Return whether a text begins like the CSV of a `Monitor`.
+
+    Examples
+    --------
+    >>> looks_like_monitor('#{"t_start": 0}'), looks_like_monitor("r,l,t")
+    (True, False)
+    """
+    return text.startswith("#{")
+
+
 def read_monitor(text: str, source: str) -> Table:
     r"""Read the episodes that `Monitor` wrote: r (return), l (length), t (time), and what else it kept.
 

@@ -1,0 +1,243 @@
+"""Logs and several tasks from end to end, by sniffing and by --format; faults in one line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+
+def evaluation(rates, n=40, seed=0):
+    """An eval_info.json with one task a rate of success."""
+    rng = np.random.default_rng(seed)
+    tasks = [
+        {"task_group": "goal", "task_id": i, "metrics": {"successes": (rng.random(n) < rate).tolist()}}
+        for i, rate in enumerate(rates)
+    ]
+    return json.dumps({"per_task": tasks, "overall": {"avg_sum_reward": float("nan")}}, indent=2)
+
+
+def monitor(low, high, n=40, seed=0):
+    rows = "".join(
+        f"{value:.3f},200,{0.5 * i}\n"
+        for i, value in enumerate(np.random.default_rng(seed).uniform(low, high, n))
+    )
+    return f'#{{"t_start": 0.0, "env_id": "Pendulum-v1"}}\nr,l,t\n{rows}'
+
+
+@pytest.fixture
+def logs(tmp_path):
+    (tmp_path / "eval_info.json").write_text(evaluation([0.9, 0.5, 0.8]))
+    (tmp_path / "same.json").write_text(evaluation([0.9, 0.5, 0.8], n=15, seed=5))
+    (tmp_path / "worse.json").write_text(evaluation([0.9, 0.5, 0.1], n=15, seed=6))
+    (tmp_path / "0.monitor.csv").write_text(monitor(-400, -100))
+    (tmp_path / "1.monitor.csv").write_text(monitor(-1500, -1200))
+    np.savez(
+        tmp_path / "evaluations.npz",
+        timesteps=[500, 1000],
+        results=np.array([np.full(30, -1500.0), np.full(30, -200.0)]),
+        ep_lengths=np.full((2, 30), 200),
+    )
+    return tmp_path
+
+
+RANGE = ["--cost-range", "-1627", "0"]
+
+
+@pytest.mark.parametrize("forced", [[], ["--format", "lerobot-eval"]], ids=["sniffed", "named"])
+def test_lerobot(run, logs, forced):
+    result = run("certify", "eval_info.json", "-o", "c.json", *forced)
+    assert result.code == 0
+    assert "column success, cost = 1 - success; lerobot-eval, 120 episodes" in result.out
+    assert result.err.startswith(
+        "boundwatch: warning: eval_info.json: 3 different values of task are taken for one"
+    )
+    assert bw.Certificate.load(logs / "c.json").binary
+    assert "lerobot-eval, 45 episodes" in run("check", "c.json", "same.json", *forced).out
+
+
+@pytest.mark.parametrize("forced", [[], ["--format", "sb3-monitor"]], ids=["sniffed", "named"])
+def test_monitor(run, logs, forced):
+    result = run("certify", "0.monitor.csv", *RANGE, *forced, "-o", str(logs / "c.json"))
+    assert (
+        "column r, rescaled to a cost from the range -1627 to 0; sb3-monitor, 40 episodes, environment"
+        in result.out
+    )
+    assert run("check", "c.json", "1.monitor.csv", *RANGE, *forced, "--exit-code").code == 3
+
+
+def test_evaluations(run, logs):
+    first = run("certify", "evaluations.npz", *RANGE, "--evaluation", "1", "-o", str(logs / "c.json"))
+    assert "sb3-evaluations, 30 episodes, evaluation 1 of 2, after 500 steps" in first.out
+    last = run("check", "c.json", "evaluations.npz", *RANGE)
+    assert "BENIGN" in last.out
+    assert "evaluation 2 of 2, after 1000 steps" in last.out
+
+
+def test_several_tasks(run, logs):
+    certified = run("certify", "eval_info.json", "--by", "task", "-o", "c.json", "--delta", "0.03")
+    assert certified.err == ""
+    assert "For each of 3 tasks (column task)" in certified.out
+    family = bw.CertificateFamily.load(logs / "c.json")
+    assert list(family) == ["goal/0", "goal/1", "goal/2"]
+    assert family.delta == pytest.approx(0.03)
+    checked = run("check", "c.json", "worse.json", "--exit-code")
+    assert checked.code == 3
+    assert (
+        "ADVERSE: evidence that the expected cost is higher than certified, for 1 of 3 tasks" in checked.out
+    )
+    verdicts = {line.split()[-1]: line.split()[0] for line in checked.out.splitlines() if "goal/" in line}
+    assert verdicts == {"goal/0": "WITHIN", "goal/1": "WITHIN", "goal/2": "ADVERSE"}
+    assert run("check", "c.json", "same.json", "--exit-code").code == 0
+    assert "goal/2" in run("show", "c.json").out
+    assert run("verify", "c.json", "--costs", "eval_info.json").code == 0
+
+
+@pytest.mark.parametrize("control", ["holm", "e-bh"])
+def test_json_of_several_tasks_is_what_the_library_says(run, logs, control):
+    run("certify", "eval_info.json", "--by", "task", "-o", "c.json")
+    content = json.loads(run("check", "c.json", "worse.json", "--json", "--control", control).out)
+    family = bw.CertificateFamily.load(logs / "c.json")
+    finding = bw.FamilyTest(family, control=control).decide(_costs(logs / "worse.json")).to_dict()
+    assert {name: content[name] for name in finding} == json.loads(json.dumps(finding))
+    assert content["certificates"]["goal/1"]["upper"] == family["goal/1"].upper
+    assert (content["by"], content["format"]) == ("task", "lerobot-eval")
+
+
+def _costs(path):
+    tasks = json.loads(path.read_text())["per_task"]
+    return {f"goal/{task['task_id']}": [1 - int(s) for s in task["metrics"]["successes"]] for task in tasks}
+
+
+def test_one_certificate_and_several_robots(run, logs):
+    (logs / "lab.csv").write_text("success\n" + "1\n1\n1\n0\n" * 50)
+    (logs / "fleet.csv").write_text("robot,success\n" + "arm-1,1\narm-2,0\narm-3,1\n" * 30)
+    run("certify", "lab.csv", "-o", "c.json")
+    content = json.loads(run("check", "c.json", "fleet.csv", "--by", "robot", "--json").out)
+    assert {task["task"]: task["verdict"] for task in content["tasks"]} == {
+        "arm-1": "benign",
+        "arm-2": "adverse",
+        "arm-3": "benign",
+    }
+    assert content["false_positive_rate"] == pytest.approx(0.055), "one certificate counts once"
+    assert "taken for one mixture" in run("check", "c.json", "fleet.csv").err
+
+
+def test_tasks_without_new_episodes_are_named_and_not_judged(run, logs):
+    run("certify", "eval_info.json", "--by", "task", "-o", "c.json")
+    (logs / "two.json").write_text(evaluation([0.9, 0.5], n=15))
+    result = run("check", "c.json", "two.json")
+    assert result.code == 0
+    assert "not judged" in result.out
+    assert "goal/2 (certified, but no new episodes)" in result.out
+
+
+@pytest.mark.usefixtures("logs")
+@pytest.mark.parametrize("command", ["watch", "plan"])
+def test_watch_and_plan_read_logs(run, command):
+    run("certify", "0.monitor.csv", *RANGE, "-o", "c.json")
+    arguments = ["1.monitor.csv"] if command == "watch" else ["--costs", "1.monitor.csv"]
+    result = run(command, "c.json", *arguments, *RANGE)
+    assert result.code == 0
+    assert "sb3-monitor, 40 episodes, environment Pendulum-v1" in result.out
+    assert "ADVERSE" in result.out
+
+
+def test_watch_reads_a_log_as_a_whole(run, logs):
+    run("certify", "eval_info.json", "-o", "c.json")
+    result = run("watch", "c.json", "worse.json", "--json")
+    assert len(result.out.splitlines()) == 45
+    assert run("watch", "c.json", "worse.json", "--state", "s.json").code == 2
+    assert not (logs / "s.json").exists()
+
+
+FAULTS = {
+    "unknown task": (["check", "c.json", "four.json"], "task 'goal/3' has no certificate, only 'goal/0'"),
+    "no such column": (
+        ["check", "c.json", "same.json", "--by", "robot"],
+        "has no column 'robot'; choose one of",
+    ),
+    "no column for tasks": (
+        ["check", "c.json", "plain.csv"],
+        "plain.csv: has no column 'task'; choose one of",
+    ),
+    "verify with other tasks": (
+        ["verify", "c.json", "--costs", "two.json"],
+        "task 'goal/2' is certified, but is not in",
+    ),
+    "verify with other costs": (["verify", "c.json", "--costs", "same.json"], "failed goal/0: costs_sha256"),
+    "several where one is needed": (
+        ["plan", "c.json", "--cost", "0.5"],
+        "holds the certificates of several tasks",
+    ),
+    "a nameless task": (
+        ["certify", "nameless.csv", "--by", "task", "-o", "x.json"],
+        "row 2 (line 3), column 'task' = ''",
+    ),
+    "a cost out of range": (
+        ["certify", "high.csv", "--by", "task", "-o", "x.json"],
+        "row 1 (line 2), column 'cost' = 1.5",
+    ),
+    "a folder that is no dataset": (["certify", ".", "-o", "x.json"], "is a folder, not a file"),
+    "another format": (
+        ["check", "c.json", "same.json", "--format", "mcap"],
+        "the MCAP data is damaged or cut short",
+    ),
+    "a cut evaluation": (
+        ["certify", "cut.json", "-o", "x.json"],
+        "is not valid JSON; the evaluation was cut short",
+    ),
+    "an altered family": (["show", "altered.json"], "altered.json: task 'goal/1': upper: "),
+    "a newer family": (["show", "newer.json"], "newer.json: schema_version = 2 is unknown; it must be 1"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_faults_are_one_line_and_nothing_is_written(run, logs, case):
+    run("certify", "eval_info.json", "--by", "task", "-o", "c.json")
+    family = json.loads((logs / "c.json").read_text())
+    (logs / "newer.json").write_text(json.dumps(family | {"schema_version": 2}))
+    family["certificates"]["goal/1"]["upper"] = 0.9
+    (logs / "altered.json").write_text(json.dumps(family))
+    (logs / "four.json").write_text(evaluation([0.9, 0.5, 0.8, 0.9]))
+    (logs / "two.json").write_text(evaluation([0.9, 0.5]))
+    (logs / "cut.json").write_text(evaluation([0.9, 0.5])[:300])
+    (logs / "plain.csv").write_text("success\n1\n")
+    (logs / "nameless.csv").write_text("task,cost\npick,0.1\n,0.1\n")
+    (logs / "high.csv").write_text("task,cost\npick,1.5\n")
+    before = {path.name: path.read_bytes() for path in logs.iterdir()}
+    arguments, fault = FAULTS[case]
+    result = run(*arguments)
+    assert result.code == 1
+    assert fault in result.err
+    assert result.err.count("\n") == 1
+    assert ";" in result.err
+    assert {path.name: path.read_bytes() for path in logs.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["check", "c.json", "same.json", "--plot", "x.png"], "--plot does not go with several tasks"),
+        (
+            ["check", "c.json", "same.json", "--detector", "confidence-interval"],
+            "--detector does not go with several",
+        ),
+        (
+            ["check", "c.json", "same.json", "--false-positive", "0.1"],
+            "--false-positive does not go with several",
+        ),
+        (["check", "one.json", "same.json", "--control", "holm"], "--control goes with several tasks"),
+        (["check", "c.json", "same.json", "--format", "xml"], "is not one of"),
+    ],
+)
+def test_wrong_usage(run, logs, arguments, fault):
+    run("certify", "eval_info.json", "--by", "task", "-o", "c.json")
+    run("certify", "eval_info.json", "-o", "one.json")
+    result = run(*arguments)
+    assert result.code == 2
+    assert fault in " ".join(result.err.replace("│", " ").split())
+    assert not (logs / "x.png").exists()
