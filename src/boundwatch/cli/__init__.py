@@ -7,6 +7,9 @@ from boundwatch.cli.root import app, main
 
 # Importing a command registers it; --help lists them in this order, the order of the work.
 # isort: off
+from boundwatch.cli import demo as demo
+from boundwatch.cli import train as train
+from boundwatch.cli import rollout as rollout
 from boundwatch.cli import certify as certify
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show

@@ -33,10 +33,10 @@ app = typer.Typer(
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def command(*, example: str) -> Callable[[Function], Function]:
+def command(*, example: str, group: typer.Typer = app) -> Callable[[Function], Function]:
     """Register a function as a command whose help ends with an example, one shell command a line."""
     lines = "\n".join(f"  {line}" for line in example.splitlines())
-    return app.command(epilog=f"Example:\n\n\b\n{lines}")
+    return group.command(epilog=f"Example:\n\n\b\n{lines}")
 
 
 def main() -> None:

@@ -1,0 +1,136 @@
+"""What the demo does. Worlds, detectors, levels and number of trials are fixed here, before any flight."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
+from boundwatch.detectors.baselines import MSP, MaxLogit
+from boundwatch.errors import InvalidSetting
+from boundwatch.files import write_text
+from boundwatch.tasks.navigation.policy import logits_of
+from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe
+from boundwatch.tasks.navigation.runs import Run
+from boundwatch.tasks.navigation.train import train
+from boundwatch.tasks.navigation.world import Environments
+from boundwatch.training.run import progress_bar
+
+WORLDS: Mapping[str, str] = {
+    "training": "as trained: 9 obstacles",
+    "harder": "smaller gaps: the best way through keeps less than 0.3 m",
+    "easier": "6 obstacles, and a way through that keeps 0.3 m",
+    "windy": "as trained, with a fan of 5 m/s across the way that the sensor cannot see",
+    "task-irrelevant": "looks different, 4 obstacles, and is about as hard",
+}
+TRIALS = 50
+EXAMPLES = 3
+# Every rule may be wrong in 5 % of all uses at most: tests get 0.04, and the certificate takes the other
+# 0.01.
+ALPHA = 0.04
+TOTAL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """One world: its first environments, the trials' costs, findings, evidence over trials."""
+
+    world: str
+    environments: Environments
+    chosen: NDArray[np.intp]
+    costs: NDArray[np.float64]
+    findings: dict[str, dict[str, Any]]
+    e_adverse: list[float]
+    e_benign: list[float]
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """A finished demo."""
+
+    run: Run
+    visits: list[Visit]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return certificate and findings as plain JSON values."""
+        certificate = self.run.certificate
+        promise = {name: getattr(certificate, name) for name in ("lower", "upper", "delta", "n", "mean_cost")}
+        worlds = [
+            {
+                "world": visit.world,
+                "n": len(visit.costs),
+                "mean_cost": float(visit.costs.mean()),
+                "findings": visit.findings,
+            }
+            for visit in self.visits
+        ]
+        return {"certificate": promise | {"fingerprint": certificate.fingerprint}, "worlds": worlds}
+
+
+def run_demo(folder: str | Path, *, recipe: Recipe = QUICK, trials: int = TRIALS) -> Demo:
+    """Train, certify, fly `trials` times in each world, judge; write costs and findings to the folder.
+
+    The certificate and the policy go to ``run``, the costs to ``costs/WORLD.csv``, the table to
+    ``findings.json``.
+    """
+    if trials < EXAMPLES:
+        raise InvalidSetting(f"trials = {trials} is below {EXAMPLES}; the report shows that many flights")
+    folder = Path(folder)
+    run = train(recipe, folder / "run")
+    visits = []
+    with progress_bar("flying  ") as progress:
+        task = progress.add_task("", total=len(WORLDS), note="")
+        for number, world in enumerate(WORLDS):
+            visits.append(_visit(run, world, trials, number))
+            lines = "".join(f"{cost!r}\n" for cost in visits[-1].costs.tolist())
+            (folder / "costs").mkdir(exist_ok=True)
+            write_text(folder / "costs" / f"{world}.csv", "cost\n" + lines)
+            progress.update(task, advance=1, note=world)
+    demo = Demo(run, visits)
+    write_text(folder / "findings.json", json.dumps(demo.to_dict(), indent=2, allow_nan=False) + "\n")
+    return demo
+
+
+def _visit(run: Run, world: str, trials: int, number: int) -> Visit:
+    task = run.task(world)
+    seed = (run.recipe.seed, Draw.DEPLOYMENT, number)
+    environments = run.world.draw(task.distribution, trials, seed=seed, flights=True)
+    logits = logits_of(run.policy, environments.images)
+    costs = task.costs(logits, environments)
+    watch = SequentialTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA)
+    evidence = [watch.update(cost) for cost in costs.tolist()]
+    return Visit(
+        world=world,
+        environments=environments.head(EXAMPLES),
+        chosen=logits.argmax(axis=1),
+        costs=costs,
+        findings=_judge(run, costs) | {"sequential": evidence[-1].to_dict()} | _baselines(run, logits),
+        e_adverse=[finding.e_adverse for finding in evidence],
+        e_benign=[finding.e_benign for finding in evidence],
+    )
+
+
+def _judge(run: Run, costs: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
+    """Return what the detectors say that look at the costs once."""
+    findings = {}
+    for tail in ("hoeffding", "betting"):
+        test = HypothesisTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA, tail=tail)
+        findings[f"test, {tail}"] = test.decide(costs).to_dict()
+    for tail in ("hoeffding", "betting"):
+        interval = ConfidenceInterval(run.certificate, false_positive=TOTAL, false_negative=TOTAL, tail=tail)
+        findings[f"interval, {tail}"] = interval.decide(costs).to_dict()
+    return findings
+
+
+def _baselines(run: Run, logits: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
+    """Return what the baselines say that look at the network's outputs."""
+    return {
+        name: baseline(run.logits, alpha=TOTAL).decide(logits).to_dict()
+        for name, baseline in (("MSP", MSP), ("MaxLogit", MaxLogit))
+    }

@@ -1,0 +1,135 @@
+"""The demo's page: self-contained, no scripts, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from boundwatch import page, wording
+from boundwatch.demo import pictures
+from boundwatch.demo.flow import ALPHA, EXAMPLES, TOTAL, WORLDS, Demo, Visit
+from boundwatch.page import Html
+
+BASELINES = ("MSP", "MaxLogit")
+
+
+def render(demo: Demo) -> str:
+    """Return the page."""
+    sections = [
+        pictures.STYLE,
+        *_opening(demo),
+        *_table(demo),
+        *_evidence(demo),
+        *_worlds(demo),
+        *_reading(),
+        *_provenance(demo),
+    ]
+    return page.page("boundwatch demo: a drone among obstacles", sections)
+
+
+def _opening(demo: Demo) -> Iterator[Html]:
+    recipe, certificate = demo.run.recipe, demo.run.certificate
+    yield page.heading("A drone among obstacles", level=1)
+    yield page.paragraph(
+        f"A policy that sees one depth image and chooses one of {demo.run.world.primitives} manoeuvres was "
+        f"trained on {recipe.prior_environments:,} simulated obstacle fields, certified on "
+        f"{recipe.environments:,} others, and then flown {len(demo.visits[0].costs)} times in each of "
+        f"{len(demo.visits)} worlds.",
+        "lead",
+    )
+    yield page.paragraph(
+        f"The cost of a flight is 0 when it keeps {1000 * recipe.d_thresh:g} mm from every obstacle and "
+        "rises to 1 in a collision."
+    )
+    yield page.heading("What was promised")
+    yield page.bullets([*wording.promise(certificate), *wording.basis(certificate)])
+
+
+def _table(demo: Demo) -> Iterator[Html]:
+    names = list(demo.visits[0].findings)
+    yield page.heading("What the detectors said")
+    head = "<th>world</th><th>mean cost</th>" + "".join(f"<th>{_head(name)}</th>" for name in names)
+    body = "".join(_row(visit, names) for visit in demo.visits)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    yield Html(f'<div class="scroll">{table}</div>')
+    yield page.bullets(f"{world}: {text}" for world, text in WORLDS.items())
+    yield page.paragraph(
+        "Tests, intervals and the sequential test call a world ADVERSE that is not worse with probability at "
+        f"most {TOTAL:g}, and one BENIGN that is worse with probability at most {TOTAL:g}, the certificate's "
+        "own delta included. The sequential test may be read after every trial, the others once. MSP and "
+        "MaxLogit watch the network's confidence: they carry no guarantee, cannot say BENIGN, and cannot see "
+        "the wind."
+    )
+
+
+def _head(name: str) -> str:
+    mark = "<br><small>no guarantee</small>" if name in BASELINES else ""
+    return escape(name) + mark
+
+
+def _row(visit: Visit, names: list[str]) -> str:
+    cells = [f"<td>{escape(visit.world)}</td>", f'<td class="number">{visit.costs.mean():.3f}</td>']
+    for name in names:
+        verdict = visit.findings[name]["verdict"]
+        cells.append(f'<td class="{verdict}">{verdict if verdict == "within" else verdict.upper()}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _evidence(demo: Demo) -> Iterator[Html]:
+    yield page.heading("Evidence over trials")
+    for label, attribute in (("that the world is worse", "e_adverse"), ("that it is not", "e_benign")):
+        series = [(visit.world, getattr(visit, attribute)) for visit in demo.visits]
+        yield page.figure(
+            pictures.draw_evidence(series, 1 / ALPHA, f"Evidence {label}, over trials"),
+            f"Evidence {label}: the sequential test's e-value, which may be read after every trial. It "
+            f"alarms at {1 / ALPHA:g}, the dashed line.",
+        )
+
+
+def _worlds(demo: Demo) -> Iterator[Html]:
+    scene = demo.run.world.scene
+    yield page.heading("Flights")
+    yield page.paragraph(
+        f"The first {EXAMPLES} trials in each world, from above, and below them the depth image that the "
+        "policy saw: the darker, the nearer. Thin lines are the manoeuvres that it did not choose."
+    )
+    for visit in demo.visits:
+        yield page.heading(visit.world, level=3)
+        figures = []
+        shown = visit.environments
+        for trial in range(len(shown)):
+            flight = pictures.draw_flight(
+                shown.obstacles[trial],
+                shown.flights[trial],
+                int(visit.chosen[trial]),
+                (scene.obstacle_radius, scene.drone_radius),
+            )
+            depth = pictures.draw_depth(shown.images[trial], scene.depth_range)
+            caption = f"trial {trial + 1}: cost {visit.costs[trial]:.2f}"
+            figures.append(page.figure(Html(flight + depth), caption))
+        yield page.box("worlds", figures)
+
+
+def _reading() -> Iterator[Html]:
+    yield page.heading("How to read it")
+    yield page.bullets(
+        [
+            "within means no evidence of a shift; not that nothing changed, nor that the world is safe.",
+            "The rates are those of the procedure, over all its uses; they are not the probability that a "
+            "verdict is wrong once it is given.",
+            "Worlds, detectors, levels and the number of trials were fixed before any flight.",
+        ]
+    )
+
+
+def _provenance(demo: Demo) -> Iterator[Html]:
+    certificate = demo.run.certificate
+    yield page.heading("Provenance")
+    yield page.rows(
+        [
+            ("certificate", certificate.fingerprint),
+            ("policy, SHA-256", str(certificate.provenance.policy_sha256)),
+            ("seed", str(demo.run.recipe.seed)),
+        ],
+        code=True,
+    )
