@@ -119,12 +119,9 @@ def run() -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """Print the numbers as a table."""
-    print(
-        f"{result['runs']} streams. False alarms: share with one in {result['stable']} stable episodes, 10 % failures."
-    )
-    print(
-        f"Delay: {result['before']} stable episodes, then 50 % failures; of the streams without an alarm before."
-    )
+    runs, stable, before = result["runs"], result["stable"], result["before"]
+    print(f"{runs} streams. False alarms: share with one in {stable} stable episodes, 10 % failures.")
+    print(f"Delay: {before} stable episodes, then 50 % failures; of streams without an alarm before.")
     print(f"{'detector':<38}{'false alarms':>13}{'median delay':>13}{'missed':>8}   stated")
     for row in result["rows"]:
         delay = "-" if row["median_delay"] is None else f"{row['median_delay']:.0f}"

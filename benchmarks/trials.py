@@ -66,12 +66,8 @@ def simulate(certificate: bw.Certificate, world: World, seed: int) -> np.ndarray
 def show(result: dict[str, Any]) -> None:
     """Print the numbers as a table."""
     print(f"Mean trials to alarm over the information limit, alpha = {result['alpha']}")
-    print(
-        "(Bernoulli: exact; others: simulated. 'ours': binary certificate for Bernoulli, bounded for the others;"
-    )
-    print(
-        " 'bounded': always a bounded certificate; 'paper': Hoeffding's test sized for 90 % power, one look)"
-    )
+    print("(Bernoulli: exact; others: simulated. ours: binary certificate for Bernoulli, bounded for others;")
+    print(" bounded: always a bounded certificate; paper: Hoeffding's test sized for 90 % power, one look)")
     print(f"{'bound':>6}  {'new costs':<22}{'limit':>8}{'ours':>8}{'ratio':>8}{'bounded':>9}{'paper':>8}")
     for row in result["rows"]:
         print(
