@@ -1,0 +1,38 @@
+"""Robotic grasping: a Panda arm lifts mugs and bowls, in the MuJoCo physics engine.
+
+Open `attempt` first: it simulates one grasp (`motion`) of one object (`objects`) that stands somewhere on
+the table (`scenes`), in a `world` with gravity, friction and the arm (`panda`). The `expert` knows the
+object; a `policy` sees it from above (`camera`). `recipe` and `train` clone, train and certify a policy,
+`runs` loads it again, and `pictures` draws what happened. The guide is ``docs/grasping.md``.
+"""
+
+from boundwatch.errors import MissingExtra
+
+try:
+    import joblib as _joblib  # noqa: F401
+    import mujoco as _mujoco  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("boundwatch.tasks.grasping", "sim") from error
+
+from boundwatch.tasks.grasping.attempt import Outcome, attempt
+from boundwatch.tasks.grasping.camera import photograph
+from boundwatch.tasks.grasping.expert import expert_grasp
+from boundwatch.tasks.grasping.motion import Grasp
+from boundwatch.tasks.grasping.objects import Bowl, Mug
+from boundwatch.tasks.grasping.scenes import DRAWS, PLACEMENTS, Scene, draw_scenes
+from boundwatch.tasks.grasping.world import Physics
+
+__all__ = [
+    "DRAWS",
+    "PLACEMENTS",
+    "Bowl",
+    "Grasp",
+    "Mug",
+    "Outcome",
+    "Physics",
+    "Scene",
+    "attempt",
+    "draw_scenes",
+    "expert_grasp",
+    "photograph",
+]

@@ -1,0 +1,42 @@
+"""The scripted expert, who knows the object: grasps the rim, on the side away from the handle."""
+
+from __future__ import annotations
+
+import math
+
+from boundwatch.tasks.grasping.motion import Grasp
+from boundwatch.tasks.grasping.scenes import Scene
+
+DEPTH = 0.035
+"""How far the fingertips reach below the rim, metres."""
+ARC = 0.5 * math.pi
+"""Largest angle, either way, between the grasp and the point of the rim opposite the handle, radians."""
+
+
+def expert_grasp(scene: Scene, angle: float) -> Grasp:
+    """Return a grasp of the rim, closing along the radius.
+
+    Parameters
+    ----------
+    scene
+        The object and where it stands.
+    angle
+        Which point of the rim: 0 is opposite the handle. Demonstrations draw it between -ARC and ARC. Over
+        the whole circle the demonstrations of an object would form a ring, which the Gaussian latent space
+        of the policy can only cover with a hole in its middle; and the handle is in the way.
+
+    Examples
+    --------
+    >>> from boundwatch.tasks.grasping import Mug
+    >>> mug = Mug(radius=0.04, height=0.1, wall=0.004, taper=1.0, handle_reach=0.03, handle_height=0.5)
+    >>> expert_grasp(Scene(mug, x=0.5, y=0.0, yaw=0.0), angle=0.0)
+    Grasp(x=0.462, y=0.0..., z=0.065, yaw=3.14...)
+    """
+    direction = scene.yaw + math.pi + angle
+    radius = scene.item.radius - 0.5 * scene.item.wall
+    return Grasp(
+        x=scene.x + radius * math.cos(direction),
+        y=scene.y + radius * math.sin(direction),
+        z=scene.item.height - DEPTH,
+        yaw=direction,
+    )

@@ -1,0 +1,160 @@
+"""Crockery by recipe: mugs and bowls made of boxes, capsules and a cylinder, with random dimensions.
+
+The dimensions are those of household stoneware, chosen before any policy was tried on them;
+``docs/grasping.md`` gives the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+MUG_SIDES = 20
+BOWL_SIDES = 24
+BOWL_RINGS = 3
+HANDLE_PARTS = 5
+HANDLE_RADIUS = 0.005
+"""Half the thickness of a mug's handle, metres."""
+BASE = 0.005
+"""Thickness of the bottom, metres."""
+
+
+@dataclass(frozen=True)
+class Mug:
+    """A mug with a handle towards +x of its own frame, whose origin is the middle of its bottom; metres."""
+
+    radius: float
+    """Outer radius at the rim."""
+    height: float
+    """From the table to the rim."""
+    wall: float
+    """Thickness of the wall."""
+    taper: float
+    """Radius at the bottom over radius at the rim."""
+    handle_reach: float
+    """How far the handle stands out from the wall."""
+    handle_height: float
+    """Height of the handle over that of the mug."""
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> Mug:
+        """Draw a mug.
+
+        Examples
+        --------
+        >>> mug = Mug.draw(np.random.default_rng(0))
+        >>> round(1000 * mug.radius), round(1000 * mug.height)
+        (46, 86)
+        """
+        return cls(
+            radius=float(rng.uniform(0.036, 0.052)),
+            height=float(rng.uniform(0.075, 0.115)),
+            wall=float(rng.uniform(0.0035, 0.006)),
+            taper=float(rng.uniform(0.85, 1.0)),
+            handle_reach=float(rng.uniform(0.028, 0.045)),
+            handle_height=float(rng.uniform(0.45, 0.65)),
+        )
+
+    def geoms(self) -> Iterator[str]:
+        """Yield the parts as MJCF."""
+        bottom = self.taper * self.radius
+        yield _base(bottom)
+        yield from _ring(MUG_SIDES, (bottom, 0.0), (self.radius, self.height), self.wall)
+        yield from self._handle()
+
+    def _handle(self) -> Iterator[str]:
+        middle, half = 0.5 * self.height, 0.5 * self.handle_height * self.height
+        turns = np.linspace(-0.5 * math.pi, 0.5 * math.pi, HANDLE_PARTS + 1)
+        heights = middle + half * np.sin(turns)
+        wall = self.radius * (self.taper + (1.0 - self.taper) * heights / self.height) - 0.5 * self.wall
+        out = wall + self.handle_reach * np.cos(turns)
+        for i in range(HANDLE_PARTS):
+            ends = f"{out[i]:.6f} 0 {heights[i]:.6f} {out[i + 1]:.6f} 0 {heights[i + 1]:.6f}"
+            yield f'<geom class="object" type="capsule" fromto="{ends}" size="{HANDLE_RADIUS}"/>'
+
+
+@dataclass(frozen=True)
+class Bowl:
+    """A round bowl, its frame's origin in the middle of its bottom; metres."""
+
+    radius: float
+    """Outer radius at the rim."""
+    height: float
+    """From the table to the rim."""
+    wall: float
+    """Thickness of the wall."""
+    foot: float
+    """Radius at the bottom over radius at the rim."""
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> Bowl:
+        """Draw a bowl for cereal or soup, 12 to 18 cm across.
+
+        Examples
+        --------
+        >>> round(1000 * Bowl.draw(np.random.default_rng(0)).radius)
+        79
+        """
+        return cls._draw(rng, 0.060, 0.090)
+
+    @classmethod
+    def draw_wide(cls, rng: np.random.Generator) -> Bowl:
+        """Draw a bowl for pasta or salad, 15 to 21 cm across.
+
+        Examples
+        --------
+        >>> round(1000 * Bowl.draw_wide(np.random.default_rng(0)).radius)
+        94
+        """
+        return cls._draw(rng, 0.075, 0.105)
+
+    @classmethod
+    def _draw(cls, rng: np.random.Generator, low: float, high: float) -> Bowl:
+        return cls(
+            radius=float(rng.uniform(low, high)),
+            height=float(rng.uniform(0.045, 0.075)),
+            wall=float(rng.uniform(0.0035, 0.006)),
+            foot=float(rng.uniform(0.40, 0.55)),
+        )
+
+    def geoms(self) -> Iterator[str]:
+        """Yield the parts as MJCF."""
+        turns = np.linspace(0.0, 0.5 * math.pi, BOWL_RINGS + 1)
+        foot = self.foot * self.radius
+        # A quarter of an ellipse, cut at the foot: flat below, steep at the rim.
+        radii = foot + (self.radius - foot) * np.sin(turns)
+        heights = self.height * (1.0 - np.cos(turns))
+        yield _base(foot)
+        for i in range(BOWL_RINGS):
+            lower, upper = (radii[i], heights[i]), (radii[i + 1], heights[i + 1])
+            yield from _ring(BOWL_SIDES, lower, upper, self.wall)
+
+
+Item = Mug | Bowl
+
+
+def _base(radius: float) -> str:
+    half = 0.5 * BASE
+    return f'<geom class="object" type="cylinder" size="{radius:.6f} {half}" pos="0 0 {half}"/>'
+
+
+def _ring(sides: int, lower: tuple[float, float], upper: tuple[float, float], wall: float) -> Iterator[str]:
+    """Yield boxes whose outer faces make a ring between two (radius, height) circles."""
+    (r0, z0), (r1, z1) = lower, upper
+    length = math.hypot(r1 - r0, z1 - z0)
+    lean = math.atan2(r1 - r0, z1 - z0)
+    # The middle of the box lies half a wall inside the outer face.
+    radius = 0.5 * (r0 + r1) - 0.5 * wall * math.cos(lean)
+    height = 0.5 * (z0 + z1) + 0.5 * wall * math.sin(lean)
+    width = max(r0, r1) * math.tan(math.pi / sides)
+    size = f"{0.5 * wall:.6f} {width:.6f} {0.5 * length:.6f}"
+    for i in range(sides):
+        turn = 2.0 * math.pi * (i + 0.5) / sides
+        position = f"{radius * math.cos(turn):.6f} {radius * math.sin(turn):.6f} {height:.6f}"
+        yield (
+            f'<geom class="object" type="box" size="{size}" pos="{position}" '
+            f'euler="0 {lean:.6f} {turn:.6f}"/>'
+        )

@@ -1,0 +1,70 @@
+"""The settings of one training, and what environments are drawn for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+
+from boundwatch.errors import InvalidSetting
+
+
+class Draw(IntEnum):
+    """What environments are drawn for; different purposes are independent under the same seed."""
+
+    DEMONSTRATIONS = 0
+    PRIOR = 1
+    TRAINING = 2
+    DEPLOYMENT = 3
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything about one training; the defaults are the full setting."""
+
+    demonstrations: int = 9_000
+    """Mugs on which the expert shows how to grasp."""
+    clone_steps: int = 3_000
+    """Steps of the autoencoder's training: half at the learning rate, a third at a quarter of it, the rest
+    at a twentieth."""
+    clone_batch: int = 128
+    """Demonstrations in each of them."""
+    clone_rate: float = 2e-3
+    """Learning rate."""
+    prior_environments: int = 500
+    """Other mugs, on which the cloned policy is judged before training; used for nothing else."""
+    environments: int = 500
+    """Training environments, for posterior and certificate."""
+    steps: int = 10
+    """Steps of Algorithm 4; each runs every training environment twice, with opposite latent noise."""
+    rate: float = 0.05
+    """Learning rate of the latent mean."""
+    variance_rate: float = 0.02
+    """Learning rate of the latent log-variance."""
+    bound: Literal["pointwise", "kl", "pinsker"] = "pointwise"
+    """What is minimised and certified."""
+    delta: float = 0.01
+    """Probability with which the certificate may fail."""
+    seed: int = 0
+    """Of everything random."""
+
+    def __post_init__(self) -> None:
+        least = {
+            "demonstrations": self.clone_batch,
+            "clone_batch": 1,
+            "clone_steps": 6,
+            "prior_environments": 1,
+        }
+        for name, low in (least | {"environments": 8, "steps": 1, "seed": 0}).items():
+            if getattr(self, name) < low:
+                raise InvalidSetting(f"{name} = {getattr(self, name)} is below {low}; training needs more")
+
+    def generator(self, purpose: Draw) -> np.random.Generator:
+        """Return the generator of the environments for a purpose."""
+        return np.random.default_rng([self.seed, purpose])
+
+
+QUICK = Recipe(demonstrations=1_000, clone_steps=800, prior_environments=50, environments=60, steps=2)
+"""Small enough to wait for: a minute instead of ten, for a looser certificate."""

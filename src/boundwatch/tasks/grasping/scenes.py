@@ -1,0 +1,79 @@
+"""Environments of the grasping task: one object, somewhere on the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.grasping.objects import Bowl, Item, Mug
+
+CENTRE = (0.5, 0.0)
+"""Where the camera looks, metres from the base of the arm; the middle of every placement."""
+PLACEMENTS = {number: 0.05 * number for number in range(1, 7)}
+"""The paper's six distributions: half the side, metres, of the square where the object stands. 1 is
+training."""
+
+DRAWS: dict[str, Callable[[np.random.Generator], Item]] = {
+    "mugs": Mug.draw,
+    "bowls": Bowl.draw,
+    "wide-bowls": Bowl.draw_wide,
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One environment: an object upright on the table."""
+
+    item: Item
+    x: float
+    """Away from the base of the arm, metres."""
+    y: float
+    """To its left, metres."""
+    yaw: float
+    """Turn of the object about the vertical, radians."""
+
+
+def draw_scenes(
+    n: int, rng: np.random.Generator, *, objects: str = "mugs", placement: int = 1
+) -> list[Scene]:
+    """Draw environments, independently of each other.
+
+    Parameters
+    ----------
+    n
+        How many.
+    rng
+        Where the randomness comes from.
+    objects
+        ``"mugs"``, ``"bowls"`` (12-18 cm) or ``"wide-bowls"`` (15-21 cm).
+    placement
+        1 (training) to 6: uniform on a square with a side of 10, 20, 30, 40, 50 or 60 cm around (0.5, 0) m.
+        The yaw is uniform.
+
+    Examples
+    --------
+    >>> scenes = draw_scenes(100, np.random.default_rng(0), placement=2)
+    >>> bool(max(abs(scene.x - 0.5) for scene in scenes) <= 0.1)
+    True
+    >>> draw_scenes(1, np.random.default_rng(0), objects="plates")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: objects = 'plates' is unknown; choose mugs, bowls or wide-bowls
+    """
+    if n < 1:
+        raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
+    if objects not in DRAWS:
+        *first, last = DRAWS
+        raise InvalidSetting(f"objects = {objects!r} is unknown; choose {', '.join(first)} or {last}")
+    if placement not in PLACEMENTS:
+        raise InvalidSetting(f"placement = {placement} is unknown; choose 1 (training) to {len(PLACEMENTS)}")
+    half = PLACEMENTS[placement]
+    scenes = []
+    for _ in range(n):
+        item = DRAWS[objects](rng)
+        x, y = (float(middle + rng.uniform(-half, half)) for middle in CENTRE)
+        scenes.append(Scene(item, x, y, float(rng.uniform(-math.pi, math.pi))))
+    return scenes

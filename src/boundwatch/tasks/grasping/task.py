@@ -1,0 +1,107 @@
+"""Grasping as a `boundwatch.tasks.base.Task`, and as the simulator of Algorithm 4."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from boundwatch.tasks.grasping.attempt import Outcome, attempt
+from boundwatch.tasks.grasping.camera import Image, photograph
+from boundwatch.tasks.grasping.motion import Grasp
+from boundwatch.tasks.grasping.parallel import in_parallel
+from boundwatch.tasks.grasping.policy import GraspNetwork, choose, to_grasp
+from boundwatch.tasks.grasping.scenes import Scene, draw_scenes
+from boundwatch.tasks.grasping.world import Physics
+from boundwatch.training import GaussianPosterior, environment_hash
+from boundwatch.training.threads import single_thread
+
+Costs = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Grasping:
+    """Lift an object: which objects, where they stand, and the physics.
+
+    Examples
+    --------
+    >>> task = Grasping(objects="bowls", placement=4)
+    >>> scenes = task.draw(2, np.random.default_rng(0))
+    >>> policy = lambda image: torch.zeros(1, 5)    # grasps the middle of the table, whatever it sees
+    >>> task.rollout(policy, scenes)
+    array([1., 1.])
+    """
+
+    objects: str = "mugs"
+    """``"mugs"``, ``"bowls"`` or ``"wide-bowls"``."""
+    placement: int = 1
+    """1 (training) to 6."""
+    physics: Physics = field(default_factory=Physics)
+    jobs: int = 1
+    """Processes."""
+    binary: bool = field(default=True, init=False)
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[Scene]:
+        """Draw n environments, independently of each other."""
+        return draw_scenes(n, rng, objects=self.objects, placement=self.placement)
+
+    def rollout(self, policy: nn.Module, environments: Sequence[Scene]) -> Costs:
+        """Return the policy's cost in each environment: 0 if it lifted the object, else 1."""
+        grasps = self.grasps(policy, self.photographs(environments))
+        return np.array([outcome.cost for outcome in self.attempts(environments, grasps)])
+
+    def photographs(self, scenes: Sequence[Scene]) -> list[Image]:
+        """Return the depth images of scenes."""
+        return in_parallel(photograph, [(scene,) for scene in scenes], jobs=self.jobs, label="depth images")
+
+    def grasps(self, policy: nn.Module, images: Sequence[Image]) -> list[Grasp]:
+        """Return the grasps that a policy chooses."""
+        with single_thread():
+            return [choose(policy, image) for image in images]
+
+    def attempts(self, scenes: Sequence[Scene], grasps: Sequence[Grasp]) -> list[Outcome]:
+        """Simulate one grasp in each scene."""
+        work = [(scene, grasp, self.physics) for scene, grasp in zip(scenes, grasps, strict=True)]
+        return in_parallel(attempt, work, jobs=self.jobs, label="grasps")
+
+
+class LatentCosts:
+    """The training environments, as `boundwatch.training.train_evolution` runs them.
+
+    The images' features are computed once: only the latent vector differs between policies.
+    """
+
+    def __init__(
+        self, task: Grasping, network: GraspNetwork, scenes: Sequence[Scene], images: Sequence[Image]
+    ):
+        self._task = task
+        self._network = network
+        self._scenes = scenes
+        self._images = images
+        self.fingerprint = environment_hash([list(scenes), task.physics])
+        with torch.no_grad(), single_thread():
+            self._features = [network.features(torch.from_numpy(image)[None]) for image in images]
+
+    def __len__(self) -> int:
+        return len(self._scenes)
+
+    def __call__(self, policy: nn.Module) -> Costs:
+        """Return one policy's costs in all training environments."""
+        outcomes = self._task.attempts(self._scenes, self._task.grasps(policy, self._images))
+        return np.array([outcome.cost for outcome in outcomes])
+
+    def costs(self, _posterior: GaussianPosterior, weights: Tensor, indices: NDArray[np.intp]) -> Costs:
+        """Return costs (n, b): those of latent vector ``weights[i]`` in the environments ``indices[i]``."""
+        with torch.no_grad(), single_thread():
+            grasps = [
+                to_grasp(self._network.decode(self._features[j], latent)[0])
+                for latent, row in zip(weights.float(), indices, strict=True)
+                for j in row
+            ]
+        scenes = [self._scenes[j] for j in indices.ravel().tolist()]
+        outcomes = self._task.attempts(scenes, grasps)
+        return np.array([outcome.cost for outcome in outcomes]).reshape(indices.shape)

@@ -1,0 +1,147 @@
+"""The training recipe: demonstrations, a cloned policy as prior, a posterior, a certificate.
+
+1. The expert grasps mugs at random points of their rims; the successes are the demonstrations.
+2. A conditional variational autoencoder clones them. Its decoder, with a latent vector drawn from N(0, I),
+   is a policy: the prior.
+3. Algorithm 4 moves the distribution of the latent vector, on other mugs.
+4. One latent vector is drawn from it and the policy certified on these mugs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.grasping import runs
+from boundwatch.tasks.grasping.camera import Image
+from boundwatch.tasks.grasping.expert import ARC, expert_grasp
+from boundwatch.tasks.grasping.policy import LATENT, GraspAutoencoder, GraspNetwork, to_action
+from boundwatch.tasks.grasping.recipe import Draw, Recipe
+from boundwatch.tasks.grasping.runs import Run
+from boundwatch.tasks.grasping.scenes import Scene
+from boundwatch.tasks.grasping.task import Grasping, LatentCosts
+from boundwatch.tasks.grasping.world import Physics
+from boundwatch.training import (
+    GaussianPosterior,
+    certify,
+    check_disjoint,
+    tensorfile,
+    train_evolution,
+    train_prior,
+)
+
+_STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
+"""Shares of the cloning steps, and their learning rates over the first."""
+
+
+def train(recipe: Recipe, folder: str | Path, physics: Physics | None = None, *, jobs: int = 1) -> Run:
+    """Train, draw and certify a policy; write everything to a folder.
+
+    Parameters
+    ----------
+    recipe
+        What to do.
+    folder
+        Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
+        ``draw.json``, ``settings.json``, ``summary.json`` and ``training.json`` go. A folder that holds
+        another training is refused; one that holds an interrupted one is continued.
+    physics
+        Of training; by default as documented.
+    jobs
+        Processes. They change the time, nothing else.
+
+    **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
+    the policy's expected cost on such environments lies between the certificate's limits. The same recipe
+    and physics give the same files, byte for byte, but for the certificate's date, on one machine.
+    """
+    physics = Physics() if physics is None else physics
+    folder = Path(folder)
+    if runs.claim(folder, recipe, physics):
+        return runs.load_run(folder)
+    task = Grasping(physics=physics, jobs=jobs)
+    shown = task.draw(recipe.demonstrations, recipe.generator(Draw.DEMONSTRATIONS))
+    prior = task.draw(recipe.prior_environments, recipe.generator(Draw.PRIOR))
+    scenes = task.draw(recipe.environments, recipe.generator(Draw.TRAINING))
+    check_disjoint([*shown, *prior], scenes)
+    images = task.photographs(scenes)
+    checkpoints = folder / runs.CHECKPOINTS
+    network, success = _clone(recipe, task, checkpoints, shown, np.stack(images))
+    posterior = GaussianPosterior.over_latent(network, LATENT)
+    # Latent vectors from a stream of their own: neither training nor the certified policy knows of them.
+    latents = posterior.sample(len(prior), np.random.default_rng([recipe.seed, len(Draw)]))
+    judged = LatentCosts(task, network, prior, task.photographs(prior))
+    prior_cost = float(judged.costs(posterior, latents, np.arange(len(prior))[:, None]).mean())
+    costs = LatentCosts(task, network, scenes, images)
+    history = train_evolution(
+        posterior,
+        costs,
+        steps=recipe.steps,
+        objective=recipe.bound,
+        delta=recipe.delta,
+        samples=2,
+        per_environment=True,
+        natural=True,
+        learning_rate=recipe.rate,
+        variance_rate=recipe.variance_rate,
+        seed=recipe.seed,
+        checkpoint=checkpoints / "evolution.safetensors",
+    )
+    certify(posterior, costs, folder, bound=recipe.bound, delta=recipe.delta, binary=True, seed=recipe.seed)
+    history.save(folder / "training.json")
+    return runs.finish(folder, recipe, physics, posterior, prior_cost=prior_cost, expert_success=success)
+
+
+def _clone(
+    recipe: Recipe, task: Grasping, checkpoints: Path, scenes: list[Scene], training_images: Image
+) -> tuple[GraspNetwork, float]:
+    """Return the cloned network and the expert's rate of success."""
+    images, actions, angles, success = _demonstrations(recipe, task, checkpoints, scenes)
+    generator = torch.Generator().manual_seed(recipe.seed)
+    autoencoder = GraspAutoencoder(generator)
+    for stage, (share, rate) in enumerate(_STAGES):
+        generator.manual_seed(recipe.seed + stage)
+        checkpoint = checkpoints / f"clone{stage + 1}.safetensors"
+        if checkpoint.exists():
+            autoencoder.load_state_dict(tensorfile.load(checkpoint)[0])
+            continue
+        train_prior(
+            autoencoder,
+            lambda model, *batch: model.loss(*batch, generator),
+            (images, actions, angles),
+            disjoint_from=training_images,
+            steps=round(share * recipe.clone_steps),
+            batch_size=recipe.clone_batch,
+            learning_rate=rate * recipe.clone_rate,
+            seed=recipe.seed + stage,
+        )
+        tensorfile.save(checkpoint, autoencoder.state_dict())
+    return autoencoder.network.eval().requires_grad_(False), success
+
+
+def _demonstrations(
+    recipe: Recipe, task: Grasping, checkpoints: Path, scenes: list[Scene]
+) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Return images, actions and angles of the expert's successes, and how often there was one."""
+    rng = np.random.default_rng([recipe.seed, Draw.DEMONSTRATIONS, 1])
+    angles = rng.uniform(-ARC, ARC, len(scenes))
+    grasps = [expert_grasp(scene, angle) for scene, angle in zip(scenes, angles.tolist(), strict=True)]
+    path = checkpoints / "demonstrations.safetensors"
+    if path.exists():
+        saved = tensorfile.load(path)[0]
+        images, lifted = saved["images"], saved["lifted"]
+    else:
+        images = torch.from_numpy(np.stack(task.photographs(scenes)))
+        lifted = torch.tensor([outcome.cost == 0.0 for outcome in task.attempts(scenes, grasps)])
+        tensorfile.save(path, {"images": images, "lifted": lifted})
+    if int(lifted.sum()) < recipe.clone_batch:
+        raise InvalidSetting(
+            f"the expert succeeded {int(lifted.sum())} times in {len(scenes)}, less than clone_batch = "
+            f"{recipe.clone_batch}; raise demonstrations, or choose a physics in which mugs can be lifted"
+        )
+    actions = torch.tensor([to_action(grasp) for grasp in grasps])
+    chosen = torch.from_numpy(angles).float()
+    return images[lifted], actions[lifted], chosen[lifted], float(lifted.float().mean())
