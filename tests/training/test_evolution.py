@@ -116,7 +116,6 @@ def test_every_combination_of_settings_trains():
         {"baseline": False},
         {"natural": True},
         {"optimiser": "sgd", "natural": True, "learning_rate": 2.0, "variance_rate": 0.2},
-        {"regulariser": "exact"},
         {"variance_rate": 0.0},
     ):
         trained = posterior()
@@ -147,7 +146,6 @@ def test_each_environment_meets_its_own_policies():
     [
         ({"samples": 3}, "samples = 3 must be at least 1, and even if antithetic"),
         ({"samples": 0, "antithetic": False}, "samples = 0"),
-        ({"regulariser": "none"}, "choose sampled or exact"),
         ({"optimiser": "lbfgs"}, "choose adam or sgd"),
         ({"learning_rate": -1}, "learning_rate = -1"),
         ({"objective": "elbo"}, "choose pinsker, kl or pointwise"),

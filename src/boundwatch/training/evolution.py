@@ -47,7 +47,6 @@ def train_evolution(
     antithetic: bool = True,
     baseline: bool = True,
     natural: bool = False,
-    regulariser: str = "sampled",
     optimiser: str = "adam",
     learning_rate: float = 0.05,
     variance_rate: float | None = None,
@@ -79,9 +78,6 @@ def train_evolution(
         Subtract from each policy's cost the mean of the others'; changes the variance, not the mean.
     natural
         Follow the natural gradient: the gradient divided by the Fisher information of P.
-    regulariser
-        ``"sampled"`` estimates the regulariser's gradient from the same policies, as the paper does;
-        ``"exact"`` differentiates it in closed form. The former has a variance that explodes with D₂.
     optimiser
         ``"adam"`` or ``"sgd"``.
 
@@ -114,8 +110,6 @@ def train_evolution(
         )
     if samples < 1 or (antithetic and samples % 2):
         raise InvalidSetting(f"samples = {samples} must be at least 1, and even if antithetic")
-    if regulariser not in ("sampled", "exact"):
-        raise InvalidSetting(f"regulariser = {regulariser!r} is unknown; choose sampled or exact")
     run = Run(
         posterior,
         Optimiser(optimiser, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
@@ -125,7 +119,7 @@ def train_evolution(
             "algorithm": "evolution",
             "data": rollouts.fingerprint if checkpoint is not None else "",
             "delta": delta,
-            "samples": [samples, per_environment, antithetic, baseline, natural, regulariser],
+            "samples": [samples, per_environment, antithetic, baseline, natural],
             "optimiser": [optimiser, learning_rate, variance_rate],
             "seed": seed,
         },
@@ -147,14 +141,10 @@ def train_evolution(
             bound, divergence, price, by_cost, by_divergence = _linearise(
                 objective, m, delta, cost.mean(), noise, shift, log_ratio
             )
-            values = by_cost * cost
-            if regulariser == "sampled":
-                values = values + by_divergence * price
+            values = by_cost * cost + by_divergence * price
             if baseline:
                 values = values - _mean_of_others(values, antithetic)
             gradient = (values[:, None, None] * score(noise, log_ratio)).mean(0)
-            if regulariser == "exact":
-                gradient = gradient + by_divergence * _exact_gradient(objective, shift, log_ratio)
             if natural:
                 # The Fisher information of P is s₀/s for the shift and 1/2 for ln s.
                 gradient = gradient * torch.stack([log_ratio.exp(), torch.full_like(log_ratio, 2.0)])
@@ -194,12 +184,6 @@ def _linearise(
     bound = objectives.upper_bound(objective, cost, objectives.budget(objective, m, delta, divergence))
     by_cost, by_divergence = torch.autograd.grad(bound, (cost, divergence))
     return float(bound.detach()), float(divergence.detach()), price, by_cost, by_divergence
-
-
-def _exact_gradient(objective: Objective, shift: Tensor, log_ratio: Tensor) -> Tensor:
-    shift, log_ratio = shift.clone().requires_grad_(), log_ratio.clone().requires_grad_()
-    divergence = gaussians.kl_divergence if objective == "pointwise" else gaussians.renyi_divergence
-    return torch.stack(torch.autograd.grad(divergence(shift, log_ratio), (shift, log_ratio)))
 
 
 def _noise(n: int, dim: int, antithetic: bool, rng: np.random.Generator) -> Tensor:
