@@ -52,9 +52,7 @@ def test_lerobot(run, logs, forced):
     result = run("certify", "eval_info.json", "-o", "c.json", *forced)
     assert result.code == 0
     assert "column success, cost = 1 - success; lerobot-eval, 120 episodes" in result.out
-    assert result.err.startswith(
-        "boundwatch: warning: eval_info.json: 3 different values of task are taken for one"
-    )
+    assert result.err.startswith("boundwatch: warning: eval_info.json: 3 different values of task in a row")
     assert bw.Certificate.load(logs / "c.json").binary
     assert "lerobot-eval, 45 episodes" in run("check", "c.json", "same.json", *forced).out
 
@@ -148,9 +146,10 @@ def test_watch_and_plan_read_logs(run, command):
 
 def test_watch_reads_a_log_as_a_whole(run, logs):
     run("certify", "eval_info.json", "-o", "c.json")
-    result = run("watch", "c.json", "worse.json", "--json")
-    assert len(result.out.splitlines()) == 45
-    assert run("watch", "c.json", "worse.json", "--state", "s.json").code == 2
+    (logs / "single.json").write_text(evaluation([0.2], n=15))
+    result = run("watch", "c.json", "single.json", "--json")
+    assert len(result.out.splitlines()) == 15
+    assert run("watch", "c.json", "single.json", "--state", "s.json").code == 2
     assert not (logs / "s.json").exists()
 
 
@@ -169,6 +168,10 @@ FAULTS = {
         "task 'goal/2' is certified, but is not in",
     ),
     "verify with other costs": (["verify", "c.json", "--costs", "same.json"], "failed goal/0: costs_sha256"),
+    "tasks in a row": (
+        ["watch", "one.json", "same.json"],
+        "same.json: comes task by task, so that a hard one",
+    ),
     "several where one is needed": (
         ["plan", "c.json", "--cost", "0.5"],
         "holds the certificates of several tasks",
@@ -198,6 +201,7 @@ FAULTS = {
 @pytest.mark.parametrize("case", FAULTS)
 def test_faults_are_one_line_and_nothing_is_written(run, logs, case):
     run("certify", "eval_info.json", "--by", "task", "-o", "c.json")
+    run("certify", "eval_info.json", "-o", "one.json")
     family = json.loads((logs / "c.json").read_text())
     (logs / "newer.json").write_text(json.dumps(family | {"schema_version": 2}))
     family["certificates"]["goal/1"]["upper"] = 0.9

@@ -91,7 +91,7 @@ def test_episodes_know_their_task(read):
 
 
 def test_several_tasks_are_not_pooled_in_silence(read):
-    assert "2 different values of task are taken for one mixture" in " ".join(read(MANY).warnings)
+    assert "2 different values of task in a row are taken for one mixture" in " ".join(read(MANY).warnings)
     assert read(MANY, by="task").warnings == ()
     assert read(NEWER).warnings == ()
 

@@ -133,3 +133,38 @@ def test_e_bh_keeps_the_false_discovery_rate(shifted):
     assert shifted == 0 or listed[:, :shifted].mean() > 0.8
     if shifted == 0:  # the negative control: every task by itself at the same level
         assert false_share(e_values >= 1 / rate) > rate + slack
+
+
+def two_tasks(n, first, second):
+    """Probabilities of every number of failures in n episodes of one task and n of another."""
+    counts = np.arange(n + 1)
+    return np.convolve(binom.pmf(counts, n, first), binom.pmf(counts, n, second))
+
+
+@pytest.mark.parametrize("method", ["exact", "kl", "hoeffding"])
+def test_a_fixed_number_of_episodes_of_each_task_may_be_certified_as_one_mixture(method):
+    """Hoeffding (1956): the tails of such a sum are no heavier than the binomial's. By exact enumeration."""
+    n, delta = 20, 0.1
+    rows = (np.arange(2 * n)[None] < np.arange(2 * n + 1)[:, None]).astype(float)
+    certificates = [bw.Certificate.from_held_out(row, delta, method=method, binary=True) for row in rows]
+    upper = np.array([certificate.upper for certificate in certificates])
+    for first in np.linspace(0, 1, 21):
+        for second in np.linspace(first, 1, 11):
+            mean = (first + second) / 2
+            assert two_tasks(n, first, second) @ (upper < mean) <= delta / 2
+    # One task in place of the mixture is the negative control.
+    assert two_tasks(n, 0.4, 0.8) @ (upper < 0.8) > delta / 2
+
+
+def test_tasks_in_a_row_may_not_be_watched_as_one_mixture():
+    """Half of the episodes cost 0.7, then half 0.3: the mixture is as certified, and yet the watch alarms."""
+    rng, trials = np.random.default_rng(4), 200
+    certificate = bw.Certificate.from_bounds(lower=0.5, upper=0.5, delta=1e-9)
+    costs = (rng.random((trials, 100)) < np.repeat([0.7, 0.3], 50)).astype(float)
+    alarms = {
+        name: sum(bw.SequentialTest(certificate).update_many(row).verdict == "adverse" for row in rows)
+        for name, rows in {"in a row": costs, "at random": rng.permuted(costs, axis=1)}.items()
+    }
+    assert_rate_at_most(alarms["at random"], trials, 0.04)
+    with pytest.raises(AssertionError, match="against a promise"):
+        assert_rate_at_most(alarms["in a row"], trials, 0.04)

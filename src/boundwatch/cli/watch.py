@@ -110,6 +110,11 @@ def watch(
         if follow or state is not None:
             raise typer.BadParameter("--follow and --state are for files of lines; leave them out")
         episodes = read_costs(stream, **rules, **layout)
+        if episodes.blocks_of is not None:
+            raise InvalidSetting(
+                f"{stream}: comes {episodes.blocks_of} by {episodes.blocks_of}, so that a hard one would "
+                f"alarm by its place; watch one at a time, or use check with --by {episodes.blocks_of}"
+            )
         out.print_warnings(episodes)
         rules |= {"column": None, "cost_range": None}  # they are costs by now
     source = stream if stream == "-" else os.path.abspath(stream)  # noqa: PTH100  (links stay as named)
@@ -197,7 +202,10 @@ def _json_line(session: Watch, finding: Any, interval: bool) -> None:
 
 def _text_line(session: Watch, finding: Any, interval: bool) -> None:
     if hasattr(finding, "e_adverse"):
-        evidence = f"e {finding.e_adverse:<9.4g} p {finding.p_adverse:<8.3g}"
+        evidence = (
+            f"worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
+            f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
+        )
     else:
         evidence = (
             f"statistic {finding.statistic_adverse:<9.4g} alarm at {finding.mean_run_length_adverse:<6.6g}"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +48,8 @@ class Episodes:
     """The task of each episode; empty unless asked for."""
     detail: str = ""
     """What else is worth knowing about what was read."""
+    blocks_of: str | None = None
+    """The column of tasks (or robots) that are taken together although they come one after the other."""
     warnings: tuple[str, ...] = ()
     """What may make the guarantees wrong, one sentence each."""
 
@@ -148,6 +152,7 @@ def read_costs(
             "leave out cost_range (--cost-range)"
         )
     costs = to_costs(table, name, meaning, ends, binary=binary, source=source)
+    pooled = _pooled(table, source) if by is None else {}
     return Episodes(
         costs=costs,
         binary=binary or meaning == "success",
@@ -159,22 +164,26 @@ def read_costs(
         by=by,
         tasks=() if by is None else tuple(task_names(table, by, source)),
         detail=table.detail,
-        warnings=table.warnings + (_pooled(table, source) if by is None else ()),
+        blocks_of=pooled.get("blocks_of"),
+        warnings=(*table.warnings, *pooled.get("warnings", ())),
     )
 
 
-def _pooled(table: Table, source: str) -> tuple[str, ...]:
+def _pooled(table: Table, source: str) -> dict[str, Any]:
     """Warn when episodes of several tasks are about to be taken for draws from one distribution."""
     column = table.task or next((name for name in table.names if name.lower() in ("task", "robot")), None)
     if column is None:
-        return ()
+        return {}
     try:
-        tasks = set(task_names(table, column, source))
+        tasks = task_names(table, column, source)
     except InvalidCost:  # it only looked like names of tasks
-        return ()
-    if len(tasks) < 2:
-        return ()
-    return (
-        f"{source}: {len(tasks)} different values of {column} are taken for one mixture; "
-        f"certify and check keep them apart with --by {column}",
+        return {}
+    different = len(set(tasks))
+    if different < 2:
+        return {}
+    blocks = sum(task != last for last, task in pairwise(tasks)) == different - 1 and len(tasks) > different
+    warning = (
+        f"{source}: {different} different values of {column}{' in a row' if blocks else ''} are taken for "
+        f"one mixture; certify and check keep them apart with --by {column}"
     )
+    return {"blocks_of": column if blocks else None, "warnings": (warning,)}
