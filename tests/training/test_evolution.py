@@ -5,15 +5,35 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from boundwatch import bounds
-from boundwatch.errors import InvalidSetting
-from boundwatch.training import evolution, gaussians, objectives, train_evolution
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.training import (
+    GaussianPosterior,
+    Rollouts,
+    evolution,
+    gaussians,
+    objectives,
+    train_evolution,
+)
 from training.toy import DIM, Simulator, posterior, targets
 
 M, DELTA = 50, 0.05
 SHIFT = torch.tensor([0.4, -0.3], dtype=torch.float64)
 LOG_RATIO = torch.tensor([-0.3, 0.1], dtype=torch.float64)
+
+
+def score(noise):
+    """Return ∇ ln P(w) for each sample, (n, 2, d)."""
+    return torch.stack([noise * torch.exp(-0.5 * LOG_RATIO), 0.5 * (noise**2 - 1)], dim=1)
+
+
+def test_the_mean_score_is_the_mean_of_the_scores():
+    rng = np.random.default_rng(5)
+    noise, values = torch.from_numpy(rng.standard_normal((7, DIM))), torch.from_numpy(rng.random(7))
+    expected = (values[:, None, None] * score(noise)).mean(0)
+    torch.testing.assert_close(evolution._mean_score(values, noise, LOG_RATIO), expected)
 
 
 def sampled_gradients(objective, *, factor=1.0, count=300_000):
@@ -27,7 +47,7 @@ def sampled_gradients(objective, *, factor=1.0, count=300_000):
         objective, M, DELTA, cost.mean(), noise, SHIFT, LOG_RATIO
     )
     values = by_cost * cost + factor * by_divergence * price
-    return values[:, None, None] * evolution.score(noise, LOG_RATIO)
+    return values[:, None, None] * score(noise)
 
 
 def exact_gradient(objective):
@@ -81,7 +101,7 @@ def test_gradient_of_the_cost_is_unbiased():
         w = SHIFT + torch.exp(0.5 * LOG_RATIO) * noise
         cost = 1 - torch.exp(-0.5 * ((w - target) ** 2).sum(-1))
         for baseline in (torch.zeros_like(cost), evolution._mean_of_others(cost, antithetic)):
-            samples = (cost - baseline)[:, None, None] * evolution.score(noise, LOG_RATIO)
+            samples = (cost - baseline)[:, None, None] * score(noise)
             if antithetic:
                 samples = samples.reshape(-1, 2, *samples.shape[1:]).mean(1)
             assert bool((standard_errors_off(samples, exact) < 5).all())
@@ -95,7 +115,7 @@ def test_baseline_and_opposites_lower_the_variance():
         w = SHIFT + torch.exp(0.5 * LOG_RATIO) * noise
         cost = 1 - torch.exp(-0.5 * ((w - target) ** 2).sum(-1))
         values = cost - evolution._mean_of_others(cost, antithetic) if baseline else cost
-        samples = (values[:, None, None] * evolution.score(noise, LOG_RATIO)).reshape(-1, 2, 2, DIM).mean(1)
+        samples = (values[:, None, None] * score(noise)).reshape(-1, 2, 2, DIM).mean(1)
         return samples.var(0)
 
     assert bool((spread(False, True) < spread(False, False)).all())
@@ -156,6 +176,41 @@ def test_each_environment_meets_its_own_policies():
 def test_bad_settings_are_explained(settings, message):
     with pytest.raises(ValueError, match=message):
         train_evolution(posterior(), Simulator(targets(10, 0)), **({"steps": 1} | settings))
+
+
+def test_a_latent_input_is_trained_through_a_simulator():
+    """The network stays as it is; only the distribution of its last argument moves."""
+    posterior = GaussianPosterior.over_latent(Shifted(), 2, prior_variance=0.2)
+    frozen = posterior.policy(posterior.mean).state_dict()["network.scale"].clone()
+
+    def rollout(policy, environment, rng):
+        return min(1.0, float((policy(torch.tensor(environment)) - 0.7).abs().sum()) + 0.01 * rng.random())
+
+    rollouts = Rollouts(rollout, [[0.0, 0.1], [0.1, 0.0]] * 5)
+    history = train_evolution(
+        posterior, rollouts, steps=30, samples=2, per_environment=True, learning_rate=0.1
+    )
+    assert history.cost[-1] < 0.6 * history.cost[0]
+    policy = posterior.policy(posterior.mean)
+    assert torch.equal(policy.state_dict()["network.scale"], frozen)
+
+
+class Shifted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, observation, latent):
+        return self.scale * (observation + latent)
+
+
+def test_costs_outside_the_range_are_refused():
+    class Broken(Simulator):
+        def costs(self, posterior, weights, indices):
+            return 2 * super().costs(posterior, weights, indices)
+
+    with pytest.raises(InvalidCost, match="is outside"):
+        train_evolution(posterior(), Broken(targets(10, 0)), steps=1)
 
 
 def test_too_few_environments():

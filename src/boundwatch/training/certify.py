@@ -138,8 +138,8 @@ def _draw_once(candidates: list[GaussianPosterior], path: Path, record: dict[str
     if earlier - {text}:
         raise CertificateError(
             f"a policy was already drawn from this posterior or into {path.parent}, with other arguments; a "
-            "second draw after a look has no guarantee: keep the first, or certify several candidates at once, "
-            "which pays for the choice; a training on other environments gets a directory of its own"
+            "second draw after a look has no guarantee: keep the first, or certify several candidates at "
+            "once, which pays for the choice; a training on other environments gets a directory of its own"
         )
     for candidate in candidates:
         candidate.drawn = text

@@ -32,7 +32,7 @@ from boundwatch.training.rollouts import TrainingCosts
 from boundwatch.training.run import Run
 from boundwatch.training.seeds import Stream, generator
 from boundwatch.training.threads import single_thread
-from boundwatch.validation import check_level
+from boundwatch.validation import check_costs, check_level
 
 
 def train_evolution(
@@ -135,7 +135,7 @@ def train_evolution(
             # Alg. 4, l. 5: sample w_i ~ N(ψ)
             noise = _noise(len(indices), posterior.dim, antithetic, generator(seed, Stream.TRAINING, step))
             costs = rollouts.costs(posterior, posterior.weights(noise), indices)
-            cost = torch.from_numpy(np.asarray(costs, dtype=np.float64)).mean(-1)
+            cost = torch.from_numpy(check_costs(costs, ndim=2).mean(-1))
             # Alg. 4, l. 6: grad <- mean of C̃_E(w_i)
             shift, log_ratio = posterior.shift, posterior.log_ratio
             bound, divergence, price, by_cost, by_divergence = _linearise(
@@ -144,7 +144,7 @@ def train_evolution(
             values = by_cost * cost + by_divergence * price
             if baseline:
                 values = values - _mean_of_others(values, antithetic)
-            gradient = (values[:, None, None] * score(noise, log_ratio)).mean(0)
+            gradient = _mean_score(values, noise, log_ratio)
             if natural:
                 # The Fisher information of P is s₀/s for the shift and 1/2 for ln s.
                 gradient = gradient * torch.stack([log_ratio.exp(), torch.full_like(log_ratio, 2.0)])
@@ -153,16 +153,14 @@ def train_evolution(
     return run.history
 
 
-def score(noise: Tensor, log_ratio: Tensor) -> Tensor:
-    """Return ∇ ln P(w) with respect to (shift, ln s/s₀) for w = μ + √s z, as an (n, 2, d) tensor.
+def _mean_score(values: Tensor, noise: Tensor, log_ratio: Tensor) -> Tensor:
+    """Return the mean of values times ∇ ln P(w), with respect to (shift, ln s/s₀), as a (2, d) tensor.
 
-    Examples
-    --------
-    >>> score(torch.tensor([[2.0]]), torch.tensor([0.0]))
-    tensor([[[2.0000],
-             [1.5000]]])
+    For w = μ + √s z these gradients are z √(s₀/s) and (z² - 1)/2.
     """
-    return torch.stack([noise * torch.exp(-0.5 * log_ratio), 0.5 * (noise**2 - 1)], dim=1)
+    by_shift = (values @ noise) * torch.exp(-0.5 * log_ratio)
+    by_log_ratio = 0.5 * (values @ (noise**2 - 1))
+    return torch.stack([by_shift, by_log_ratio]) / len(values)
 
 
 def _linearise(

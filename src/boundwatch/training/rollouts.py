@@ -31,8 +31,10 @@ class TrainingCosts(Protocol):
     `Rollouts` is one. A simulator that takes many policies or environments at once can be another.
     """
 
-    fingerprint: str
-    """Tells one set of training environments from another, for checkpoints."""
+    @property
+    def fingerprint(self) -> str:
+        """Tells one set of training environments from another, for checkpoints."""
+        ...
 
     def __len__(self) -> int:
         """Return the number m of training environments."""
@@ -113,46 +115,50 @@ class Rollouts(Generic[Environment]):
             # A round at a time where somebody watches: not every backend hands results out one by one.
             size = self._jobs if not progress.disable else len(pieces)
             for start in range(0, len(pieces), size):
-                done = self._run([(policy, piece) for piece in pieces[start : start + size]])
+                done = self._run(None, [(policy, piece) for piece in pieces[start : start + size]])
                 costs += done
                 progress.update(task, advance=sum(map(len, done)))
         return np.concatenate(costs)
 
     def costs(self, posterior: GaussianPosterior, weights: Tensor, indices: Indices) -> Costs:
         """Return costs (n, b): those of policy ``weights[i]`` in the environments ``indices[i]``."""
-        work = [(posterior.policy(w), row) for w, row in zip(weights, indices, strict=True)]
-        return np.stack(self._run(work))
+        return np.stack(self._run(posterior, list(zip(weights.detach(), indices, strict=True))))
 
-    def _run(self, work: list[tuple[nn.Module, Indices]]) -> list[Costs]:
-        """Return the costs of each (policy, environments) pair, in their order."""
-        chunks = [
-            list(chunk) for chunk in np.array_split(np.arange(len(work)), min(len(work), 4 * self._jobs))
-        ]
+    def _run(self, posterior: GaussianPosterior | None, work: list[tuple[Any, Indices]]) -> list[Costs]:
+        """Return the costs of each (policy, environments) pair, in their order; see `_roll_out`."""
+        shares = np.array_split(np.arange(len(work)), min(len(work), 4 * self._jobs))
         tasks = [
-            [(work[i][0], [(int(j), self._environments[j]) for j in work[i][1]]) for i in chunk]
-            for chunk in chunks
+            [(work[i][0], [(int(j), self._environments[j]) for j in work[i][1]]) for i in share]
+            for share in shares
         ]
         if self._jobs == 1 and self._backend == "loky":
-            done = [_roll_out(self._rollout, task, self._seed) for task in tasks]
+            done = [_roll_out(self._rollout, posterior, task, self._seed) for task in tasks]
         else:
             if self._backend == "ray":
                 _connect_ray()
             with parallel_config(backend=self._backend, n_jobs=self._jobs):
-                done = Parallel()(delayed(_roll_out)(self._rollout, task, self._seed) for task in tasks)
-        return [costs for chunk in done for costs in chunk]
+                done = Parallel()(
+                    delayed(_roll_out)(self._rollout, posterior, task, self._seed) for task in tasks
+                )
+        return [costs for share in done for costs in share]
 
 
 def _roll_out(
-    rollout: Rollout[Any], work: list[tuple[nn.Module, list[tuple[int, Any]]]], seed: int
+    rollout: Rollout[Any],
+    posterior: GaussianPosterior | None,
+    work: list[tuple[Any, list[tuple[int, Any]]]],
+    seed: int,
 ) -> list[Costs]:
-    """Run a share of the work, in whichever process this is."""
+    """Run a share of the work, in whichever process this is.
+
+    With a posterior, policies come as weights and are built here: a thousand of them travel as one matrix.
+    """
     with single_thread(), torch.no_grad():
-        return [
-            np.array(
-                [_cost(rollout, policy, environment, index, seed) for index, environment in environments]
-            )
-            for policy, environments in work
-        ]
+        results = []
+        for item, environments in work:
+            policy = item if posterior is None else posterior.policy(item)
+            results.append(np.array([_cost(rollout, policy, e, index, seed) for index, e in environments]))
+        return results
 
 
 def _cost(rollout: Rollout[Any], policy: nn.Module, environment: Any, index: int, seed: int) -> float:
