@@ -1,0 +1,124 @@
+"""How the code in the documentation is found and run.
+
+Blocks of a page run in their order, in one folder that holds a copy of ``examples/data``:
+
+- ``python``: executed, or run as a doctest if it has prompts; names live on from block to block;
+- ``sh``: given to bash, must succeed;
+- ``console``: every line after ``$`` is given to bash, and what it prints must be what the page shows;
+- ``yaml`` with ``jobs``: the commands of its steps are given to bash;
+- any language with ``title="name"``: written to that file, for the blocks that follow;
+- ``text``, ``json``, ``csv`` and ``yaml`` otherwise: shown, not run.
+
+A block after ``<!-- not run: reason -->`` is not run either.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+SHOWN = ("text", "json", "csv", "yaml")
+RUN = ("python", "sh", "console")
+_FENCE = re.compile(
+    r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n+)?"
+    r"(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n`]*)\n(?P<code>.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@dataclass(frozen=True)
+class Block:
+    line: int
+    language: str
+    title: str | None
+    code: str
+    reason: str | None
+
+
+def find_blocks(text):
+    """Return the blocks of a page; refuse those whose language is missing, unknown or indented away."""
+    blocks = []
+    for match in _FENCE.finditer(text):
+        line = text[: match.start("language")].count("\n") + 1
+        language, title = match["language"], re.search(r'title="([^"]+)"', match["info"])
+        assert language in SHOWN + RUN, f"line {line}: name the language of the block, not {language!r}"
+        assert not match["indent"], f"line {line}: a block in a list is not run; move it out"
+        blocks.append(Block(line, language, title and title[1], match["code"], match["reason"]))
+    assert len(blocks) * 2 == len(re.findall(r"^ *```", text, re.MULTILINE)), "a fence is left open"
+    return blocks
+
+
+def run_page(text, folder):
+    """Run the blocks of a page in a folder; raise `AssertionError` with the line of the first that fails."""
+    shutil.copytree(ROOT / "examples" / "data", folder / "examples" / "data")
+    names = {"__name__": "__page__"}
+    for block in find_blocks(text):
+        try:
+            _run(block, folder, names)
+        except Exception as error:
+            raise AssertionError(f"line {block.line}: {type(error).__name__}: {error}") from error
+
+
+def _run(block, folder, names):
+    if block.reason:
+        return
+    if block.title:
+        (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
+        (folder / block.title).write_text(block.code, encoding="utf-8")
+    elif block.language == "python" and ">>> " in block.code:
+        _run_doctest(block, names)
+    elif block.language == "python":
+        exec(compile(block.code, f"<line {block.line}>", "exec"), names)  # noqa: S102  (our own pages)
+    elif block.language == "sh":
+        _bash(block.code, folder)
+    elif block.language == "console":
+        _run_console(block.code, folder)
+    elif block.language == "yaml":
+        for job in ((yaml.safe_load(block.code) or {}).get("jobs") or {}).values():
+            for step in job["steps"]:
+                if "run" in step and not step["run"].startswith("pip install"):
+                    _bash(step["run"], folder)
+
+
+def _run_doctest(block, names):
+    test = doctest.DocTestParser().get_doctest(block.code, names, "page", "page", block.line)
+    output = []
+    failed, _ = doctest.DocTestRunner(optionflags=_FLAGS).run(test, out=output.append, clear_globs=False)
+    names |= test.globs
+    assert not failed, "".join(output)
+
+
+def _run_console(code, folder):
+    commands = re.split(r"^\$ ", code, flags=re.MULTILINE)
+    assert commands[0] == "", "the block must begin with a command after $"
+    for command in commands[1:]:
+        lines = command.splitlines(keepends=True)
+        last = next(i for i, line in enumerate(lines) if not line.endswith("\\\n"))
+        expected, printed = "".join(lines[last + 1 :]), _bash("".join(lines[: last + 1]), folder, check=False)
+        same = doctest.OutputChecker().check_output(expected, printed, _FLAGS)
+        assert same, f"$ {lines[0]}prints\n{printed}\nnot\n{expected}"
+
+
+def _bash(script, folder, check=True):
+    done = subprocess.run(
+        ["bash", "-euo" if check else "-uo", "pipefail", "-c", script],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert not check or done.returncode == 0, f"exit {done.returncode}: {done.stdout}"
+    return done.stdout
