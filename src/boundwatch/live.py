@@ -145,7 +145,7 @@ class Watch:
     1
     """
 
-    detector: StreamDetector
+    detector: StreamDetector[Any]
     source: str
     lines: int = 0
     end: int = 0

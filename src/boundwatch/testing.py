@@ -118,7 +118,7 @@ def _check_fixed_sample(detector: Any, costs: NDArray[np.float64], rng: np.rando
     json.dumps(finding.to_dict(), allow_nan=False)
 
 
-def _check_stream(detector: StreamDetector, costs: NDArray[np.float64]) -> None:
+def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> None:
     _require(detector.n == 0, "it comes without costs")
     for invalid in _INVALID:
         _require(_refuses(detector.update, invalid), f"update({invalid}) raises InvalidCost")

@@ -125,6 +125,14 @@ def test_p_value_and_verdict_agree(costs):
     assert (finding.verdict is not bw.Verdict.WITHIN) == (min(finding.p_adverse, finding.p_benign) <= 0.04)
 
 
+@given(costs_lists, st.sampled_from([BOUNDED, BINARY]))
+def test_a_larger_level_never_alarms_later(costs, certificate):
+    costs = np.round(costs) if certificate.binary else costs
+    strict, loose = (bw.SequentialTest(certificate, alpha_adverse=a, alpha_benign=a) for a in (0.01, 0.1))
+    late, early = strict.update_many(costs).first_alarm, loose.update_many(costs).first_alarm
+    assert late is None or early <= late
+
+
 @pytest.mark.parametrize("cost", [1.5, -0.1, math.nan, "0.3", None, [0.1]])
 def test_a_bad_cost_is_refused_and_not_counted(cost):
     test = bw.SequentialTest(BOUNDED)

@@ -6,6 +6,13 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 import boundwatch as bw
+from boundwatch.detectors.mixture import (
+    Bets,
+    alarm_counts,
+    alarm_distribution,
+    crossing_probability,
+    exact_threshold,
+)
 from rates import assert_rate_at_most, min_trials
 
 ALPHA = 0.04
@@ -60,6 +67,15 @@ def test_false_alarms_never_exceed_alpha(bound, side, binary):
     assert rates[-1] >= (0.85 if binary and bound < 0.8 else 0.5) * ALPHA
     # Power: against a rate halfway to 1, all but certain to alarm.
     assert false_alarm_probability(regions, (1 + bound) / 2) > 0.999
+
+
+@pytest.mark.parametrize("bound", [0.02, 0.2, 0.9])
+def test_the_exact_threshold_holds_far_beyond_its_horizon(bound):
+    # The part after 2,000 episodes is bounded, not computed; here it is computed to 20,000.
+    bets, log_threshold = Bets.for_costs(binary=True), np.log(exact_threshold(bound, ALPHA))
+    alarms, _, _ = alarm_distribution(alarm_counts(bets, bound, log_threshold, 20_000), bound)
+    assert alarms.sum() <= crossing_probability(bets, bound, log_threshold) <= ALPHA
+    assert alarms[2001:].sum() > 0
 
 
 def test_a_lower_threshold_than_the_exact_one_breaks_the_promise():

@@ -108,11 +108,11 @@ def _print_plan(answer: Plan) -> None:
     print(f"  {'trials for a power of':<34}{'50 %':>7}{'80 %':>7}{'90 %':>7}{'95 %':>7}")
     for power in answer.powers:
         name = f"{power.detector}, {power.tail}"
-        cells = "".join(f"{_number(value):>7}" for value in power.trials.values())
+        cells = "".join(f"{_number(value, answer):>7}" for value in power.trials.values())
         print(f"  {name:<34}{cells}   level {power.level:.3g}")
     sequential = answer.powers[-1]
     mean = "more than can be counted" if sequential.mean_trials is None else f"{sequential.mean_trials:.1f}"
-    median = _number(sequential.median_trials)
+    median = _number(sequential.median_trials, answer)
     print(
         f"\n  sequential test: alarm after {mean} trials on average, median {median}; "
         f"information limit {answer.information_limit:.1f}"
@@ -127,5 +127,5 @@ def _print_plan(answer: Plan) -> None:
         print(f"  {row['n']:>8}{cells}")
 
 
-def _number(trials: int | None) -> str:
-    return "> 5000" if trials is None else str(trials)
+def _number(trials: int | None, answer: Plan) -> str:
+    return f"> {answer.most_trials}" if trials is None else str(trials)

@@ -63,7 +63,7 @@ class ChangeFinding:
         return dataclasses.asdict(self) | {"verdict": self.verdict.value}
 
 
-class ChangeDetector(StreamDetector):
+class ChangeDetector(StreamDetector[ChangeFinding]):
     """Watches a stream for a shift that may begin at any time.
 
     Every episode starts a new set of bets that the world has changed just now; the Shiryaev-Roberts statistic

@@ -70,7 +70,7 @@ class SequentialFinding(Finding):
         return limits
 
 
-class SequentialTest(StreamDetector):
+class SequentialTest(StreamDetector[SequentialFinding]):
     """Watches a stream of costs with two e-processes and may be read after every episode.
 
     **Guarantee**: ADVERSE is ever declared with probability at most `alpha_adverse` + the certificate's
@@ -140,10 +140,6 @@ class SequentialTest(StreamDetector):
         self._best = [0.0, 0.0]
         self._memory = CostMemory()
         self._rescale()
-
-    def update(self, cost: float) -> SequentialFinding:  # noqa: D102  (inherited; here for its type)
-        self._step(self._check(cost))
-        return self._finding()
 
     def _finding(self) -> SequentialFinding:
         adverse, benign = self._wealth

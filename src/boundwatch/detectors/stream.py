@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -11,8 +11,10 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidCost
 
+Found = TypeVar("Found")
 
-class StreamDetector(ABC):
+
+class StreamDetector(ABC, Generic[Found]):
     """Base of the detectors that count one episode at a time and stay valid however often one looks."""
 
     certificate: Certificate
@@ -20,7 +22,7 @@ class StreamDetector(ABC):
     verdict: Verdict
     first_alarm: int | None
 
-    def update(self, cost: float) -> Any:
+    def update(self, cost: float) -> Found:
         """Count one more episode and return the finding.
 
         Parameters
@@ -31,7 +33,7 @@ class StreamDetector(ABC):
         self._step(self._check(cost))
         return self._finding()
 
-    def update_many(self, costs: ArrayLike) -> Any:
+    def update_many(self, costs: ArrayLike) -> Found:
         """Count many episodes in their order; the result is that of `update` on each.
 
         Parameters
@@ -43,7 +45,7 @@ class StreamDetector(ABC):
             self._step(cost)
         return self._finding()
 
-    def finding(self) -> Any:
+    def finding(self) -> Found:
         """Return what is known after the latest episode; at least one is needed."""
         if self.n == 0:
             raise InvalidCost("no cost has been counted; call update(cost) first")
@@ -62,7 +64,7 @@ class StreamDetector(ABC):
         """Count a cost that has been checked."""
 
     @abstractmethod
-    def _finding(self) -> Any:
+    def _finding(self) -> Found:
         """Return the finding after at least one episode."""
 
     def _check(self, cost: float) -> float:

@@ -16,8 +16,8 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.exact import exact_powers, smallest_shift
-from boundwatch.planning.side import Power, choose_side
-from boundwatch.planning.simulated import RUNS, information_rate, simulated_powers
+from boundwatch.planning.side import MOST_TRIALS, Power, choose_side
+from boundwatch.planning.simulated import MOST_DRAWS, RUNS, information_rate, simulated_powers
 from boundwatch.validation import check_level
 
 __all__ = ["Plan", "Power", "plan"]
@@ -39,6 +39,8 @@ class Plan:
         Whether the powers were enumerated; else they were simulated.
     standard_error
         Largest standard error of a simulated power; 0 if exact.
+    most_trials
+        How far one look was computed; more trials than these are None.
     information_limit
         ln(1/alpha)/KL_inf at the level of the sequential test: even a bettor who knew the new distribution
         would need about this many trials on average.
@@ -53,6 +55,7 @@ class Plan:
     cost: float
     exact: bool
     standard_error: float
+    most_trials: int
     information_limit: float
     powers: list[Power]
     smallest_shifts: list[dict[str, Any]]
@@ -120,6 +123,7 @@ def plan(
         cost=mean if verdict is Verdict.ADVERSE else 1 - mean,
         exact=sample is None,
         standard_error=0.0 if sample is None else math.sqrt(0.25 / RUNS),
+        most_trials=MOST_TRIALS if sample is None else MOST_DRAWS,
         information_limit=math.log(1 / side.levels["sequential-test"]) / information,
         powers=powers,
         smallest_shifts=[smallest_shift(side, n) for n in sizes],

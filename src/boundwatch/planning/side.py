@@ -34,8 +34,8 @@ class Power:
     level
         What it may spend on a false alarm, the certificate's delta not included.
     trials
-        Power to the fewest trials that reach it, None if more than 5,000 are needed. For the sequential test:
-        the number within which the alarm comes with this probability.
+        Power to the fewest trials that reach it, None if the plan's `most_trials` do not suffice. For the
+        sequential test: the number within which the alarm comes with this probability.
     mean_trials, median_trials
         Trials to the alarm; of the sequential test only.
     n, power

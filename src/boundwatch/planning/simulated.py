@@ -12,6 +12,7 @@ from boundwatch.detectors.mixture import Bets
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 RUNS = 2000
+MOST_DRAWS = 1000  # trials for one look; the sequential test is followed further
 
 
 def information_rate(costs: Array, null_mean: float) -> float:
@@ -36,7 +37,7 @@ def information_rate(costs: Array, null_mean: float) -> float:
 
 def simulated_powers(side: Side, sample: Array, rng: np.random.Generator) -> list[Power]:
     """Return the power of every detector when costs are drawn from a sample."""
-    sizes = np.unique(np.geomspace(1, 1000, 60).round()).astype(int)
+    sizes = np.unique(np.geomspace(1, MOST_DRAWS, 60).round()).astype(int)
     draws = rng.choice(sample, size=(RUNS, int(sizes[-1])))
     curves: dict[tuple[str, str], list[float]] = {(d, t): [] for d, t, _ in side.fixed_detectors}
     used: list[int] = []
