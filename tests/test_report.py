@@ -121,6 +121,14 @@ def test_hostile_names_stay_text():
     assert "onerror" not in {name for name, _ in page.attributes}
 
 
+def test_warnings_of_the_reader_are_shown():
+    detector, costs = CASES["within"]
+    warning = "all episodes share one initial state <0>"
+    page = Page(render_report(detector, costs, warnings=[warning]))
+    assert f"What may make the guarantee wrong: {warning}" in page.text
+    assert "What may make" not in Page(render_report(detector, costs)).text
+
+
 def test_the_parser_would_notice():
     with pytest.raises(AssertionError):
         Page("<p><b>text</p>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -33,6 +33,7 @@ def render_report(
     *,
     source: str | None = None,
     source_sha256: str | None = None,
+    warnings: Sequence[str] = (),
 ) -> str:
     """Judge new costs and return the report as one self-contained HTML page.
 
@@ -47,6 +48,8 @@ def render_report(
         The costs of n new episodes; n must have been fixed beforehand.
     source, source_sha256
         Where the costs were read from, and the hash of that file, for the provenance.
+    warnings
+        What the reader of the file found fault with, such as `boundwatch.episodes.Episodes.warnings`.
 
     Examples
     --------
@@ -62,7 +65,7 @@ def render_report(
     sections = [
         *_summary(certificate, finding),
         *_promise(certificate),
-        *_seen(certificate, finding, values),
+        *_seen(certificate, finding, values, warnings),
         *_verdict(certificate, finding),
         *_power(detector, finding.n),
         *_assumptions(certificate, finding),
@@ -125,7 +128,9 @@ def _promise(certificate: Certificate) -> Iterator[Html]:
     yield page.bullets([*wording.promise(certificate), *wording.basis(certificate)])
 
 
-def _seen(certificate: Certificate, finding: Finding, costs: NDArray[np.float64]) -> Iterator[Html]:
+def _seen(
+    certificate: Certificate, finding: Finding, costs: NDArray[np.float64], warnings: Sequence[str]
+) -> Iterator[Html]:
     yield page.heading("What was seen")
     low, high = new_interval(certificate, finding)
     if certificate.binary:
@@ -135,6 +140,10 @@ def _seen(certificate: Certificate, finding: Finding, costs: NDArray[np.float64]
         yield page.paragraph(
             f"{_episodes(finding.n).capitalize()}; costs from {costs.min():.4g} to {costs.max():.4g}, "
             f"mean {finding.mean_cost:.4f}, median {np.median(costs):.4g}."
+        )
+    if warnings:
+        yield page.box(
+            "verdict adverse", [page.paragraph("What may make the guarantee wrong:"), page.bullets(warnings)]
         )
     yield page.figure(
         drawing.draw_costs(certificate, costs, (low, high)),

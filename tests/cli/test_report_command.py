@@ -46,5 +46,25 @@ def test_nothing_is_written_on_error(run, folder, arguments, message):
     assert not (folder / "report.html").exists()
 
 
+def test_several_tasks_are_refused(run, folder):
+    (folder / "tasks.csv").write_text("task,success\n" + "pick,1\nplace,1\n" * 50)
+    assert run("certify", "tasks.csv", "--by", "task", "-o", "tasks.json").code == 0
+    result = run("report", "tasks.json", "tasks.csv", "-o", "report.html")
+    assert result.code == 1
+    assert "holds the certificates of 2 tasks, and a report is on one" in result.err
+    assert not (folder / "report.html").exists()
+
+
+def test_logs_are_read_and_their_faults_are_shown(run, folder):
+    episodes = [
+        {"success": True, "sum_reward": 1.0, "max_reward": 1.0, "seed": 7, "episode_ix": i} for i in range(9)
+    ]
+    (folder / "eval_info.json").write_text(json.dumps({"per_episode": episodes, "aggregated": {}}))
+    result = run("report", "binary.json", "eval_info.json", "-o", "report.html")
+    assert result.code == 0
+    assert "seed" in result.err
+    assert "What may make the guarantee wrong" in (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_output_is_required(run, folder):  # noqa: ARG001  (the folder is where the files are)
     assert run("report", "certificate.json", "same.csv").code == 2

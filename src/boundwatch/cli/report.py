@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from boundwatch import files, wording
-from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import (
     AlphaAdverse,
@@ -19,9 +18,20 @@ from boundwatch.cli.judge import (
     Tail,
     build_detector,
 )
-from boundwatch.cli.options import CertificateFile, Column, CostRange, CostsFile
+from boundwatch.cli.options import (
+    CertificateFile,
+    Column,
+    CostRange,
+    CostsFile,
+    Episode,
+    Evaluation,
+    FileFormat,
+    Reduce,
+)
 from boundwatch.cli.root import command
 from boundwatch.episodes import read_costs
+from boundwatch.errors import InvalidSetting
+from boundwatch.family import CertificateFamily, load
 
 
 @command(example="boundwatch report certificate.json new.csv -o report.html")
@@ -39,6 +49,10 @@ def report(
     false_negative: FalseNegative = None,
     column: Column = None,
     cost_range: CostRange = None,
+    file_format: FileFormat = None,
+    episode: Episode = None,
+    reduce: Reduce = None,
+    evaluation: Evaluation = None,
 ) -> None:
     """Write a report on new episodes that can be read, printed and signed.
 
@@ -47,16 +61,36 @@ def report(
     """
     from boundwatch.report import render_report
 
+    loaded = load(certificate)
+    if isinstance(loaded, CertificateFamily):
+        raise InvalidSetting(
+            f"{certificate}: holds the certificates of {len(loaded)} tasks, and a report is on one; "
+            "certify its costs alone, or use boundwatch check"
+        )
     judge = build_detector(
-        Certificate.load(certificate),
+        loaded,
         detector,
         tail,
         levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
         rates={"false_positive": false_positive, "false_negative": false_negative},
     )
-    episodes = read_costs(costs, column=column, cost_range=cost_range, binary=judge.certificate.binary)
-    finding = judge.decide(episodes.costs)
-    source = None if costs == "-" else files.sha256_file(costs)
-    html = render_report(judge, episodes.costs, source=out.describe_source(episodes), source_sha256=source)
+    episodes = read_costs(
+        costs,
+        column=column,
+        cost_range=cost_range,
+        binary=loaded.binary,
+        file_format=file_format,
+        episode=episode,
+        reduce=reduce,
+        evaluation=evaluation,
+    )
+    html = render_report(
+        judge,
+        episodes.costs,
+        source=out.describe_source(episodes),
+        source_sha256=files.sha256_file(costs) if Path(costs).is_file() else None,
+        warnings=episodes.warnings,
+    )
     files.write_text(output, html)
-    print(f"Wrote {output}\n{wording.HEADLINES[finding.verdict]}")
+    out.print_warnings(episodes)
+    print(f"Wrote {output}\n{wording.HEADLINES[judge.decide(episodes.costs).verdict]}")
