@@ -13,10 +13,14 @@ from boundwatch import plots
 from boundwatch.errors import InvalidSetting
 from boundwatch.experiments import (
     baselines,
+    certificates,
     cost_function,
     difficulty,
     index,
     irrelevant_shift,
+    mug_placement,
+    mugs_and_bowls,
+    power,
     rates,
     theorem_3,
     wind,
@@ -33,6 +37,10 @@ _MODULES: tuple[Experiment, ...] = (
     cost_function,
     wind,
     theorem_3,
+    mug_placement,
+    mugs_and_bowls,
+    power,
+    certificates,
 )
 EXPERIMENTS: dict[str, Experiment] = {module.NAME: module for module in _MODULES}
 """The experiments by name, in the order of the page."""

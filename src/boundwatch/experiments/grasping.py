@@ -1,0 +1,81 @@
+"""The arm's artefacts: a trained policy, and whether it lifts things."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.experiments.artefacts import Artefact, Cache
+from boundwatch.files import write_bytes
+from boundwatch.tasks.grasping.recipe import Recipe
+from boundwatch.tasks.grasping.runs import Run, load_run
+from boundwatch.tasks.grasping.world import Physics
+
+Array = NDArray[np.float64]
+
+QUICK_RECIPE = Recipe(demonstrations=300, clone_steps=200, prior_environments=10, environments=30, steps=1)
+
+
+@dataclass(frozen=True)
+class GraspingPolicy:
+    """A policy, trained and certified."""
+
+    kind: ClassVar[str] = "grasping-policy"
+    parallel: ClassVar[bool] = True
+    recipe: Recipe = field(default_factory=Recipe)
+
+    def needs(self) -> Sequence[Artefact]:
+        """Return nothing."""
+        return ()
+
+    def make(self, folder: Path, cache: Cache) -> None:
+        """Train it."""
+        from boundwatch.tasks.grasping.train import train
+
+        train(self.recipe, folder, jobs=cache.jobs)
+
+    def load(self, cache: Cache) -> Run:
+        """Return the training."""
+        return load_run(cache.folder(self))
+
+
+@dataclass(frozen=True)
+class Grasps:
+    """Whether a policy lifts new objects."""
+
+    kind: ClassVar[str] = "grasping-attempts"
+    parallel: ClassVar[bool] = False
+    policy: GraspingPolicy
+    environments: int
+    objects: str = "mugs"
+    placement: int = 1
+    pad_friction: float = Physics().pad_friction
+    seed: int = 0
+
+    def needs(self) -> Sequence[Artefact]:
+        """Return the policy."""
+        return (self.policy,)
+
+    def make(self, folder: Path, cache: Cache) -> None:
+        """Grasp."""
+        deployed = self.policy.load(cache).deploy(
+            self.environments,
+            objects=self.objects,
+            placement=self.placement,
+            physics=Physics(pad_friction=self.pad_friction),
+            seed=self.seed,
+        )
+        buffer = io.BytesIO()
+        np.save(buffer, deployed.costs, allow_pickle=False)
+        write_bytes(folder / "costs.npy", buffer.getvalue())
+
+    def costs(self, cache: Cache) -> Array:
+        """Return the costs, 0 or 1, shape (environments,)."""
+        costs: Array = np.load(cache.folder(self) / "costs.npy", allow_pickle=False)
+        return costs
