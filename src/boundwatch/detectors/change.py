@@ -243,8 +243,7 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         size = detector._shares.size
         detector.n = states.count(state, "n") or 0
         detector._total = states.number(state, "total")
-        detector.verdict = states.verdict(state)
-        detector.first_alarm = states.count(state, "first_alarm", optional=True)
+        detector.verdict, detector.first_alarm = states.alarm(state, detector.n)
         detector.change_began = states.count(state, "change_began", optional=True)
         detector._statistics = states.unpack(state, "statistics", 2).tolist()
         detector._capitals = states.unpack(state, "capitals", size)

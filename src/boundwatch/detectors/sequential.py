@@ -209,8 +209,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         size = test._logs.size
         test.n = states.count(state, "n") or 0
         test._total = states.number(state, "total")
-        test.first_alarm = states.count(state, "first_alarm", optional=True)
-        test.verdict = states.verdict(state)
+        test.verdict, test.first_alarm = states.alarm(state, test.n)
         test._wealth = states.unpack(state, "wealth", 2).tolist()
         test._best = states.unpack(state, "best", 2).tolist()
         test._logs = states.unpack(state, "logs", size)

@@ -94,9 +94,15 @@ def number(state: Mapping[str, Any], name: str) -> float:
     return float(value)
 
 
-def verdict(state: Mapping[str, Any]) -> Verdict:
-    """Return the stored verdict."""
+def alarm(state: Mapping[str, Any], n: int) -> tuple[Verdict, int | None]:
+    """Return the stored verdict and the episode of its alarm, which must agree."""
     try:
-        return Verdict(str(state.get("verdict")))
+        verdict = Verdict(str(state.get("verdict")))
     except ValueError as error:
         raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
+    first = count(state, "first_alarm", optional=True)
+    if (first is None) != (verdict is Verdict.WITHIN) or not (first is None or 1 <= first <= n):
+        raise SchemaMismatch(
+            f"state['first_alarm'] = {first} does not go with {verdict.value!r}; it is damaged"
+        )
+    return verdict, first
