@@ -1,7 +1,8 @@
 """Vision-based obstacle avoidance with a drone: simulation, policy, training.
 
 Open `world` first: it draws environments (`scene`, `distributions`) and flies every primitive through them
-(`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `recipe` trains and certifies it.
+(`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `train` follows a `recipe` and
+certifies what it drew; `runs` loads it again.
 The guide is ``docs/navigation.md``.
 """
 
@@ -15,7 +16,14 @@ from boundwatch.tasks.navigation.distributions import (
 )
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive, Wind, fly
 from boundwatch.tasks.navigation.recordings import Recordings
-from boundwatch.tasks.navigation.scene import THRESHOLDS, Scene, clearance, cost, depth_images
+from boundwatch.tasks.navigation.scene import (
+    THRESHOLDS,
+    Scene,
+    clearance,
+    cost,
+    depth_images,
+    place_obstacles,
+)
 from boundwatch.tasks.navigation.world import Environments, World
 
 __all__ = [
@@ -37,4 +45,5 @@ __all__ = [
     "difficulty",
     "distribution",
     "fly",
+    "place_obstacles",
 ]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.distributions import distribution
+from boundwatch.validation import check_level
 
 
 class Draw(IntEnum):
@@ -72,7 +73,11 @@ class Recipe:
             raise InvalidSetting(
                 f"prior_loss = {self.prior_loss!r} is neither cross-entropy nor expected-cost"
             )
-        distribution(self.distribution), distribution(self.prior_distribution)
+        if self.bound not in ("pointwise", "kl", "pinsker"):
+            raise InvalidSetting(f"bound = {self.bound!r} is not one of pointwise, kl, pinsker")
+        check_level(self.delta, "delta")
+        for name in (self.distribution, self.prior_distribution):
+            distribution(name)  # refuses what it does not know
 
 
 QUICK = Recipe(environments=4_000, prior_environments=4_000, prior_steps=600, steps=150)

@@ -113,6 +113,24 @@ class World:
         """How many the policy can choose from."""
         return len(self.recordings.paths)
 
+    def every_rollout(self, obstacles: Floats) -> Floats:
+        """Return the clearance of every recording in every environment: (n, primitives, rollouts).
+
+        Where fewer were recorded than of another primitive, the rest is NaN. An oracle that knows the
+        obstacles, but not which rollout will be flown, chooses by the mean cost over the last axis.
+
+        Examples
+        --------
+        >>> World().every_rollout(np.zeros((3, 9, 2), dtype=np.float32)).shape
+        (3, 7, 5)
+        """
+        counts = self.recordings.counts
+        result = np.full((len(obstacles), len(counts), max(counts)), np.nan, dtype=np.float32)
+        for primitive, flights in enumerate(self._flights):
+            for rollout, flight in enumerate(flights):
+                result[:, primitive, rollout] = scenes.clearance(self.scene, flight, obstacles)
+        return result
+
     def draw(
         self,
         distribution: Distribution,

@@ -1,0 +1,198 @@
+"""The demo and its commands, end to end at a tiny size."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from boundwatch.cli import main
+from boundwatch.demo import flow, pictures
+from boundwatch.demo.report import render
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.navigation import TRAINING, Recordings, World
+
+DETECTORS = [
+    "test, hoeffding",
+    "test, betting",
+    "interval, hoeffding",
+    "interval, betting",
+    "sequential",
+    "MSP",
+    "MaxLogit",
+]
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch, capsys):
+    """Return a function that runs ``boundwatch`` in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def demo(tiny, tmp_path_factory):
+    return flow.run_demo(tmp_path_factory.mktemp("demo"), recipe=tiny, trials=12)
+
+
+class Wellformed(HTMLParser):
+    """Refuses unbalanced tags."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002  (the parser's own signature)
+        self.seen.add(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):  # noqa: ARG002
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_every_detector_judges_every_world(demo):
+    content = demo.to_dict()
+    assert [world["world"] for world in content["worlds"]] == list(flow.WORLDS)
+    for world in content["worlds"]:
+        assert list(world["findings"]) == DETECTORS
+        for name, finding in world["findings"].items():
+            assert finding["verdict"] in ("adverse", "benign", "within")
+            assert finding["n"] == 12
+            guaranteed = name not in ("MSP", "MaxLogit")
+            assert finding["false_positive_rate"] == pytest.approx(0.05 if guaranteed else 1.0)
+    json.dumps(content, allow_nan=False)
+
+
+def test_page_stands_alone_and_is_wellformed(demo):
+    html = render(demo)
+    parser = Wellformed()
+    parser.feed(html)
+    assert parser.open == []
+    assert not parser.seen & {"script", "link", "img", "iframe"}
+    assert not re.search(r"https?://|url\(", html)
+    assert (
+        html.count("<svg") == 2 + 2 * 3 * 5
+    )  # evidence, and flight and image of three trials in five worlds
+    for world in flow.WORLDS:
+        assert f"<td>{world}</td>" in html
+
+
+def test_flight_picture_shows_every_obstacle_and_primitive():
+    world = World()
+    environments = world.draw(TRAINING, 1, seed=0, flights=True)
+    svg = pictures.draw_flight(environments.obstacles[0], environments.flights[0], 2, (0.2, 0.17))
+    assert svg.count('class="obstacle"') == 9
+    assert svg.count('class="option"') == 6
+    assert svg.count('class="flown"') == 1
+
+
+def test_depth_picture_has_every_near_pixel():
+    image = np.full((4, 4), 7.0)
+    image[1, 2] = 3.0
+    svg = pictures.draw_depth(image, 7.0)
+    assert svg.count("h1v1h-1z") == 1
+    assert "M2 2h1" in svg  # rows count from below
+
+
+def test_labels_of_the_evidence_do_not_cover_each_other():
+    svg = pictures.draw_evidence([(name, [1.0, 1.0]) for name in flow.WORLDS], 25.0, "evidence")
+    heights = [float(y) for y in re.findall(r'<text x="516" y="([\d.]+)"', svg)]
+    assert len(heights) == 5
+    assert np.diff(sorted(heights)).min() >= 14
+
+
+def test_too_few_trials_are_refused(tiny, tmp_path):
+    with pytest.raises(InvalidSetting, match="trials = 2 is below 3"):
+        flow.run_demo(tmp_path, recipe=tiny, trials=2)
+
+
+@pytest.fixture
+def small(monkeypatch, tiny):
+    """Let the commands train the tiny recipe."""
+    monkeypatch.setattr("boundwatch.tasks.navigation.recipe.QUICK", tiny)
+    monkeypatch.setattr(flow.run_demo, "__kwdefaults__", {"recipe": tiny, "trials": 12})
+
+
+@pytest.mark.usefixtures("small")
+def test_demo_command(program, tmp_path):
+    code, out, err = program("demo", "-o", "here")
+    assert (code, err) == (0, "")
+    assert "task-irrelevant" in out
+    assert "here/report.html" in out
+    assert (tmp_path / "here" / "report.html").read_text().startswith("<!DOCTYPE html>")
+    code, check, _ = program("check", "here/run/certificate.json", "here/costs/windy.csv")
+    assert code == 0
+    assert "12, mean cost" in check
+    code, out, err = program("demo", "-o", "here", "--json")  # the same demo once more, in the same folder
+    assert (
+        json.loads(out)["worlds"] == json.loads((tmp_path / "here" / "findings.json").read_text())["worlds"]
+    )
+
+
+@pytest.mark.usefixtures("small")
+def test_train_and_rollout_commands(program, tmp_path):
+    code, out, err = program("train", "navigation", "-o", "run", "--quick", "--d-thresh", "300")
+    assert (code, err) == (0, "")
+    assert "Wrote run" in out
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["recipe"]["d_thresh"] == 0.3
+    code, out, err = program(
+        "rollout", "navigation", "--policy", "run", "--distribution", "easier", "-o", "e.csv"
+    )
+    assert (code, err) == (0, "")
+    assert len((tmp_path / "e.csv").read_text().splitlines()) == 11
+    code, out, err = program("rollout", "navigation", "--policy", "run", "-n", "1", "-o", "one.csv", "--json")
+    assert json.loads(out)["standard_error"] is None
+
+
+@pytest.mark.usefixtures("small")
+def test_train_with_trajectories(program, tmp_path):
+    World().recordings.save(tmp_path / "flights.csv")
+    code, out, err = program(
+        "train", "navigation", "-o", "run", "--quick", "--trajectories", "flights.csv", "--json"
+    )
+    assert (code, err) == (0, "")
+    assert json.loads(out)["summary"]["trained"]["cost"] <= 1.0
+    assert Recordings.load(tmp_path / "run" / "recordings.npz").counts == (5,) * 7
+    code, out, err = program(
+        "rollout", "navigation", "--policy", "run", "--distribution", "windy", "-o", "w.csv"
+    )
+    assert code == 1
+    assert err.count("\n") == 1
+    assert "recorded trajectories cannot fly" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "navigation", "-o", "run", "--trajectories", "none.csv"], "none.csv cannot be read"),
+        (["train", "navigation", "-o", "run", "--d-thresh", "0"], "d_thresh = 0.0 is not above 0"),
+        (["train", "navigation", "-o", "run", "--quick", "--delta", "2"], "delta = 2"),
+        (["rollout", "navigation", "--policy", "nowhere", "-o", "c.csv"], "holds no settings.json"),
+    ],
+)
+def test_mistakes_are_one_line(program, tmp_path, arguments, message):
+    code, out, err = program(*arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("boundwatch: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert not (tmp_path / "c.csv").exists()

@@ -1,0 +1,106 @@
+"""Trajectory files: round trips, and one clear line for each thing that can be wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.navigation.drone import DroneSettings
+from boundwatch.tasks.navigation.recordings import Recordings
+
+HEADER = "primitive,rollout,x,y\n"
+
+
+@pytest.fixture(scope="module")
+def recordings():
+    whole = Recordings.from_drone(DroneSettings())
+    return Recordings((whole.paths[0], whole.paths[3][:4]))  # of different numbers, as the published ones are
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npz"])
+def test_round_trip(recordings, tmp_path, suffix):
+    recordings.save(tmp_path / f"flights.{suffix}")
+    again = Recordings.load(tmp_path / f"flights.{suffix}")
+    assert again.counts == (5, 4)
+    assert again.sha256() == recordings.sha256()
+    for a, b in zip(again.paths, recordings.paths, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_heights_and_further_columns_are_ignored(recordings, tmp_path):
+    positions = np.stack([recordings.paths[0][:4], recordings.paths[1]])
+    heights = np.ones((*positions.shape[:3], 1))
+    np.savez(tmp_path / "high.npz", positions=np.concatenate([positions, heights], axis=3))
+    assert np.array_equal(Recordings.load(tmp_path / "high.npz").paths[1], recordings.paths[1])
+    rows = "".join(f"{p},0,{0.1 * t},{t},7\n" for p in range(2) for t in range(3))
+    (tmp_path / "extra.csv").write_text("primitive,rollout,x,y,yaw\n" + rows)
+    assert Recordings.load(tmp_path / "extra.csv").paths[1].tolist() == [[[0, 0], [0.1, 1], [0.2, 2]]]
+
+
+def test_a_changed_position_changes_the_fingerprint(recordings):
+    moved = recordings.paths[0].copy()
+    moved[0, 10, 0] += 0.001
+    assert Recordings((moved, recordings.paths[1])).sha256() != recordings.sha256()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "column 'primitive' is missing"),
+        ("primitive,rollout,x\n0,0,1\n", "column 'y' is missing"),
+        (HEADER, "0 primitives recorded"),
+        (HEADER + "0,0,0,0\n0,0,0,1\n", "1 primitives recorded"),
+        (HEADER + "0,0,0,0\n0,0,left,1\n", "line 3 is not four numbers"),
+        (HEADER + "0,0,0\n", "line 2 is not four numbers"),
+        (HEADER + "0,0,0,0\n0,0,0,1\n2,0,0,0\n2,0,0,1\n", r"numbered \[0, 2\]"),
+        (HEADER + "0,0,0,0\n0,0,0,1\n1,0,0,0\n", "primitive 1, rollout 0 has 1 steps and primitive 0"),
+        (HEADER + "0,0,0,0\n0,0,0,nan\n1,0,0,0\n1,0,0,1\n", "primitive 0, rollout 0, step 1 is not finite"),
+        (HEADER + "0,0,0,0\n0,0,0,11000\n1,0,0,0\n1,0,0,1\n", "are they millimetres"),
+    ],
+)
+def test_bad_csv_files(tmp_path, content, message):
+    path = tmp_path / "flights.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidSetting, match=message) as raised:
+        Recordings.load(path)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"paths": np.zeros((2, 2, 3, 2))}, "no numeric array 'positions'"),
+        ({"positions": np.zeros((2, 3, 2))}, r"shape \(2, 3, 2\)"),
+        ({"positions": np.zeros((2, 2, 3, 4))}, r"shape \(2, 2, 3, 4\)"),
+        ({"positions": np.array(["left"])}, "no numeric array"),
+        ({"positions": np.full((2, 2, 3, 2), np.nan)}, "primitive 0 has shape"),
+        ({"positions": np.array([{}], dtype=object)}, "no numeric array"),  # pickled: never loaded
+    ],
+)
+def test_bad_npz_files(tmp_path, arrays, message):
+    np.savez(tmp_path / "flights.npz", **arrays)
+    with pytest.raises(InvalidSetting, match=message):
+        Recordings.load(tmp_path / "flights.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("flights.npz", b"not a zip", "no numeric array"),
+        ("flights.csv", b"\xff\xfe\x00", "cannot be read"),
+        ("flights.txt", b"", "unknown kind"),
+        ("missing.csv", None, "cannot be read"),
+    ],
+)
+def test_files_of_the_wrong_kind(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidSetting, match=message):
+        Recordings.load(tmp_path / name)
+
+
+def test_save_refuses_unknown_kinds(recordings, tmp_path):
+    with pytest.raises(InvalidSetting, match="unknown kind"):
+        recordings.save(tmp_path / "flights.mat")

@@ -1,0 +1,234 @@
+"""Training end to end: files, determinism, what the certificate says, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from boundwatch import bounds
+from boundwatch.certificate import Certificate
+from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.tasks.base import Task
+from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
+from boundwatch.tasks.navigation.policy import Policy, logits_of
+from boundwatch.tasks.navigation.recipe import Draw, Recipe
+from boundwatch.tasks.navigation.runs import load_run
+from boundwatch.tasks.navigation.task import Navigation
+from boundwatch.tasks.navigation.train import train
+
+
+@pytest.fixture(scope="module")
+def run(run_folder):
+    return load_run(run_folder)
+
+
+@pytest.fixture(scope="module")
+def environments():
+    return World().draw(TRAINING, 50, seed=9)
+
+
+def test_the_folder_holds_what_was_promised(run_folder):
+    names = {path.name for path in run_folder.iterdir()}
+    assert names == {
+        "certificate.json",
+        "costs.csv",
+        "draw.json",
+        "logits.npy",
+        "policy.safetensors",
+        "posterior.safetensors",
+        "settings.json",
+        "summary.json",
+        "training.json",
+    }
+
+
+def test_certificate_is_of_the_training_costs(run, run_folder):
+    costs = np.loadtxt(run_folder / "costs.csv", skiprows=1)
+    certificate = Certificate.load(run_folder / "certificate.json")
+    assert certificate.n == len(costs) == run.recipe.environments
+    assert all(check.ok for check in certificate.verify(costs))
+    training_set = run.world.draw(TRAINING, 300, seed=(run.recipe.seed, Draw.TRAINING))
+    assert np.allclose(run.task().rollout(run.policy, training_set), costs)
+    assert np.allclose(logits_of(run.policy, training_set.images), run.logits, atol=1e-5)
+
+
+def test_summary_has_all_bounds_beside_the_untrained_draw(run):
+    trained, untrained = run.summary["trained"], run.summary["prior_draw"]
+    assert trained["cost"] == run.certificate.mean_cost
+    assert trained["upper_pointwise"] == pytest.approx(run.certificate.upper, abs=1e-5)
+    assert untrained["renyi"] == untrained["log_ratio"] == 0.0
+    for row in (trained, untrained):
+        assert row["cost"] < row["upper_pointwise"] < row["upper_kl"] < row["upper_pinsker"]
+        complexity = (row["renyi"] + math.log(2 * math.sqrt(300) / 0.005**3)) / 300
+        assert row["upper_pinsker"] == pytest.approx(row["cost"] + math.sqrt(complexity / 2))
+
+
+def test_training_is_deterministic_down_to_the_bytes(tiny, run_folder, tmp_path):
+    train(tiny, tmp_path / "again")
+    for name in ("policy.safetensors", "posterior.safetensors", "costs.csv", "summary.json", "logits.npy"):
+        assert (tmp_path / "again" / name).read_bytes() == (run_folder / name).read_bytes()
+    other = train(replace(tiny, seed=1), tmp_path / "other")
+    assert other.summary["trained"]["cost"] != load_run(run_folder).summary["trained"]["cost"]
+
+
+def test_prior_training_set_and_deployment_are_different_environments(run):
+    sets = [run.world.draw(TRAINING, 300, seed=(0, stream), images=False) for stream in Draw]
+    firsts = {tuple(part.obstacles[0].ravel().tolist()) for part in sets}
+    assert len(firsts) == len(Draw)
+    costs, _ = run.deploy("training", 300, seed=0)
+    assert not np.array_equal(costs, run.task().costs(run.logits, sets[Draw.TRAINING]))
+
+
+def test_deployment_repeats_and_its_length_changes_nothing(run):
+    costs, logits = run.deploy("training", 40, seed=2)
+    assert costs.shape == (40,)
+    assert logits.shape == (40, 7)
+    again, _ = run.deploy("training", 25, seed=2)
+    assert np.array_equal(costs[:25], again)
+    assert not np.array_equal(costs, run.deploy("training", 40, seed=3)[0])
+
+
+def test_expected_cost_is_a_prior_loss_too(tiny, tmp_path):
+    recipe = replace(tiny, prior_loss="expected-cost", prior_steps=60)
+    run = train(recipe, tmp_path / "run")
+    assert run.summary["trained"]["cost"] < 0.7  # a random primitive costs 0.81
+
+
+def test_training_learns(tiny, tmp_path):
+    run = train(replace(tiny, prior_environments=1000, prior_steps=250), tmp_path / "run")
+    costs, _ = run.deploy("training", 1024)
+    assert costs.mean() < 0.45
+
+
+def test_a_posterior_pays_when_the_prior_is_of_another_world(tiny, tmp_path):
+    """A prior from calm air, trained in wind."""
+    recipe = replace(
+        tiny,
+        distribution="windy:2.5",
+        environments=2000,
+        prior_environments=500,
+        prior_steps=200,
+        directions=6,
+        prior_log_variance=-1.0,
+        steps=150,
+        samples=4,
+        rate=0.1,
+    )
+    summary = train(recipe, tmp_path / "run").summary
+    assert summary["trained"]["upper_pointwise"] < summary["prior_draw"]["upper_pointwise"] - 0.02
+    costs, _ = load_run(tmp_path / "run").deploy("windy:2.5", 1024)
+    assert costs.mean() < summary["prior_draw"]["cost"] - 0.05
+
+
+def test_a_run_loads_with_other_scenes_and_recordings(tiny, tmp_path):
+    paths = Recordings.from_drone(World().drone).paths[1:6]
+    world = World(Scene(pixels=20, distance="sensor"), recordings=Recordings(paths))
+    run = train(
+        replace(tiny, directions=3, environments=100, prior_environments=100), tmp_path / "run", world
+    )
+    again = load_run(tmp_path / "run")
+    assert again.world.primitives == 5
+    assert again.world.drone is None
+    assert again.world.scene == world.scene
+    images = world.draw(TRAINING, 5, seed=0).images
+    assert np.array_equal(logits_of(again.policy, images), logits_of(run.policy, images))
+
+
+def test_folders_of_other_trainings_are_refused_before_training(tiny, run_folder):
+    with pytest.raises(InvalidSetting, match="already holds a training with other settings"):
+        train(replace(tiny, seed=5), run_folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "error"),
+    [
+        ("settings.json", None, SchemaMismatch),
+        ("settings.json", b"{", SchemaMismatch),
+        ("settings.json", b'{"task": "grasping"}', SchemaMismatch),
+        ("summary.json", b"[1", SchemaMismatch),
+        ("logits.npy", b"x", SchemaMismatch),
+    ],
+)
+def test_damaged_runs_are_refused(run_folder, tmp_path, name, damage, error):
+    shutil.copytree(run_folder, tmp_path / "run")
+    if damage is None:
+        (tmp_path / "run" / name).unlink()
+    else:
+        (tmp_path / "run" / name).write_bytes(damage)
+    with pytest.raises(error):
+        load_run(tmp_path / "run")
+
+
+def test_another_policy_than_the_certified_one_is_refused(tiny, run_folder, tmp_path):
+    shutil.copytree(run_folder, tmp_path / "run")
+    train(replace(tiny, seed=7), tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "policy.safetensors", tmp_path / "run" / "policy.safetensors")
+    with pytest.raises(ProvenanceMismatch, match="is not the policy"):
+        load_run(tmp_path / "run")
+
+
+def test_altered_flights_are_refused(run_folder, tmp_path):
+    shutil.copytree(run_folder, tmp_path / "run")
+    path = tmp_path / "run" / "settings.json"
+    settings = json.loads(path.read_text())
+    settings["drone"]["drag"] = 0.3
+    path.write_text(json.dumps(settings))
+    with pytest.raises(SchemaMismatch, match="not those of the training"):
+        load_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"environments": 99}, "environments = 99"),
+        ({"d_thresh": 0.0}, "d_thresh = 0.0"),
+        ({"prior_loss": "hinge"}, "prior_loss = 'hinge'"),
+        ({"distribution": "nope"}, "distribution = 'nope'"),
+        ({"bound": "tight"}, "bound = 'tight'"),
+        ({"delta": 1.0}, "delta = 1"),
+    ],
+)
+def test_impossible_recipes_are_refused(arguments, message):
+    with pytest.raises(BoundwatchError, match=message):
+        Recipe(**arguments)
+
+
+def test_the_action_in_one_environment_does_not_depend_on_the_others(run, environments):
+    together = logits_of(run.policy, environments.images)
+    apart = np.concatenate([logits_of(run.policy, environments.images[i : i + 1]) for i in range(50)])
+    assert np.allclose(together, apart, atol=1e-5)
+
+
+def test_adapter_starts_as_no_correction(environments):
+    policy = Policy(primitives=7, directions=4)
+    policy.choose_directions(torch.from_numpy(environments.images))
+    images = torch.from_numpy(environments.images)
+    scores, coordinates = policy.embed(images)
+    assert torch.equal(policy(images), scores)
+    assert coordinates.shape == (50, 4)
+    assert torch.allclose(coordinates.mean(dim=0), torch.zeros(4), atol=1e-3)
+    assert torch.allclose(torch.cov(coordinates.T), torch.eye(4), atol=1e-2)
+    with pytest.raises(InvalidSetting, match="directions = 65"):
+        Policy(primitives=7, directions=65)
+
+
+def test_navigation_is_a_task(run):
+    task: Task = Navigation(run.world, TRAINING, 0.3)
+    environments = task.draw(20, np.random.default_rng(0))
+    costs = task.rollout(run.policy, environments)
+    assert costs.shape == (20,)
+    assert np.all((costs >= 0) & (costs <= 1))
+    assert task.binary is False
+
+
+def test_theorem_1_is_what_the_summary_says(run):
+    row = run.summary["trained"]
+    assert row["upper_kl"] == pytest.approx(
+        float(bounds.pac_bayes_upper(row["cost"], 300, 0.01, row["renyi"], "kl"))
+    )

@@ -1,0 +1,193 @@
+"""Environments in quantity: acceptance, published costs, determinism, wind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.navigation import (
+    DIFFICULTIES,
+    NAMED,
+    TRAINING,
+    Distribution,
+    Environments,
+    Recordings,
+    Scene,
+    World,
+    clearance,
+    difficulty,
+    distribution,
+    place_obstacles,
+)
+
+FIELDS = ("obstacles", "rollouts", "clearances", "images", "flights")
+
+
+@pytest.fixture(scope="module")
+def world():
+    return World()
+
+
+def same(a, b):
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in FIELDS)
+
+
+def test_acceptance_is_the_recorded_one(world):
+    """0.878 in the published experiment; 20,000 candidates tell it from 0.868 and 0.888 at 4 sigma."""
+    rng = np.random.default_rng(0)
+    obstacles = place_obstacles(world.scene, 20_000, 9, rng)
+    everyone = world.every_rollout(obstacles)
+    drawn = world.recordings.draw(20_000, rng)
+    best = np.take_along_axis(everyone, drawn[:, :, None], axis=2)[:, :, 0].max(axis=1)
+    assert np.mean(best > 0.1) == pytest.approx(0.878, abs=0.01)
+
+
+def test_costs_of_simple_policies_are_the_recorded_ones(world):
+    """Published: best sampled 0.257, knowing the obstacles but not the rollout 0.277, random 0.81."""
+    environments = world.draw(TRAINING, 20_480, seed=0, images=False)
+    costs = environments.costs(0.5)
+    expected = np.clip(1 - world.every_rollout(environments.obstacles) / 0.5, 0, 1).mean(axis=2)
+    aware = np.take_along_axis(costs, expected.argmin(axis=1)[:, None], axis=1)
+    assert costs.min(axis=1).mean() == pytest.approx(0.257, abs=0.01)
+    assert aware.mean() == pytest.approx(0.277, abs=0.01)
+    assert costs.mean() == pytest.approx(0.81, abs=0.01)
+
+
+def test_the_same_environments_whatever_the_number_and_the_workers(world):
+    two = world.draw(TRAINING, 2100, seed=3, workers=2)
+    assert same(two, world.draw(TRAINING, 2100, seed=3, workers=1))
+    assert same(two.head(1500), world.draw(TRAINING, 1500, seed=3))
+    assert same(two, Environments.join(list(world.stream(TRAINING, 2100, seed=3))))
+    assert not np.array_equal(two.obstacles, world.draw(TRAINING, 2100, seed=4, images=False).obstacles)
+    assert not np.array_equal(two.obstacles[:1024], two.obstacles[1024:2048])
+
+
+def test_clearances_are_those_of_the_whole_flights(world):
+    """Flights are cut to the steps that matter; nothing may be lost by it."""
+    environments = world.draw(TRAINING, 300, seed=1, images=False, flights=True)
+    for primitive in range(world.primitives):
+        whole = clearance(world.scene, environments.flights[:, primitive], environments.obstacles)
+        assert np.array_equal(whole, environments.clearances[:, primitive])
+
+
+def test_cutting_flights_is_exact_for_distant_obstacles_too(world):
+    rng = np.random.default_rng(2)
+    obstacles = place_obstacles(world.scene, 5000, 1, rng)
+    cut = world.every_rollout(obstacles)
+    for primitive, flights in enumerate(world.recordings.paths):
+        for rollout, flight in enumerate(flights.astype(np.float32)):
+            whole = clearance(world.scene, flight, obstacles)
+            assert np.array_equal(whole, cut[:, primitive, rollout])
+
+
+@pytest.mark.parametrize("name", [*NAMED, "difficulty:-9", "difficulty:4.4", "difficulty:9", "obstacles:2"])
+def test_named_distributions_keep_their_rules(world, name):
+    named = distribution(name)
+    environments = world.draw(named, 64, seed=0, images=False)
+    assert environments.obstacles.shape == (64, named.obstacles, 2)
+    if named.wind is None:  # the rule is about calm air
+        best = environments.clearances.max(axis=1)
+        assert np.all((best > named.gap_above) & (best <= named.gap_below))
+
+
+@pytest.mark.parametrize("v", DIFFICULTIES)
+def test_difficulty_sweep_follows_the_published_formula(v):
+    point = difficulty(v)
+    assert point.obstacles == 9 + round(v)
+    if v < 0:
+        assert point.gap_above == pytest.approx(0.1 - 0.01 * v)
+        assert np.isinf(point.gap_below)
+    else:
+        assert point.gap_above == pytest.approx(0.1 - 0.012 * v)
+        assert point.gap_below == pytest.approx(0.1 * max(20 - v**2, 1))
+
+
+def test_costs_rise_along_the_sweep(world):
+    means = [
+        world.draw(difficulty(v), 512, seed=0, images=False).costs(0.5).min(axis=1).mean()
+        for v in (-9, -3, 0, 4.1)
+    ]
+    assert means[0] == 0.0
+    assert means == sorted(means)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nope", "is unknown; choose training"),
+        ("difficulty:x", "'x' is not a number"),
+        ("difficulty:10", "difficulty = 10.0 is outside"),
+        ("windy:7", "wind speed = 7.0"),
+        ("obstacles:two", "'two' is not a number"),
+        ("obstacles:-1", "obstacles = -1"),
+    ],
+)
+def test_unknown_distributions_are_refused(name, message):
+    with pytest.raises(InvalidSetting, match=message):
+        distribution(name)
+
+
+def test_wind_bends_the_path_and_is_not_seen(world):
+    calm, windy = (
+        world.draw(distribution(name), 256, seed=5, flights=True) for name in ("training", "windy")
+    )
+    assert np.array_equal(calm.obstacles, windy.obstacles)
+    assert np.array_equal(calm.images, windy.images)
+    drift = windy.flights[:, :, 200, 0] - calm.flights[:, :, 200, 0]
+    assert np.all(drift > 0.1)
+    assert not np.allclose(calm.clearances, windy.clearances, atol=0.1)
+
+
+def test_no_wind_is_calm(world):
+    calm, still = (
+        world.draw(distribution(name), 128, seed=5, flights=True) for name in ("training", "windy:0")
+    )
+    assert np.allclose(calm.flights, still.flights, atol=1e-5)
+    assert np.allclose(calm.clearances, still.clearances, atol=1e-5)
+
+
+def test_stronger_wind_costs_more(world):
+    """For whoever chooses the best primitive of calm air."""
+    calm = world.draw(TRAINING, 1024, seed=6, images=False)
+    choice = calm.clearances.argmax(axis=1)[:, None]
+    means = [
+        np.take_along_axis(
+            world.draw(distribution(name), 1024, seed=6, images=False).costs(0.5), choice, 1
+        ).mean()
+        for name in ("training", "windy:1", "windy:2.5", "windy:5")
+    ]
+    assert np.all(np.diff(means) > 0.02)
+
+
+def test_recorded_trajectories_replace_the_model(world):
+    recorded = World(recordings=world.recordings)
+    assert same(recorded.draw(TRAINING, 100, seed=0), world.draw(TRAINING, 100, seed=0))
+    with pytest.raises(InvalidSetting, match="recorded trajectories cannot fly"):
+        recorded.draw(distribution("windy"), 10, seed=0)
+    with pytest.raises(InvalidSetting, match="both given"):
+        World(drone=world.drone, recordings=world.recordings)
+
+
+def test_other_numbers_of_primitives_and_rollouts(world):
+    few = Recordings(
+        (world.recordings.paths[1][:2], world.recordings.paths[3], world.recordings.paths[5][:1])
+    )
+    environments = World(recordings=few).draw(TRAINING, 500, seed=0, images=False)
+    assert environments.clearances.shape == (500, 3)
+    assert environments.rollouts.max(axis=0).tolist() == [1, 4, 0]
+
+
+def test_sensor_distances_make_another_world():
+    environments = World(Scene(distance="sensor")).draw(TRAINING, 50, seed=0, images=False)
+    assert np.all(environments.clearances.max(axis=1) > 0.1)
+
+
+def test_impossible_requests_are_refused(world, monkeypatch):
+    with pytest.raises(InvalidSetting, match="n = 0 is below 1"):
+        world.draw(TRAINING, 0, seed=0)
+    with pytest.raises(InvalidSetting, match="is not below gap_below"):
+        Distribution("none", gap_above=0.5, gap_below=0.4)
+    monkeypatch.setattr("boundwatch.tasks.navigation.world.HOPELESS", 2)
+    with pytest.raises(InvalidSetting, match="accepts 0 of 2560"):
+        world.draw(Distribution("impossible", obstacles=40, gap_above=1.0), 10, seed=0)
