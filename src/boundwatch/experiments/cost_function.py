@@ -141,7 +141,7 @@ def draw(results: Results) -> Figure:
     left.set_xticks(range(len(labels)), labels)
     left.set(xlabel="d_thresh, mm", ylabel="expected cost in training", xlim=(-0.6, len(labels) - 0.4))
     left.set_ylim(0, None)
-    left.legend(frameon=False, fontsize=8, loc="upper left")
+    left.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     style.bare(left)
     for axes, n in zip(rest, sizes, strict=True):
         for look, certificate in zip(LOOKS, results["certificates"], strict=False):
@@ -155,8 +155,8 @@ def draw(results: Results) -> Figure:
         axes.axvline(0, **style.PROMISE)
         axes.set(xlabel="true shift of the expected cost", ylabel="share of ADVERSE", ylim=(-0.02, 1.02))
         axes.set_title(f"n = {n} trials", loc="left", fontsize=10)
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
         style.bare(axes)
-    figure.legend(*rest[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return figure
 
 

@@ -140,7 +140,7 @@ def draw(results: Results) -> Figure:
     )
     axes.set(xlabel="true shift of the failure rate", ylabel="evidence of an adverse shift")
     style.bare(axes)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 

@@ -163,7 +163,7 @@ def _judge_recorded(certificate: Certificate, alpha: float, costs: Sequence[floa
 
 def draw(results: Results) -> Figure:
     """Draw the indicators and the share of alarms against the wind, and the two fields beside them."""
-    figure = style.new_figure(10, 4.4)
+    figure = style.new_figure(10, 4.8)
     left, right = figure.subplots(1, 2)
     rows = results["indicators"]
     places = {row["setting"]: place for place, row in enumerate(rows)}
@@ -219,7 +219,7 @@ def draw(results: Results) -> Figure:
         axes.set_xticks(range(len(rows)), labels)
         axes.axvline(len(windy) - 0.5, color="#999999", linewidth=0.8)
         axes.set_xlabel("wind, % of 5 m/s; or fields without wind")
-        axes.legend(frameon=False, fontsize=8, loc="upper left")
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
         style.bare(axes)
     return figure
 
