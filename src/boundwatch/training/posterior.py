@@ -40,7 +40,7 @@ class GaussianPosterior:
     """A diagonal Gaussian over some of a policy's parameters, and the prior that it started from.
 
     Build it with `over` (parameters of a module), `over_latent` (a latent input) or `load`. The module is
-    copied; in the copy everything outside the posterior is frozen.
+    copied to the CPU; in the copy everything outside the posterior is frozen.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class GaussianPosterior:
         prior_variance: Tensor,
     ) -> None:
         refuse_batch_statistics(module)
-        self._module = copy.deepcopy(module).eval().requires_grad_(False)
+        self._module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
         self._slots = slots
         self.prior_mean = prior_mean
         self.prior_variance = prior_variance
@@ -119,7 +119,7 @@ class GaussianPosterior:
         for name, value in chosen.items():
             slots.append(_Slot(name, tuple(value.shape), value.dtype, start, start + value.numel()))
             start += value.numel()
-        mean = torch.cat([value.detach().double().reshape(-1) for value in chosen.values()])
+        mean = torch.cat([value.detach().cpu().double().reshape(-1) for value in chosen.values()])
         return cls(module, tuple(slots), mean, _check_variance(prior_variance, start))
 
     @classmethod
