@@ -29,8 +29,9 @@ def expert_grasp(scene: Scene, angle: float) -> Grasp:
     --------
     >>> from boundwatch.tasks.grasping import Mug
     >>> mug = Mug(radius=0.04, height=0.1, wall=0.004, taper=1.0, handle_reach=0.03, handle_height=0.5)
-    >>> expert_grasp(Scene(mug, x=0.5, y=0.0, yaw=0.0), angle=0.0)
-    Grasp(x=0.462, y=0.0..., z=0.065, yaw=3.14...)
+    >>> grasp = expert_grasp(Scene(mug, x=0.5, y=0.0, yaw=0.0), angle=0.0)
+    >>> round(grasp.x, 3), round(grasp.y, 3), round(grasp.z, 3), round(grasp.yaw, 3)
+    (0.462, 0.0, 0.065, 3.142)
     """
     direction = scene.yaw + math.pi + angle
     radius = scene.item.radius - 0.5 * scene.item.wall

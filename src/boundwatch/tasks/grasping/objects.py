@@ -69,8 +69,9 @@ class Mug:
         middle, half = 0.5 * self.height, 0.5 * self.handle_height * self.height
         turns = np.linspace(-0.5 * math.pi, 0.5 * math.pi, HANDLE_PARTS + 1)
         heights = middle + half * np.sin(turns)
-        wall = self.radius * (self.taper + (1.0 - self.taper) * heights / self.height) - 0.5 * self.wall
-        out = wall + self.handle_reach * np.cos(turns)
+        outside = self.radius * (self.taper + (1.0 - self.taper) * heights / self.height)
+        # Its ends are round, and must not show inside the mug.
+        out = outside - self.wall + HANDLE_RADIUS + self.handle_reach * np.cos(turns)
         for i in range(HANDLE_PARTS):
             ends = f"{out[i]:.6f} 0 {heights[i]:.6f} {out[i + 1]:.6f} 0 {heights[i + 1]:.6f}"
             yield f'<geom class="object" type="capsule" fromto="{ends}" size="{HANDLE_RADIUS}"/>'

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
 from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import Progress
@@ -14,8 +12,8 @@ from rich.progress import Progress
 from boundwatch.errors import InvalidSetting
 
 Result = TypeVar("Result")
-_ROUNDS = 20  # a progress bar moves about this many times
-_SHARES = 4  # shares of a round for each process: some grasps end early
+_SHARE = 25  # calls that a process gets at a time: about half a second of grasps
+_ROUND = 4  # shares for each process before the progress bar moves: some grasps end early
 
 
 def in_parallel(
@@ -37,17 +35,14 @@ def in_parallel(
         Parallel(n_jobs=jobs) as pool,
     ):
         task = progress.add_task(label, total=len(arguments))
-        rounds = _ROUNDS if console.is_terminal else 1
-        for part in _split(arguments, rounds):
-            for share in pool(delayed(_share)(function, work) for work in _split(part, _SHARES * jobs)):
+        size = _SHARE * _ROUND * jobs if console.is_terminal else len(arguments)
+        for start in range(0, len(arguments), max(size, 1)):
+            part = arguments[start : start + size]
+            work = [part[i : i + _SHARE] for i in range(0, len(part), _SHARE)]
+            for share in pool(delayed(_share)(function, calls) for calls in work):
                 results += share
             progress.update(task, completed=len(results))
     return results
-
-
-def _split(items: Sequence[Any], parts: int) -> list[Sequence[Any]]:
-    edges = np.linspace(0, len(items), min(parts, len(items)) + 1).round().astype(int)
-    return [items[start:stop] for start, stop in itertools.pairwise(edges.tolist())]
 
 
 def _share(function: Callable[..., Result], work: Sequence[tuple[Any, ...]]) -> list[Result]:

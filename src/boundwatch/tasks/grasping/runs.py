@@ -21,7 +21,7 @@ from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.policy import GraspNetwork
 from boundwatch.tasks.grasping.recipe import Draw, Recipe
-from boundwatch.tasks.grasping.scenes import DRAWS, Scene
+from boundwatch.tasks.grasping.scenes import Scene
 from boundwatch.tasks.grasping.task import Grasping
 from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, LatentPolicy, load_policy
@@ -33,6 +33,7 @@ CHECKPOINTS = "checkpoints"
 class Deployment:
     """What happened in new environments, one entry each."""
 
+    physics: Physics
     scenes: list[Scene]
     images: list[Image]
     grasps: list[Grasp]
@@ -42,6 +43,17 @@ class Deployment:
     def costs(self) -> NDArray[np.float64]:
         """0 where the object was lifted, else 1."""
         return np.array([outcome.cost for outcome in self.outcomes])
+
+    def draw(self, folder: str | Path, title: str, most: int) -> list[Path]:
+        """Draw films of the first grasps, at most so many, into a folder; return their paths."""
+        from boundwatch.tasks.grasping.pictures import film
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{number:02d}.gif" for number in range(1, min(most, len(self.scenes)) + 1)]
+        for path, scene, image, grasp in zip(paths, self.scenes, self.images, self.grasps, strict=False):
+            film(scene, image, grasp, self.physics, path, f"{title}, number {path.stem}: ")
+        return paths
 
 
 @dataclass(frozen=True)
@@ -73,14 +85,12 @@ class Run:
         seed. With another ``physics`` they are the same objects.
         """
         task = Grasping(objects, placement, self.physics if physics is None else physics, jobs)
-        kind = (
-            [*DRAWS].index(objects) if objects in DRAWS else len(DRAWS)
-        )  # an unknown one is refused by draw
-        rng = np.random.default_rng([self.recipe.seed, Draw.DEPLOYMENT, seed, kind, placement])
+        purpose = [self.recipe.seed, Draw.DEPLOYMENT, seed, placement, *objects.encode()]
+        rng = np.random.default_rng(purpose)
         scenes = task.draw(n, rng)
         images = task.photographs(scenes)
         grasps = task.grasps(self.policy, images)
-        return Deployment(scenes, images, grasps, task.attempts(scenes, grasps))
+        return Deployment(task.physics, scenes, images, grasps, task.attempts(scenes, grasps))
 
 
 def claim(folder: Path, recipe: Recipe, physics: Physics) -> bool:

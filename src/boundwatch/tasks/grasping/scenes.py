@@ -63,13 +63,9 @@ def draw_scenes(
     Traceback (most recent call last):
     boundwatch.errors.InvalidSetting: objects = 'plates' is unknown; choose mugs, bowls or wide-bowls
     """
+    check_distribution(objects, placement)
     if n < 1:
         raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
-    if objects not in DRAWS:
-        *first, last = DRAWS
-        raise InvalidSetting(f"objects = {objects!r} is unknown; choose {', '.join(first)} or {last}")
-    if placement not in PLACEMENTS:
-        raise InvalidSetting(f"placement = {placement} is unknown; choose 1 (training) to {len(PLACEMENTS)}")
     half = PLACEMENTS[placement]
     scenes = []
     for _ in range(n):
@@ -77,3 +73,12 @@ def draw_scenes(
         x, y = (float(middle + rng.uniform(-half, half)) for middle in CENTRE)
         scenes.append(Scene(item, x, y, float(rng.uniform(-math.pi, math.pi))))
     return scenes
+
+
+def check_distribution(objects: str, placement: int) -> None:
+    """Refuse objects and placements that do not exist."""
+    if objects not in DRAWS:
+        *first, last = DRAWS
+        raise InvalidSetting(f"objects = {objects!r} is unknown; choose {', '.join(first)} or {last}")
+    if placement not in PLACEMENTS:
+        raise InvalidSetting(f"placement = {placement} is unknown; choose 1 (training) to {len(PLACEMENTS)}")

@@ -15,7 +15,7 @@ from boundwatch.tasks.grasping.camera import Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.parallel import in_parallel
 from boundwatch.tasks.grasping.policy import GraspNetwork, choose, to_grasp
-from boundwatch.tasks.grasping.scenes import Scene, draw_scenes
+from boundwatch.tasks.grasping.scenes import Scene, check_distribution, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, environment_hash
 from boundwatch.training.threads import single_thread
@@ -44,6 +44,9 @@ class Grasping:
     jobs: int = 1
     """Processes."""
     binary: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        check_distribution(self.objects, self.placement)
 
     def draw(self, n: int, rng: np.random.Generator) -> list[Scene]:
         """Draw n environments, independently of each other."""

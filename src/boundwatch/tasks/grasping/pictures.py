@@ -1,0 +1,185 @@
+"""Pictures of a grasp, drawn by ray casting in the physics engine: no OpenGL, no display.
+
+A frame shows the arm and the object from the side, with shadows, and beside it what the overhead camera saw
+with the grasp that was chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.errors import MissingExtra
+from boundwatch.tasks.grasping import panda
+from boundwatch.tasks.grasping.attempt import Outcome, attempt
+from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, VIEW, Image
+from boundwatch.tasks.grasping.motion import Grasp
+from boundwatch.tasks.grasping.scenes import CENTRE, Scene
+from boundwatch.tasks.grasping.world import ARM_GROUP, OBJECT_GROUP, Physics, compile_scene
+
+try:
+    from PIL import Image as Pillow
+    from PIL import ImageDraw
+except ImportError as error:
+    raise MissingExtra("drawing grasps", "plot") from error
+
+WIDTH, HEIGHT = 400, 300
+"""Of the view from the side, pixels."""
+SPEED = 0.5
+"""Of a film, against the simulation's time."""
+FRAMES_A_SECOND = 12
+_LIGHT = np.array([0.2, -1.2, 1.8])
+_SKY = np.array([236.0, 239.0, 243.0])
+_COLOURS = {
+    "table": (214, 205, 190),
+    "object": (96, 160, 225),
+    "arm": (225, 225, 222),
+    "finger": (70, 70, 70),
+}
+_GRASP_COLOUR = (230, 120, 20)
+_BORDER = 24
+
+Pixels = NDArray[np.uint8]
+
+
+def film(
+    scene: Scene, image: Image, grasp: Grasp, physics: Physics, path: str | Path, title: str = ""
+) -> Outcome:
+    """Simulate a grasp again and draw it: ``path`` with suffix ``.gif`` is a film, ``.png`` its last frame.
+
+    Parameters
+    ----------
+    scene, grasp, physics
+        As in `boundwatch.tasks.grasping.attempt`.
+    image
+        What the overhead camera saw.
+    path
+        Where the picture goes.
+    title
+        Line under the picture; the outcome is added.
+
+    Returns
+    -------
+    The outcome, the same as without drawing.
+    """
+    views: list[Pixels] = []
+    every = max(1, round(SPEED / (FRAMES_A_SECOND * physics.timestep)))
+    moving = Path(path).suffix == ".gif"
+    steps = 0
+
+    def watch(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        nonlocal steps
+        if moving and steps % every == 0:
+            views.append(view(model, data, grasp))
+        steps += 1
+        last[:] = [(model, data)]
+
+    last: list[tuple[mujoco.MjModel, mujoco.MjData]] = []
+    outcome = attempt(scene, grasp, physics, observer=watch)
+    model, data = last[0] if last else _at_home(scene, physics)  # out of reach, the arm does not move
+    views.append(view(model, data, grasp))
+    text = f"{title}{outcome.reason}: rise {round(1000.0 * outcome.rise)} mm, cost {outcome.cost:.0f}"
+    eye = overhead(image, grasp)
+    frames = [_frame(picture, eye, text) for picture in views]
+    pause = 1500  # milliseconds on the last frame
+    duration = [round(1000 / FRAMES_A_SECOND)] * (len(frames) - 1) + [pause]
+    if moving:
+        frames[0].save(path, save_all=True, append_images=frames[1:], duration=duration, loop=0)
+    else:
+        frames[0].save(path)
+    return outcome
+
+
+def _at_home(scene: Scene, physics: Physics) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    model = compile_scene(scene, physics)
+    data = mujoco.MjData(model)
+    data.qpos[:7], data.qpos[7:9] = panda.HOME, panda.OPENING
+    mujoco.mj_forward(model, data)
+    return model, data
+
+
+def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
+    """Return the scene from the side as an RGB array; the camera looks along the rim, across the fingers."""
+    target = np.array([0.5 * (CENTRE[0] + grasp.x), 0.5 * grasp.y, 0.13])
+    eye = target + np.array([0.34, -0.62, 0.30])
+    forward = (target - eye) / np.linalg.norm(target - eye)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    up = np.cross(right, forward)
+    slope = math.tan(math.radians(16.0))
+    across = np.linspace(-slope, slope, WIDTH) * WIDTH / HEIGHT
+    along = np.linspace(slope, -slope, HEIGHT)
+    aims = (forward + across[None, :, None] * right + along[:, None, None] * up).reshape(-1, 3)
+    hit, distance, normal = _cast(model, data, eye, aims)
+    seen = hit >= 0
+    points = eye + distance[:, None] * aims
+    to_light = _LIGHT - points
+    to_light /= np.linalg.norm(to_light, axis=1, keepdims=True)
+    facing = np.sign((normal * -aims).sum(1))[:, None]  # some surfaces are seen from within
+    diffuse = np.clip((facing * normal * to_light).sum(1), 0.0, 1.0)
+    # What the light meets first, other than the point itself, keeps it in the shade.
+    _, reach, _ = _cast(model, data, _LIGHT, points - _LIGHT)
+    lit = np.where(reach < 0.985, 0.35, 1.0)
+    shade = 0.45 + 0.55 * diffuse * lit
+    colours = _colours(model)[hit] * shade[:, None]
+    return np.where(seen[:, None], colours, _SKY).clip(0, 255).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
+
+
+def _cast(
+    model: mujoco.MjModel, data: mujoco.MjData, origin: NDArray[np.float64], aims: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+    n = len(aims)
+    hit, distance, normal = np.empty(n, dtype=np.int32), np.empty(n), np.zeros((n, 3))
+    directions = np.ascontiguousarray(aims).ravel()
+    mujoco.mj_multiRay(model, data, origin, directions, None, True, -1, hit, distance, normal.ravel(), n, 1e3)
+    return hit, distance, normal
+
+
+def _colours(model: mujoco.MjModel) -> NDArray[np.float64]:
+    colours = np.full((model.ngeom, 3), _COLOURS["table"], dtype=np.float64)
+    colours[model.geom_group == OBJECT_GROUP] = _COLOURS["object"]
+    colours[model.geom_group == ARM_GROUP] = _COLOURS["arm"]
+    for name in ("finger_left", "finger_right"):
+        colours[model.geom(name).id] = _COLOURS["finger"]
+    return colours
+
+
+def overhead(image: Image, grasp: Grasp, size: int = HEIGHT - _BORDER) -> Pillow.Image:
+    """Return the depth image, enlarged, with the fingers of the grasp drawn in.
+
+    As seen by somebody behind the arm: away from the base is up, its left is left.
+    """
+    bright = 255.0 - 215.0 * np.exp(-image[::-1, ::-1].astype(np.float64) / 90.0)  # low things stay visible
+    picture = Pillow.fromarray(bright.astype(np.uint8)).convert("RGB").resize((size, size))
+    draw = ImageDraw.Draw(picture)
+    scale = size / VIEW
+    # The tips are nearer to the camera than the table, so that they appear further out.
+    stretch = CAMERA_HEIGHT / (CAMERA_HEIGHT - grasp.z)
+
+    def pixel(x: float, y: float) -> tuple[float, float]:
+        return 0.5 * size - (y - CENTRE[1]) * stretch * scale, 0.5 * size - (x - CENTRE[0]) * stretch * scale
+
+    cos, sin = math.cos(grasp.yaw), math.sin(grasp.yaw)
+    for side in (-1.0, 1.0):
+        inner, outer = side * panda.OPENING, side * (panda.OPENING + panda.FINGER_DEPTH)
+        half = 0.5 * panda.FINGER_WIDTH
+        corners = [(inner, -half), (inner, half), (outer, half), (outer, -half)]
+        outline = [pixel(grasp.x + a * cos - b * sin, grasp.y + a * sin + b * cos) for a, b in corners]
+        draw.polygon(outline, outline=_GRASP_COLOUR, width=2)
+    ends = [pixel(grasp.x + a * cos, grasp.y + a * sin) for a in (-panda.OPENING, panda.OPENING)]
+    draw.line(ends, fill=_GRASP_COLOUR, width=1)
+    return picture
+
+
+def _frame(side: Pixels, eye: Pillow.Image, text: str) -> Pillow.Image:
+    frame = Pillow.new("RGB", (WIDTH + eye.width, HEIGHT + _BORDER), (255, 255, 255))
+    frame.paste(Pillow.fromarray(side), (0, 0))
+    frame.paste(eye, (WIDTH, _BORDER))
+    draw = ImageDraw.Draw(frame)
+    draw.text((WIDTH + 6, 6), "overhead depth image, grasp in orange", fill=(60, 60, 60))
+    draw.text((6, HEIGHT + 6), text, fill=(0, 0, 0))
+    return frame
