@@ -14,8 +14,8 @@ from typing import NewType
 Html = NewType("Html", str)
 
 
-def page(title: str, sections: Iterable[Html]) -> str:
-    """Return the whole page.
+def page(title: str, sections: Iterable[Html], *, images: bool = False) -> str:
+    """Return the whole page; with `images`, it may hold some, as data in the page itself.
 
     Examples
     --------
@@ -23,11 +23,11 @@ def page(title: str, sections: Iterable[Html]) -> str:
     1
     """
     style = resources.files("boundwatch").joinpath("page.css").read_text(encoding="utf-8")
+    # What the page may load: nothing, but for the style and images inside it.
+    policy = "default-src 'none'; style-src 'unsafe-inline'" + ("; img-src data:" if images else "")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        # What the page may load: nothing, but for the style above and images inside the page.
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'; img-src data:\">\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(sections)

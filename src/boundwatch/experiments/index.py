@@ -49,7 +49,8 @@ def render(
     folder
         Where the drawn figures are: ``NAME/figure.svg``.
     """
-    return page.page("The paper, reproduced", _sections(experiments, results, settings, folder))
+    sections = _sections(experiments, results, settings, folder)
+    return page.page("The paper, reproduced", sections, images=True)
 
 
 def _sections(
