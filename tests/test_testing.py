@@ -50,7 +50,7 @@ class Forgiving(bw.SequentialTest):
 
 class Forgetful(bw.SequentialTest):
     def state_dict(self):
-        return super().state_dict() | {"n": 1}
+        return super().state_dict() | {"total": 1.0}
 
 
 class Unlatched(bw.SequentialTest):
