@@ -14,6 +14,7 @@ from boundwatch import schema
 from boundwatch.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 from boundwatch.files import read_bytes, write_text
+from boundwatch.validation import check_level
 
 VERSION = 1
 """Version of the file's shape that this release writes and reads."""
@@ -86,6 +87,9 @@ class CertificateFamily(Mapping[str, Certificate]):
         method, binary, delta_upper, delta_lower, seed, policy
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
+        for name, value in {"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower}.items():
+            if value is not None:
+                check_level(value, name)
         tasks = max(len(costs), 1)
         certificates = {}
         for task, values in costs.items():

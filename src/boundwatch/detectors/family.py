@@ -255,7 +255,7 @@ def e_bh(e_values: ArrayLike) -> Array:
     """
     values = np.asarray(e_values, dtype=np.float64)
     order = np.argsort(-values, kind="stable")
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # an e-value of zero, or next to it
         needed = values.size / (np.arange(1, values.size + 1) * values[order])
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.minimum.accumulate(needed[::-1])[::-1], 1.0)
