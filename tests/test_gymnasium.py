@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from scipy.stats import binom
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting
@@ -202,6 +203,16 @@ def test_unknown_autoreset_mode_is_refused():
     env.metadata = {}
     with pytest.raises(InvalidSetting, match=r"autoreset_mode'\] = None is no gymnasium.vector.Autoreset"):
         bw.gymnasium.rollout(env, act, 3, cost="is_success")
+
+
+def test_vector_environments_of_other_libraries_are_refused():
+    env = DummyVecEnv([Coin])
+    with pytest.raises(
+        InvalidSetting, match=r"DummyVecEnv.* is no Gymnasium environment; pass gymnasium.make"
+    ):
+        bw.gymnasium.rollout(env, act, 3, cost="is_success")
+    with pytest.raises(InvalidSetting, match="is no Gymnasium environment"):
+        bw.gymnasium.watch(env, Log(), cost="is_success")
 
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.4, upper=0.5, delta=0.01, binary=True)

@@ -10,6 +10,7 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
@@ -30,9 +31,13 @@ from boundwatch.detectors import (
     TaskFinding,
     Verdict,
 )
-from boundwatch.planning import Plan, plan
 from boundwatch.family import CertificateFamily
+from boundwatch.planning import Plan, plan
 from boundwatch.provenance import Provenance
+
+if TYPE_CHECKING:  # editors know what `__getattr__` will import
+    from boundwatch import gymnasium as gymnasium
+    from boundwatch import testing as testing
 
 __all__ = [
     "Certificate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class InNotebook:
+class InNotebook(ABC):
     """Gives whatever has `to_dict` the methods that notebooks look for.
 
     Words and drawings are in `boundwatch.wording` and `boundwatch.plots`, which sit above certificates and
     findings; they are imported by name when a method is called, so that nothing below depends on them.
     """
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         headline: str = import_module("boundwatch.wording").headline(self)

@@ -14,6 +14,7 @@ from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 from boundwatch.validation import shortest
 
 try:
+    from gymnasium import Env
     from gymnasium.vector import AutoresetMode, VectorEnv
 except ImportError as error:
     raise MissingExtra("boundwatch.gymnasium", "gym") from error
@@ -191,3 +192,19 @@ def unbatch(infos: dict[str, Any], number: int, count: int) -> dict[str, Any]:
         else:  # a vector environment of its own kind may report one value for all
             info[key] = value[number] if np.ndim(value) and len(value) == count else value
     return info
+
+
+def check_env(env: object) -> None:
+    """Refuse what is not an environment of Gymnasium's, such as the vector environments of other libraries.
+
+    Examples
+    --------
+    >>> check_env("CartPole-v1")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: env = 'CartPole-v1' is no Gymnasium environment; ...
+    """
+    if not isinstance(env, Env | VectorEnv):
+        raise InvalidSetting(
+            f"env = {env!r:.80} is no Gymnasium environment; pass gymnasium.make(...), a vector environment "
+            "of gymnasium.vector, or one of the environments inside yours"
+        )

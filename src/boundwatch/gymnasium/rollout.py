@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, cost_function
+from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 Policy = Callable[[Any], Any]
 
@@ -66,6 +66,7 @@ def rollout(
     >>> bw.gymnasium.rollout(env, balance, 3, cost=(0, 500), seed=7)
     array([0., 0., 0.])
     """
+    check_env(env)
     episodes = _positive(n)
     price = cost_function(cost)
     seeds = [int(word) for word in np.random.SeedSequence(seed).generate_state(episodes)]

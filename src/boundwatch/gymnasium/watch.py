@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidSetting
-from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, cost_function
+from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 OnAlarm = Callable[[Any], object]
 
 
 def watch(
     env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
-    detector: StreamDetector,
+    detector: StreamDetector[Any],
     *,
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
@@ -62,6 +62,7 @@ def watch(
     ...         done = terminated or truncated
     adverse after 4 episodes
     """
+    check_env(env)
     counter = _Counter(detector, cost, on_alarm)
     return WatchedVectorEnv(env, counter) if isinstance(env, VectorEnv) else WatchedEnv(env, counter)
 
@@ -69,7 +70,7 @@ def watch(
 class _Counter:
     """Feeds episodes to a detector in the order of their numbers."""
 
-    def __init__(self, detector: StreamDetector, cost: CostRule, on_alarm: OnAlarm | None) -> None:
+    def __init__(self, detector: StreamDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
         if not isinstance(detector, StreamDetector):
             raise InvalidSetting(
                 f"detector = {type(detector).__name__} may not be read after every episode; "
