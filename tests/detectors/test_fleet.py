@@ -73,6 +73,8 @@ def test_update_names_the_new_alarms_once():
     assert fleet.update(["x", "y"], [0.9, 0.1]) == []
     assert fleet.verdicts == [bw.Verdict.ADVERSE, bw.Verdict.WITHIN]
     fleet.reset("x")
+    with pytest.raises(InvalidSetting, match="since its reset"):
+        fleet.finding("x")
     assert fleet.update(["x"], [0.5]) == []
     assert fleet.finding("x").n == 1
 

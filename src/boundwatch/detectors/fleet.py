@@ -156,9 +156,9 @@ class Fleet:
         stream
             Its name.
         """
-        row = self._rows.get(stream)
-        if row is None:
-            raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
+        row = self._row(stream)
+        if self._book[row, _N] == 0:
+            raise InvalidSetting(f"stream = {stream!r} has no costs since its reset; call update first")
         book, logs = self._book[row].tolist(), self._log_thresholds.tolist()
         wealth, best = book[_WEALTH], book[_BEST]
         return StreamFinding(
@@ -206,9 +206,8 @@ class Fleet:
         stream
             Its name.
         """
-        if stream not in self._rows:
-            raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
-        self._clear(slice(self._rows[stream], self._rows[stream] + 1))
+        row = self._row(stream)
+        self._clear(slice(row, row + 1))
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
@@ -262,6 +261,12 @@ class Fleet:
         if not np.isin(fleet._verdict, (0, 1, 2)).all():
             raise SchemaMismatch("state['verdict'] has an unknown code; the state is damaged")
         return fleet
+
+    def _row(self, stream: str | int) -> int:
+        row = self._rows.get(stream)
+        if row is None:
+            raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
+        return row
 
     def _e_values(self, side: int) -> Array:
         return np.exp(np.minimum(self._book[: len(self._rows), _WEALTH][:, side], 709.0))
