@@ -8,8 +8,8 @@ By Ville's inequality it ever reaches 1/alpha with probability at most alpha.
 Costs of 0 and 1 allow more. Bet b is then the likelihood ratio of a failure rate p = b + (1 - b) U against
 U, and the wealth depends on the counts of episodes and failures alone, so the probability of ever reaching
 a threshold can be computed instead of bounded: `exact_threshold` returns the smallest one that keeps it
-below alpha. It is half to four fifths of 1/alpha, because Ville's inequality gives away how far a failure
-carries the wealth past its mark.
+below alpha. At a bound of 0.1 it is less than half of 1/alpha, at 0.33 four fifths: Ville's inequality gives
+away how far a failure carries the wealth past its mark, and the lower the bound, the farther that is.
 
 How sizes and shares were chosen, with the table, is in ``docs/anytime.md``.
 """
