@@ -62,8 +62,14 @@ def closest(episode):
     assert len(episode.infos) == len(episode.rewards) == (SHORT if episode.terminated else LONG)
     assert episode.terminated != episode.truncated
     assert "is_success" not in episode.infos[0] or len(episode.infos) == 1
-    assert not any({"phase", "secret", "final_info", "final_obs"} & set(info) for info in episode.infos)
+    assert all(set(info) <= {"clearance", "is_success"} for info in episode.infos)
     return min(info["clearance"] for info in episode.infos)
+
+
+def failed(episode):
+    closest(episode)  # every step, and none of another episode or of a reset
+    assert episode.rewards.tolist() == [1.25, 0.25] * (len(episode.rewards) // 2) or episode.terminated
+    return 0.0 if episode.infos[-1]["is_success"] else 1.0
 
 
 RULES = {"return": (0, 10), "success": "is_success", "function": closest}
@@ -264,7 +270,7 @@ def test_watching_a_single_environment():
 def test_watching_a_vector_environment_counts_in_the_order_of_beginnings(mode):
     """Each sub-environment draws from a generator of its own: its k-th episode is known beforehand."""
     test = Log()
-    run_vector(bw.gymnasium.watch(vector(3, mode), test, cost="is_success"), 80, seed=2)
+    run_vector(bw.gymnasium.watch(vector(3, mode), test, cost=failed), 80, seed=2)
     kinds = []
     for number in range(3):
         alone = Coin()

@@ -90,6 +90,17 @@ def test_everything_the_library_says_is_there(case):
     assert page.tags.count("circle") == min(len(costs), 1000)
 
 
+def test_the_first_paragraph_says_what_the_verdict_rests_on(case):
+    _, _, finding, page = case
+    rise = f"has risen by at least {wording.floor(finding.shift_lower)}; this limit is wrong with probability"
+    assert (rise in page.text) == (finding.verdict is bw.Verdict.ADVERSE)
+    p_value = {"adverse": finding.p_adverse, "benign": finding.p_benign}.get(finding.verdict)
+    if p_value is None:
+        assert "It does not show that nothing has changed" in page.text
+    else:
+        assert f"would come with probability {wording.at_most(p_value)}" in page.text
+
+
 def test_page_needs_nothing_from_elsewhere(case):
     *_, page = case
     assert not {"script", "link", "img", "iframe", "object", "a", "base", "form"} & set(page.tags)
