@@ -163,6 +163,8 @@ def test_the_draw_is_not_among_those_that_training_saw():
         ({"bound": "best"}, InvalidSetting, "bound = 'best' is unknown"),
         ({"delta": 1.0}, ValueError, "delta = 1"),
         ({"posterior": []}, InvalidSetting, "empty list"),
+        ({"seed": -1}, InvalidSetting, "seed = -1 is not a whole number"),
+        ({"seed": 0.5}, InvalidSetting, "seed = 0.5"),
         ({"costs_of": lambda _: [0.5] * 7}, InvalidSetting, "m = 7"),
         ({"costs_of": lambda _: [0.5, 1.5] * 7}, InvalidCost, r"costs\[1\] = 1.5"),
         ({"costs_of": lambda _: [0.5, 1.0] * 7, "binary": True}, InvalidCost, "not 0 or 1"),
@@ -173,3 +175,9 @@ def test_bad_arguments_are_explained(trained, tmp_path, arguments, error, messag
     with pytest.raises(error, match=message):
         certify(call.pop("posterior"), call.pop("costs_of"), tmp_path, **call)
     assert not (tmp_path / "certificate.json").exists()
+
+
+def test_a_directory_that_cannot_be_is_named(trained, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidSetting, match="file/run: cannot be created"):
+        certify(trained, COSTS_OF, tmp_path / "file" / "run")

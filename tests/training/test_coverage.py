@@ -77,7 +77,12 @@ def complexity(objective, posterior, weights, m):
 
 @pytest.mark.parametrize(
     ("algorithm", "objective"),
-    [("backprop", "pinsker"), ("backprop", "kl"), ("backprop", "pointwise"), ("evolution", "pointwise")],
+    [
+        ("backprop", "pinsker"),
+        ("backprop", "kl"),
+        ("backprop", "pointwise"),
+        pytest.param("evolution", "pointwise", marks=pytest.mark.slow),
+    ],
 )
 def test_coverage_and_what_happens_without_paying_for_training(algorithm, objective):
     m, dim = 64, 20

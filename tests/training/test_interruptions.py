@@ -173,6 +173,19 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     tensorfile.save(path, tensors | {"history.cost": torch.zeros(1)}, metadata)
     with pytest.raises(SchemaMismatch, match="not a whole checkpoint"):
         train_backprop(posterior(), surrogate, data, **options)
+    tensorfile.save(path, tensors, metadata | {"step": "three"})
+    with pytest.raises(SchemaMismatch, match="not a whole checkpoint"):
+        train_backprop(posterior(), surrogate, data, **options)
     posterior().save(path)
     with pytest.raises(SchemaMismatch, match="not a checkpoint"):
         train_backprop(posterior(), surrogate, data, **options)
+
+
+def test_the_folder_of_a_checkpoint_is_made_before_training(tmp_path):
+    train_backprop(posterior(), surrogate, (targets(30, 0),), steps=1, checkpoint=tmp_path / "new" / "c")
+    assert (tmp_path / "new" / "c").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidSetting, match="cannot be created"):
+        train_backprop(
+            posterior(), interrupting(0), (targets(30, 0),), steps=1, checkpoint=tmp_path / "file" / "c"
+        )

@@ -18,6 +18,7 @@ from boundwatch.files import read_bytes, write_text
 from boundwatch.training.objectives import check_objective
 from boundwatch.training.policies import save_policy
 from boundwatch.training.posterior import GaussianPosterior
+from boundwatch.training.run import make_folder
 from boundwatch.training.seeds import Stream, generator
 from boundwatch.training.threads import single_thread
 from boundwatch.validation import check_costs, check_level
@@ -90,20 +91,21 @@ def certify(
         raise InvalidSetting("posterior is an empty list; give at least one candidate")
     bound = check_objective(bound, "bound")
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
+    generators = [generator(seed, Stream.CERTIFIED_POLICY, index) for index in range(len(candidates))]
     record = {
         "posteriors": [candidate.sha256() for candidate in candidates],
         "candidates": len(candidates),
         "bound": bound,
         "delta": check_level(delta, "delta"),
         "binary": bool(binary),
-        "seed": seed,
+        "seed": int(seed),
     }
     _draw_once(candidates, folder / "draw.json", record)
     policy_path = folder / "policy.safetensors"
     results = []
-    for index, candidate in enumerate(candidates):
-        weights = candidate.sample(1, generator(seed, Stream.CERTIFIED_POLICY, index))[0]
+    for candidate, rng in zip(candidates, generators, strict=True):
+        weights = candidate.sample(1, rng)[0]
         policy = candidate.policy(weights)
         with single_thread(), torch.no_grad():
             costs = check_costs(costs_of(policy), binary=binary)

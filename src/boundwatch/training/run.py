@@ -24,6 +24,23 @@ _KIND = "boundwatch.checkpoint/1"
 _SERIES = ("cost", "divergence", "bound")
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder and those above it, before hours of work wait to be written there.
+
+    Examples
+    --------
+    >>> make_folder(Path("/dev/null/runs"))
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: /dev/null/runs: cannot be created (...); choose another folder
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSetting(
+            f"{path}: cannot be created ({error.strerror}); choose another folder"
+        ) from error
+
+
 def progress_bar(description: str) -> Progress:
     """Return a progress bar on stderr, silent when stderr is not a terminal."""
     console = Console(stderr=True)
@@ -72,8 +89,10 @@ class Run:
         content = {"posterior": posterior.sha256(), "objective": objective, **settings}
         self._fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         self._progress = progress_bar("training")
-        if self._path is not None and self._path.exists():
-            self._resume(self._path)
+        if self._path is not None:
+            make_folder(self._path.parent)
+            if self._path.exists():
+                self._resume(self._path)
         self._finished = self._snapshot()
 
     def remaining(self) -> Iterator[int]:
@@ -148,7 +167,7 @@ class Run:
                 "give the same ones to continue it, or another path to start anew"
             )
         expected = self._snapshot()[0]
-        done = int(metadata["step"])
+        done = int(metadata["step"]) if metadata.get("step", "").isdecimal() else -1
         if done > self._steps:
             raise InvalidSetting(
                 f"steps = {self._steps} is below the {done} that {path} has already; raise it"

@@ -11,6 +11,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from boundwatch.errors import InvalidSetting
+
 
 class Stream(IntEnum):
     """What randomness is for. Different purposes are independent even under the same seed.
@@ -34,4 +36,6 @@ def generator(seed: int, stream: Stream, index: int = 0) -> np.random.Generator:
     >>> a == generator(0, Stream.TRAINING, 7).normal(), a == generator(0, Stream.CERTIFIED_POLICY, 7).normal()
     (True, False)
     """
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidSetting(f"seed = {seed!r} is not a whole number >= 0; choose one, such as 0")
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(stream), index)))
