@@ -78,6 +78,15 @@ def run_demo(folder: str | Path, *, recipe: Recipe = QUICK, trials: int = TRIALS
 
     The certificate and the policy go to ``run``, the costs to ``costs/WORLD.csv``, the table to
     ``findings.json``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tiny = Recipe(environments=100, prior_environments=100, prior_steps=2, steps=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     demo = run_demo(folder, recipe=tiny, trials=3)
+    >>> [visit.world for visit in demo.visits]
+    ['training', 'harder', 'easier', 'windy', 'task-irrelevant']
     """
     if trials < EXAMPLES:
         raise InvalidSetting(f"trials = {trials} is below {EXAMPLES}; the report shows that many flights")

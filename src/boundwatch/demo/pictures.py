@@ -18,6 +18,7 @@ STYLE = Html(
     ".scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.82rem; }"
     "th, td { padding: 0.3rem 0.45rem; text-align: left; vertical-align: bottom; }"
     "th, td { border-bottom: 1px solid var(--line); }"
+    "td:first-child { white-space: nowrap; }"
     "td.number { text-align: right; font-variant-numeric: tabular-nums; }"
     "td.adverse { color: var(--adverse); font-weight: 600; }"
     "td.benign { color: var(--benign); font-weight: 600; }"
@@ -29,7 +30,7 @@ STYLE = Html(
 _SCALE = 34.0  # pixels a metre in the top-down picture
 _ACROSS, _AHEAD = 4.0, 9.0  # metres shown to either side and ahead
 _LEVELS = 12  # shades of a depth image
-_NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets the darkest shade
+_NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets the strongest shade
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 300, 52, 130, 14, 42
 _LOWEST, _HIGHEST = 1e-4, 1e8  # e-values shown
 _DASHES = {"training": "", "harder": "8 3", "easier": "2 3", "windy": "10 3 2 3", "task-irrelevant": "5 5"}
@@ -74,7 +75,7 @@ def draw_flight(
 
 
 def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
-    """Draw a depth image: the nearer, the darker.
+    """Draw a depth image: the nearer, the stronger the colour.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def _worlds(demo: Demo) -> Iterator[Html]:
     yield page.heading("Flights")
     yield page.paragraph(
         f"The first {EXAMPLES} trials in each world, from above, and below them the depth image that the "
-        "policy saw: the darker, the nearer. Thin lines are the manoeuvres that it did not choose."
+        "policy saw: the stronger the colour, the nearer. Thin lines are the manoeuvres it did not choose."
     )
     for visit in demo.visits:
         yield page.heading(visit.world, level=3)

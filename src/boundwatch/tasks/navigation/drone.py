@@ -38,7 +38,7 @@ class Primitive:
     """Standard deviation between rollouts of the bank angle's trim error, degrees."""
 
 
-# Fitted by `benchmarks/calibrate_drone.py` to the lateral positions at y = 4.0, 5.5 and 7.0 m, and to the
+# Fitted by ``benchmarks/calibrate_drone.py`` to the lateral positions at y = 4.0, 5.5 and 7.0 m, and to the
 # spread between rollouts at 5.5 m, of the published motion-capture recordings of the Parrot Swing
 # (docs/navigation.md has the targets and what the model reaches, side by side).
 SWING_PRIMITIVES = (

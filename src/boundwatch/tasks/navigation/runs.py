@@ -110,6 +110,12 @@ def load_run(folder: str | Path) -> Run:
         If the folder does not hold a whole training of this task.
     ProvenanceMismatch
         If its policy is not the one that its certificate speaks of.
+
+    Examples
+    --------
+    >>> load_run("no/such/folder")
+    Traceback (most recent call last):
+    boundwatch.errors.SchemaMismatch: no/such/folder holds no settings.json; give the folder that ...
     """
     folder = Path(folder)
     if not (folder / "settings.json").is_file():

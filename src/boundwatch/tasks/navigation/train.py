@@ -43,6 +43,17 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost in `recipe.distribution` lies between the certificate's limits.
     The same recipe and world give the same files, byte for byte, but for the certificate's date.
+    **Assumes**: the recipe, its seed among it, was not chosen by trying on the training environments.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tiny = Recipe(environments=100, prior_environments=100, prior_steps=2, steps=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = train(tiny, folder)
+    ...     costs, logits = run.deploy("easier", 10)
+    >>> run.certificate.n, costs.shape, logits.shape
+    (100, (10,), (10, 7))
     """
     world = World() if world is None else world
     folder = Path(folder)
