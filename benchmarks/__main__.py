@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import fixed_sample, level, mixture, speed, tails, today, trials
+from benchmarks import fixed_sample, grasping, level, mixture, speed, tails, today, trials
 
 BENCHMARKS = {
     "level": level,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "tails": tails,
     "mixture": mixture,
     "speed": speed,
+    "grasping": grasping,
     "fixed_sample": fixed_sample,
 }
 RESULTS = Path(__file__).with_name("results.json")

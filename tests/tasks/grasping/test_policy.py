@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+import torch
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.grasping import Grasp, draw_scenes, expert_grasp
+from boundwatch.tasks.grasping.policy import (
+    LATENT,
+    GraspAutoencoder,
+    GraspNetwork,
+    choose,
+    to_action,
+    to_grasp,
+)
+from boundwatch.tasks.grasping.task import Grasping, LatentCosts
+from boundwatch.training import GaussianPosterior
+
+
+def network(seed=0):
+    return GraspAutoencoder(torch.Generator().manual_seed(seed)).network.eval().requires_grad_(False)
+
+
+def test_size():
+    parameters = sum(parameter.numel() for parameter in GraspNetwork().parameters())
+    assert 28_000 <= parameters <= 34_000
+
+
+def test_actions_are_grasps():
+    for scene in draw_scenes(20, np.random.default_rng(0)):
+        grasp = expert_grasp(scene, 0.3)
+        again = to_grasp(torch.tensor(to_action(grasp), dtype=torch.float64))
+        assert (again.x, again.y, again.z) == pytest.approx((grasp.x, grasp.y, grasp.z))
+        assert np.exp(1j * again.yaw) == pytest.approx(np.exp(1j * grasp.yaw))
+
+
+def test_wild_outputs_stay_in_the_room():
+    assert to_grasp(torch.tensor([0.0, 0.0, -50.0, 1.0, 0.0])).z == 0.005
+    assert to_grasp(torch.tensor([0.0, 0.0, 50.0, 1.0, 0.0])).z == 0.25
+
+
+def test_weights_come_from_the_generator_only():
+    torch.manual_seed(1)
+    first = network().state_dict()
+    torch.manual_seed(2)
+    second = network().state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["hand.0.weight"], network(1).state_dict()["hand.0.weight"])
+
+
+def test_features_are_all_that_the_latent_vector_meets():
+    net = network()
+    images = torch.randint(0, 255, (3, 128, 128), dtype=torch.uint8)
+    latent = torch.randn(LATENT)
+    torch.testing.assert_close(net(images, latent), net.decode(net.features(images), latent))
+
+
+def test_cached_features_give_the_costs_of_the_policy():
+    task = Grasping(placement=2)
+    scenes = task.draw(6, np.random.default_rng(0))
+    net = network()
+    costs = LatentCosts(task, net, scenes, task.photographs(scenes))
+    posterior = GaussianPosterior.over_latent(net, LATENT)
+    weights = posterior.sample(2, np.random.default_rng(1))
+    both = costs.costs(posterior, weights, np.tile(np.arange(6), (2, 1)))
+    assert both.shape == (2, 6)
+    for row, latent in zip(both, weights, strict=True):
+        np.testing.assert_array_equal(row, costs(posterior.policy(latent)))
+        np.testing.assert_array_equal(row, task.rollout(posterior.policy(latent), scenes))
+    grasps = task.grasps(posterior.policy(weights[0]), task.photographs(scenes))
+    cached = [
+        to_grasp(net.decode(net.features(torch.from_numpy(i)[None]), weights[0].float())[0])
+        for i in task.photographs(scenes)
+    ]
+    assert grasps == cached  # bit by bit
+
+
+def test_an_action_does_not_depend_on_other_environments():
+    task = Grasping()
+    images = task.photographs(task.draw(4, np.random.default_rng(0)))
+    policy = GaussianPosterior.over_latent(network(), LATENT).policy(torch.ones(LATENT).double())
+    assert task.grasps(policy, images)[2] == choose(policy, images[2])
+
+
+def test_fingerprint_tells_training_sets_apart():
+    net = network()
+    task = Grasping()
+    first, second = (task.draw(2, np.random.default_rng(seed)) for seed in (0, 1))
+    prints = {
+        LatentCosts(task, net, scenes, task.photographs(scenes)).fingerprint
+        for scenes in (first, second, first)
+    }
+    assert len(prints) == 2
+
+
+def test_unknown_worlds_are_refused():
+    with pytest.raises(InvalidSetting, match="placement = 7"):
+        Grasping(placement=7)
+    with pytest.raises(InvalidSetting, match="objects = 'plates'"):
+        Grasping(objects="plates")
+
+
+def test_autoencoder_learns_the_angle_and_no_direction_in_the_room():
+    autoencoder = GraspAutoencoder(torch.Generator().manual_seed(0))
+    assert autoencoder.encoder[0].in_features == 1
+
+
+def test_grasp_is_a_plain_value():
+    assert Grasp(1.0, 2.0, 3.0, 4.0) == Grasp(1.0, 2.0, 3.0, 4.0)

@@ -1,0 +1,164 @@
+"""The reduced setting from end to end, and a tiny one for interruptions."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import boundwatch as bw
+from boundwatch.cli import app
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.tasks.grasping import train as training
+from boundwatch.tasks.grasping.recipe import QUICK, Draw, Recipe
+from boundwatch.tasks.grasping.runs import load_run
+from boundwatch.tasks.grasping.scenes import draw_scenes
+
+TINY = Recipe(demonstrations=24, clone_steps=6, clone_batch=8, prior_environments=4, environments=8, steps=2)
+PRODUCTS = (
+    "posterior.safetensors",
+    "policy.safetensors",
+    "costs.csv",
+    "draw.json",
+    "summary.json",
+    "training.json",
+)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quick") / "run"
+    done = CliRunner().invoke(app, ["train", "grasping", "-o", str(folder), "--quick", "--jobs", "2"])
+    assert done.exit_code == 0, done.output
+    return folder, done.stdout
+
+
+def test_quick_training_learns_and_certifies(quick):
+    folder, printed = quick
+    run = load_run(folder)
+    assert run.recipe == QUICK
+    assert run.summary["expert_success"] >= 0.98
+    assert run.summary["prior_cost"] < 0.5  # an untrained network fails always
+    assert run.certificate.binary
+    assert run.certificate.n == QUICK.environments
+    assert run.certificate.upper == pytest.approx(run.summary["upper_pointwise"])
+    assert run.summary["upper_pointwise"] < run.summary["upper_kl"] < run.summary["upper_pinsker"]
+    assert all(check.ok for check in run.certificate.verify())
+    assert "kl-inverse" in printed
+    assert not (folder / "checkpoints").exists()
+
+
+def test_worse_placements_fail_more(quick):
+    run = load_run(quick[0])
+    near, far = (run.deploy(40, placement=placement, jobs=2).costs.mean() for placement in (1, 6))
+    assert near < far
+    assert far >= 0.5
+
+
+def test_rollout_writes_costs_that_check_reads(quick, tmp_path):
+    folder, _ = quick
+    output, pictures = tmp_path / "costs.csv", tmp_path / "pictures"
+    command = ["rollout", "grasping", "--policy", str(folder), "--objects", "bowls", "--placement", "4"]
+    command += ["-n", "2", "-o", str(output), "--json"]
+    done = CliRunner().invoke(app, [*command, "--render", str(pictures)])
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    costs = bw.episodes.read_costs(output, binary=True).costs
+    assert result["failures"] == costs.sum()
+    assert result["films"] == [str(pictures / "01.gif"), str(pictures / "02.gif")]
+    from PIL import Image
+
+    with Image.open(pictures / "01.gif") as film:
+        assert film.n_frames > 5
+        assert len(film.convert("RGB").getcolors(1 << 20)) > 50  # not blank
+    first = output.read_text()
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 0
+    assert output.read_text() == first
+
+
+def test_deployment_is_new_and_the_same_under_other_physics(quick):
+    run = load_run(quick[0])
+    training_set = draw_scenes(QUICK.environments, QUICK.generator(Draw.TRAINING))
+    new = run.deploy(3)
+    assert not set(new.scenes) & set(training_set)
+    slippery = run.deploy(3, physics=dataclasses.replace(run.physics, pad_friction=0.02))
+    assert slippery.scenes == new.scenes
+    assert slippery.costs.mean() == 1.0
+    assert run.deploy(3, seed=1).scenes != new.scenes
+
+
+def test_another_policy_is_refused(quick, tmp_path):
+    import shutil
+
+    folder = tmp_path / "copy"
+    shutil.copytree(quick[0], folder)
+    data = bytearray((folder / "policy.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "policy.safetensors").write_bytes(bytes(data))
+    with pytest.raises(ProvenanceMismatch, match=r"policy\.safetensors"):
+        load_run(folder)
+
+
+def test_other_folders_are_refused(tmp_path):
+    with pytest.raises(SchemaMismatch, match=r"settings\.json"):
+        load_run(tmp_path)
+    (tmp_path / "settings.json").write_text('{"task": "navigation"}')
+    with pytest.raises(SchemaMismatch, match="not finished"):
+        load_run(tmp_path)
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(SchemaMismatch, match="navigation"):
+        load_run(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny") / "run"
+    training.train(TINY, folder)
+    return folder
+
+
+@pytest.mark.parametrize("stage", ["train_prior", "train_evolution", "certify"])
+def test_an_interrupted_training_ends_with_the_same_bytes(tiny, tmp_path, monkeypatch, stage):
+    def interrupt(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, stage, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            training.train(TINY, tmp_path / "run")
+    training.train(TINY, tmp_path / "run", jobs=2)
+    for name in PRODUCTS:
+        assert (tmp_path / "run" / name).read_bytes() == (tiny / name).read_bytes(), name
+
+
+def test_a_finished_training_is_not_repeated(tiny, monkeypatch):
+    monkeypatch.setattr(training, "certify", None)
+    assert training.train(TINY, tiny).summary == load_run(tiny).summary
+
+
+def test_another_training_is_refused(tiny):
+    with pytest.raises(InvalidSetting, match="other settings"):
+        training.train(dataclasses.replace(TINY, seed=1), tiny)
+
+
+def test_shared_environments_are_refused(tmp_path, monkeypatch):
+    def same(self, purpose):
+        return np.random.default_rng([self.seed, 0 * purpose])
+
+    monkeypatch.setattr(Recipe, "generator", same)
+    with pytest.raises(InvalidSetting, match="in the prior set too"):
+        training.train(TINY, tmp_path)
+
+
+@pytest.mark.parametrize("setting", [{"environments": 7}, {"steps": 0}, {"demonstrations": 10}, {"seed": -1}])
+def test_impossible_recipes_are_refused(setting):
+    with pytest.raises(InvalidSetting, match=next(iter(setting))):
+        Recipe(**setting)
+
+
+def test_an_expert_that_fails_is_an_error(tmp_path):
+    slippery = dataclasses.replace(training.Physics(), pad_friction=0.01)
+    with pytest.raises(InvalidSetting, match="the expert succeeded"):
+        training.train(TINY, tmp_path, slippery)

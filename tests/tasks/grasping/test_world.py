@@ -1,0 +1,147 @@
+import math
+import subprocess
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.tasks.grasping import Bowl, Mug, Physics, Scene, draw_scenes, panda, photograph
+from boundwatch.tasks.grasping.camera import FULL_SCALE, PIXELS, VIEW
+from boundwatch.tasks.grasping.scenes import CENTRE, PLACEMENTS
+from boundwatch.tasks.grasping.world import OBJECT_GROUP, arm_alone, compile_scene
+
+MUG = Mug(radius=0.045, height=0.1, wall=0.005, taper=0.9, handle_reach=0.035, handle_height=0.55)
+
+
+def denavit_hartenberg(joint, angle):
+    """Craig's convention: turn by alpha about x, move by a along x, turn by the angle about z, move by d."""
+    ca, sa, ct, st = math.cos(joint.alpha), math.sin(joint.alpha), math.cos(angle), math.sin(angle)
+    return np.array(
+        [
+            [ct, -st, 0.0, joint.a],
+            [st * ca, ct * ca, -sa, -joint.d * sa],
+            [st * sa, ct * sa, ca, joint.d * ca],
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+    )
+
+
+def test_arm_has_the_published_kinematics():
+    model, data = arm_alone()
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        angles = rng.uniform([j.low for j in panda.JOINTS], [j.high for j in panda.JOINTS])
+        data.qpos[:7] = angles
+        mujoco.mj_kinematics(model, data)
+        pose = np.eye(4)
+        for joint, angle in zip(panda.JOINTS, angles, strict=True):
+            pose = pose @ denavit_hartenberg(joint, angle)
+        tip = pose @ [0.0, 0.0, panda.FLANGE + panda.PALM + panda.FINGER_LENGTH, 1.0]
+        np.testing.assert_allclose(data.site("tip").xpos, tip[:3], atol=1e-9)
+
+
+def test_ready_posture_holds_the_gripper_down():
+    model, data = arm_alone()
+    data.qpos[:7] = panda.HOME
+    mujoco.mj_kinematics(model, data)
+    axes = data.site("tip").xmat.reshape(3, 3)
+    np.testing.assert_allclose(axes[:, 2], [0.0, 0.0, -1.0], atol=1e-9)
+    np.testing.assert_allclose(np.abs(axes[:, 1]), [0.0, 1.0, 0.0], atol=1e-9)  # fingers close along y
+
+
+@pytest.mark.parametrize("item", [MUG, Bowl(radius=0.075, height=0.06, wall=0.005, foot=0.5)])
+def test_objects_have_their_dimensions(item):
+    model = compile_scene(Scene(item, 0.5, 0.0, 0.0), Physics())
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    # Rays from above and from the side opposite the handle find the rim's height and the outer radius.
+    hit = np.zeros(1, dtype=np.int32)
+    groups = np.zeros(6, dtype=np.uint8)
+    groups[OBJECT_GROUP] = 1
+    rim = np.array([0.5 - item.radius + 0.5 * item.wall, 0.0, 1.0])
+    down = mujoco.mj_ray(model, data, rim, np.array([0.0, 0.0, -1.0]), groups, True, -1, hit)
+    assert 1.0 - down == pytest.approx(item.height, abs=1e-3)
+    side = np.array([0.0, 0.0, 0.97 * item.height])
+    across = mujoco.mj_ray(model, data, side, np.array([1.0, 0.0, 0.0]), groups, True, -1, hit)
+    assert 0.5 - across == pytest.approx(item.radius, abs=2e-3)
+
+
+def test_mass_follows_density():
+    scene = Scene(MUG, 0.5, 0.0, 0.0)
+    light, heavy = (compile_scene(scene, Physics(density=d)).body("object").mass[0] for d in (1150.0, 2300.0))
+    assert heavy == pytest.approx(2.0 * light)
+    shell = (
+        2.0 * math.pi * 0.95 * MUG.radius * MUG.height * MUG.wall + math.pi * (0.9 * MUG.radius) ** 2 * 0.005
+    )
+    assert heavy == pytest.approx(2300.0 * shell, rel=0.15)  # but for the handle and the boxes' corners
+
+
+def test_handle_does_not_reach_inside():
+    model = compile_scene(Scene(MUG, 0.0, 0.0, 0.0), Physics())
+    for geom in range(model.ngeom):
+        if model.geom_group[geom] == OBJECT_GROUP and model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
+            ends = model.geom_pos[geom, 0] - model.geom_size[geom, 0]
+            assert ends >= MUG.taper * MUG.radius - MUG.wall
+
+
+@pytest.mark.parametrize("name", ["pad_friction", "table_friction", "density", "grip_force", "timestep"])
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_physics_refuses_what_is_not_positive(name, value):
+    with pytest.raises(InvalidSetting, match=name):
+        Physics(**{name: value})
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_placements_fill_their_square(placement):
+    scenes = draw_scenes(400, np.random.default_rng(placement), placement=placement)
+    away = np.array([(scene.x - CENTRE[0], scene.y - CENTRE[1]) for scene in scenes])
+    half = 0.05 * placement
+    assert np.abs(away).max() <= half
+    assert np.abs(away).max() > 0.98 * half
+    assert np.abs(away.mean(0)).max() < 0.15 * half
+    yaws = np.array([scene.yaw for scene in scenes])
+    assert np.histogram(yaws, bins=4, range=(-math.pi, math.pi))[0].min() > 60
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [({"objects": "plates"}, "objects = 'plates'"), ({"placement": 0}, "placement = 0"), ({"n": 0}, "n = 0")],
+)
+def test_unknown_distributions_are_refused(setting, message):
+    with pytest.raises(InvalidSetting, match=message):
+        draw_scenes(**({"n": 1, "rng": np.random.default_rng(0)} | setting))
+
+
+def test_same_generator_draws_the_same_scenes():
+    first, second = (draw_scenes(5, np.random.default_rng(3), objects="bowls") for _ in range(2))
+    assert first == second
+    assert first != draw_scenes(5, np.random.default_rng(4), objects="bowls")
+
+
+def test_camera_sees_the_mug_where_it_stands():
+    x, y = 0.53, -0.04
+    image = photograph(Scene(MUG, x, y, math.pi / 2))  # the handle towards +y
+    assert image.max() / 255 * FULL_SCALE == pytest.approx(MUG.height, abs=1e-3)
+    rows, columns = np.nonzero(image)
+    # The rim is nearer than the table and appears further out from the middle of the view.
+    stretch = 0.7 / (0.7 - MUG.height)
+    middle = (rows.min() + rows.max()) / 2
+    assert (middle + 0.5) / PIXELS * VIEW - VIEW / 2 == pytest.approx((x - CENTRE[0]) * stretch, abs=0.006)
+    handle = columns.max() - np.median(columns)
+    assert handle > 1.5 * (np.median(columns) - columns.min())
+
+
+def test_camera_does_not_see_what_is_far():
+    assert photograph(Scene(MUG, 0.8, 0.3, 0.0)).max() == 0
+
+
+def test_missing_engine_names_the_extra():
+    code = (
+        "import sys; sys.modules['mujoco'] = None\n"
+        "try:\n    import boundwatch.tasks.grasping\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "boundwatch[sim]" in done.stdout
