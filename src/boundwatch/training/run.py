@@ -135,7 +135,7 @@ class Run:
                 if self._path is None
                 else f"{self._path} holds it; run the same command again to continue"
             )
-            Console(stderr=True, soft_wrap=True, highlight=False).print(
+            Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(
                 f"interrupted after step {done} of {self._steps}: {where}"
             )
 
