@@ -192,6 +192,8 @@ def test_altered_flights_are_refused(run_folder, tmp_path):
         ({"distribution": "nope"}, "distribution = 'nope'"),
         ({"bound": "tight"}, "bound = 'tight'"),
         ({"delta": 1.0}, "delta = 1"),
+        ({"seed": -1}, "seed = -1"),
+        ({"d_thresh": float("inf")}, "d_thresh = inf"),
     ],
 )
 def test_impossible_recipes_are_refused(arguments, message):

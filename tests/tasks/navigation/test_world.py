@@ -186,6 +186,8 @@ def test_sensor_distances_make_another_world():
 def test_impossible_requests_are_refused(world, monkeypatch):
     with pytest.raises(InvalidSetting, match="n = 0 is below 1"):
         world.draw(TRAINING, 0, seed=0)
+    with pytest.raises(InvalidSetting, match="seed = -1 is below 0"):
+        world.draw(TRAINING, 10, seed=-1)
     with pytest.raises(InvalidSetting, match="is not below gap_below"):
         Distribution("none", gap_above=0.5, gap_below=0.4)
     monkeypatch.setattr("boundwatch.tasks.navigation.world.HOPELESS", 2)

@@ -215,7 +215,7 @@ def fly(
         forward = thrust * (settings.boost * boosting + settings.cruise * (airborne - boosting))
         ax, ay = GRAVITY * np.tan(np.radians(bank)), forward
         air_x, air_y = (vx, vy) if gusts is None else gusts.relative(vx, vy, y)
-        pull = settings.drag * np.hypot(air_x, air_y) * airborne  # on the ground until the motors start
+        pull = settings.drag * np.hypot(air_x, air_y) * airborne  # held in place until the motors start
         vx = vx + dt * (ax - pull * air_x)
         vy = vy + dt * (ay - pull * air_y)
         x = x + dt * vx

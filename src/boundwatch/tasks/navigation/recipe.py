@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -67,7 +68,9 @@ class Recipe:
         for name in ("environments", "prior_environments"):
             if getattr(self, name) < 100:
                 raise InvalidSetting(f"{name} = {getattr(self, name)} is below 100; training needs more")
-        if not self.d_thresh > 0.0:
+        if self.seed < 0:
+            raise InvalidSetting(f"seed = {self.seed} is below 0; choose 0 or more")
+        if not 0.0 < self.d_thresh < math.inf:
             raise InvalidSetting(f"d_thresh = {self.d_thresh} is not above 0; give it in metres")
         if self.prior_loss not in ("cross-entropy", "expected-cost"):
             raise InvalidSetting(

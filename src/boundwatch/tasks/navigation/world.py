@@ -172,6 +172,8 @@ class World:
         """
         if n < 1:
             raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
+        if np.min(seed) < 0:
+            raise InvalidSetting(f"seed = {seed} is below 0; choose 0 or more")
         if distribution.wind is not None and self.drone is None:
             raise InvalidSetting(
                 f"distribution = {distribution.name!r} has wind, which recorded trajectories cannot fly; "
