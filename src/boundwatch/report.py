@@ -197,7 +197,8 @@ def fewest_failures(detector: FixedSampleDetector, n: int) -> int | None:
     """
 
     def is_adverse(failures: int) -> bool:
-        return detector.decide(np.arange(n) < failures).verdict is Verdict.ADVERSE
+        # As one of many: unlike a single finding, these leave out the limits until somebody asks for them.
+        return bool(detector.decide_many((np.arange(n) < failures)[None]).verdict[0] == Verdict.ADVERSE)
 
     # More failures are never less evidence, so the answer can be found by halving.
     return bisect_left(range(n + 1), True, key=is_adverse) if is_adverse(n) else None
