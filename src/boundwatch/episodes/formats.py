@@ -95,13 +95,15 @@ def read_parquet(data: bytes, source: str) -> Table:
     damaged = f"{source}: the Parquet data is damaged or cut short; fetch or write it again"
     try:
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InvalidCost(damaged) from error
 
     def values(name: str) -> list[Any]:
         try:
             column: list[Any] = file.read(columns=[name]).column(name).to_pylist()
-        except (pyarrow.ArrowException, OSError) as error:
+            if len(column) != file.metadata.num_rows:  # pyarrow reads some damaged pages as shorter ones
+                raise ValueError("rows are missing")
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
             raise InvalidCost(damaged) from error
         return column
 

@@ -112,9 +112,7 @@ def _task_texts(folder: Path, indices: list[Any]) -> list[str]:
 
 def _same_start(paths: list[Path], files: list[Any]) -> tuple[str, ...]:
     """Warn when all that was observed (images apart) at the start of each episode is the same."""
-    import pyarrow
-
-    starts: dict[Any, list[Any]] = {}
+    starts: dict[Any, Any] = {}
     for path, file in zip(paths, files, strict=True):
         schema = file.schema_arrow
         observed = [
@@ -122,15 +120,12 @@ def _same_start(paths: list[Path], files: list[Any]) -> tuple[str, ...]:
         ]
         if not observed:
             return ()
-        episodes = _column(path, file, "episode_index")
-        first = {
-            episode: row for row, episode in reversed(list(enumerate(episodes))) if episode not in starts
-        }
-        taken = [
-            file.read(columns=[name]).column(name).take(pyarrow.array(list(first.values()), pyarrow.int64()))
-            for name in observed
-        ]
-        starts |= dict(zip(first, zip(*(column.to_pylist() for column in taken), strict=True), strict=True))
+        first: dict[Any, int] = {}
+        for row, episode in enumerate(_column(path, file, "episode_index")):
+            if episode not in starts:
+                first.setdefault(episode, row)
+        columns = [_column(path, file, name, list(first.values())) for name in observed]
+        starts |= dict(zip(first, zip(*columns, strict=True), strict=True))
     values = list(starts.values())
     if len(values) < 2 or any(value != values[0] for value in values[1:]):
         return ()
@@ -157,15 +152,19 @@ def _open(path: Path) -> Any:
         raise MissingExtra("reading a LeRobotDataset", "io") from error
     try:
         return pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InvalidCost(f"{path}: the Parquet data is damaged or cut short; {_FETCH}") from error
 
 
-def _column(path: Path, file: Any, name: str) -> list[Any]:
+def _column(path: Path, file: Any, name: str, rows: list[int] | None = None) -> list[Any]:
+    """Return a column, or some of its rows."""
     import pyarrow
 
     try:
-        column: list[Any] = file.read(columns=[name]).column(name).to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
+        column = file.read(columns=[name]).column(name)
+        if len(column) != file.metadata.num_rows:  # pyarrow reads some damaged pages as shorter ones
+            raise ValueError("rows are missing")
+        taken = column if rows is None else column.take(pyarrow.array(rows, pyarrow.int64()))
+        return list(taken.to_pylist())
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InvalidCost(f"{path}: the Parquet data is damaged or cut short; {_FETCH}") from error
-    return column

@@ -113,6 +113,8 @@ class Table:
         return known[0]
 
     def _offer(self, option: str = "column") -> str:
+        if not self.names:
+            return "it has no columns at all; give every episode a cost"
         if not self.named and len(self.names) == 1 and option == "column":
             return "it is a list of numbers without names, read as costs; leave out column (--column)"
         offered = ", ".join(shown(name) for name in self.names[:8]) + (", ..." if len(self.names) > 8 else "")
