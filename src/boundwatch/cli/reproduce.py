@@ -1,0 +1,61 @@
+"""boundwatch reproduce: the paper's figures and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boundwatch.cli.root import command
+from boundwatch.errors import MissingExtra
+
+
+@command(example="boundwatch reproduce all -o reproduction\nboundwatch reproduce wind -o quick --quick")
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE]...", help="Names of figures; all, or none given, means every one."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the page and the cache go.")
+    ] = Path("reproduction"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: minutes instead of an hour, and rough numbers.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
+    costs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING=FILE",
+            help="Recorded costs of your own drone for the figure wind, shown beside the simulated ones: "
+            "a setting of that figure (windy:5, easier, harder, ...) and a cost file. May be repeated.",
+        ),
+    ] = None,
+) -> None:
+    """Make the paper's figures and tables, and a page with what became of its claims.
+
+    Everything computed is kept under the hash of its settings: a run that was killed goes on where it was,
+    and a second one only draws. Figures: difficulty, rates, baselines, irrelevant-shift, cost-function, wind,
+    theorem-3, mug-placement, mugs-and-bowls, power, certificates.
+    """
+    try:
+        from boundwatch.experiments import runner, wind
+        from boundwatch.training.run import progress_bar
+    except ImportError as error:
+        raise MissingExtra("reproducing the paper", "all") from error
+
+    settings = runner.quick_settings() if quick else runner.full_settings()
+    settings["wind"] = wind.with_recorded(settings["wind"], costs or ())
+    names = [] if figures in (None, ["all"]) else list(figures or ())
+    with progress_bar("computing") as progress:
+        task = progress.add_task("", total=None, note="")
+        page = runner.reproduce(
+            names,
+            output,
+            settings,
+            jobs=jobs,
+            started=lambda total: progress.update(task, total=total),
+            done=lambda what: progress.update(task, advance=1, note=what),
+        )
+    print(f"Wrote {page}")
