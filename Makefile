@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test lint bench docs clean
+.PHONY: install demo reproduce test lint bench docs clean
 
 install: $(VENV)/installed
 
@@ -16,6 +16,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: install
 	$(BIN)/boundwatch demo
+
+reproduce: install
+	$(BIN)/boundwatch reproduce all -o reproduction
 
 test: install
 	$(BIN)/pytest -n 2
