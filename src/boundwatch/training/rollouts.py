@@ -48,6 +48,9 @@ class TrainingCosts(Protocol):
 class Rollouts(Generic[Environment]):
     """A simulator and the training environments, ready to be run in parallel.
 
+    **Guarantee**: the same costs whatever ``jobs`` and ``backend``, if the simulator is deterministic given
+    its generator.
+
     Parameters
     ----------
     rollout
@@ -63,9 +66,6 @@ class Rollouts(Generic[Environment]):
     backend
         ``"loky"`` (processes on this machine) or ``"ray"`` (a Ray cluster, extra ``ray``; one that is already
         connected, else a local one).
-
-    **Guarantee**: the same costs whatever ``jobs`` and ``backend``, if the simulator is deterministic given
-    its generator.
 
     Examples
     --------
