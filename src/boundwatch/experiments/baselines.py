@@ -23,6 +23,10 @@ NAME = "baselines"
 TITLE = "Drone: MSP and MaxLogit on settings of varied difficulty"
 OURS = ("hypothesis-test", "confidence-interval")
 THEIRS = ("msp", "max-logit")
+NO_RULE = (
+    "Confidence is not cost: how a network's outputs react to fields that it has not seen depends on the "
+    "network. Ours is a function of one image; the authors' normalised each batch by itself."
+)
 
 
 @dataclass(frozen=True)
@@ -190,10 +194,6 @@ def claims(results: Results) -> list[Claim]:
         if row["detector"] in THEIRS
         and binom.sf(row["adverse"] - 1, row["datasets"], results["alpha"]) < 0.001
     ]
-    kept = (
-        "In our simulation the two keep their level: a network without batch statistics, trained on "
-        "10,000 environments, is hardly more confident on them than on new ones."
-    )
     found = [
         Claim(
             "The detectors call benign environments adverse less than 5 % of the time.",
@@ -204,13 +204,7 @@ def claims(results: Results) -> list[Claim]:
             "The baselines violate their false-positive rate of 5 % even on new training environments.",
             rates + ".",
             holds(len(above) == 2 * len(sizes), otherwise="partly" if above else "no"),
-            ""
-            if len(above) == 2 * len(sizes)
-            else kept
-            if not above
-            else "Only "
-            + ", ".join(f"{row['detector']} at n = {row['n']}" for row in above)
-            + " is significantly above 5 %.",
+            "" if len(above) == 2 * len(sizes) else _exceptions(above),
         ),
     ]
     easier = {
@@ -235,23 +229,32 @@ def claims(results: Results) -> list[Claim]:
                 len(fires) == 2 and max(easier[name] for name in OURS) < 0.05,
                 otherwise="partly" if fires else "no",
             ),
-            ""
-            if len(fires) == 2
-            else "In our simulation easier fields make the network more confident by "
-            "the measure that stays silent: fewer obstacles leave one primitive clearly best.",
+            "" if len(fires) == 2 else NO_RULE,
         )
     )
     found.append(_small_shifts(results))
     return found
 
 
+def _exceptions(above: list[Results]) -> str:
+    """Say which baseline is significantly above its level (p < 0.001) on new training environments."""
+    if not above:
+        return (
+            "None is significantly above 5 % here. Their thresholds come from the training environments; a "
+            "network that is as confident on new ones, as ours is, keeps the level; nothing guarantees it."
+        )
+    names = ", ".join(f"{row['detector']} with n = {row['n']}" for row in above)
+    return f"Significantly above 5 % (p < 0.001): {names}; not the others."
+
+
 def _small_shifts(results: Results) -> Claim:
     rows = results["tallies"] + results["baselines"]
+    n = min(row["n"] for row in rows)
     small = {
         name: [
             row["adverse"] / row["datasets"]
             for row in rows
-            if row["detector"] == name and 0.05 < row["shift"] < 0.25
+            if row["detector"] == name and row["n"] == n and 0.05 < row["shift"] < 0.25
         ]
         for name in (*OURS, *THEIRS)
     }
@@ -259,14 +262,11 @@ def _small_shifts(results: Results) -> Claim:
     better = [name for name in THEIRS if means[name] > max(means[ours] for ours in OURS)]
     return Claim(
         "For small adverse shifts the baselines detect a higher proportion of datasets.",
-        "Mean share at shifts between +0.05 and +0.25: "
+        f"Mean share at shifts between +0.05 and +0.25 with n = {n}: "
         + ", ".join(f"{name} {percent(share)}" for name, share in means.items())
         + ".",
         holds(len(better) == 2, otherwise="partly" if better else "no"),
-        ""
-        if len(better) == 2
-        else "More obstacles and smaller gaps do not lower this network's confidence "
-        "as much as that of the authors' network.",
+        "" if len(better) == 2 else NO_RULE,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
-from boundwatch.experiments.baselines import OURS, THEIRS, Watch
+from boundwatch.experiments.baselines import NO_RULE, OURS, THEIRS, Watch
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Sweep
 
@@ -137,10 +137,7 @@ def claims(results: Results) -> list[Claim]:
             )
             + ".",
             holds(min(theirs) > 0.9, otherwise="partly" if max(theirs) > 0.5 else "no"),
-            ""
-            if min(theirs) > 0.9
-            else "How a network's confidence reacts to fields it has not seen "
-            "depends on the network; nothing guarantees it either way.",
+            "" if min(theirs) > 0.9 else NO_RULE,
         ),
         Claim(
             "The detectors alarm on 0.1 % of them.",
