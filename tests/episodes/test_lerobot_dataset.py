@@ -110,7 +110,7 @@ def test_numbers_in_lists_of_one_are_read(tmp_path):
 
 def test_warns_when_all_episodes_start_alike(tmp_path):
     alike = write_dataset(tmp_path / "alike", same_start=True)
-    assert "all 3 episodes start from the same observed state" in read_costs(alike, by="task").warnings[0]
+    assert "all 3 episodes start from the same recorded state" in read_costs(alike, by="task").warnings[0]
     assert read_costs(write_dataset(tmp_path / "different"), by="task").warnings == ()
 
 

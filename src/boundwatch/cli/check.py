@@ -60,7 +60,7 @@ def check(
         Literal["holm", "e-bh"] | None,
         typer.Option(
             help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share of "
-            "wrong ones, however often one looks. [default: holm]"
+            "wrong ones, at whatever episode one stops. [default: holm]"
         ),
     ] = None,
     column: Column = None,

@@ -111,8 +111,8 @@ class FamilyTest:
     with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any task
     whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"``:
     the expected share of tasks among those called ADVERSE whose expected cost did not rise is at most the
-    same sum (and likewise for BENIGN), however often one looks. Both hold whatever the dependence between
-    tasks. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged policy;
+    same sum (and likewise for BENIGN), at whatever episode one stops. Both hold whatever the dependence
+    between tasks. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged policy;
     which tasks are judged, and with holm how many episodes each has, was fixed without regard to the costs.
 
     Parameters
@@ -122,7 +122,7 @@ class FamilyTest:
     alpha_adverse, alpha_benign
         Levels for all tasks together; the deltas come on top.
     control
-        ``"holm"`` or ``"e-bh"``; the latter may be read after every episode.
+        ``"holm"``, or ``"e-bh"``, which leaves open when one stops.
     tail
         With ``"holm"``, as in `HypothesisTest`.
 
