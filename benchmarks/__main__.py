@@ -6,7 +6,21 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import fixed_sample, grasping, level, mixture, speed, tails, today, trials
+from benchmarks import (
+    calibrate_drone,
+    drone,
+    fixed_sample,
+    grasping,
+    level,
+    mixture,
+    navigation_speed,
+    navigation_training,
+    navigation_validity,
+    speed,
+    tails,
+    today,
+    trials,
+)
 
 BENCHMARKS = {
     "level": level,
@@ -17,6 +31,11 @@ BENCHMARKS = {
     "speed": speed,
     "grasping": grasping,
     "fixed_sample": fixed_sample,
+    "drone": drone,
+    "calibrate_drone": calibrate_drone,
+    "navigation_speed": navigation_speed,
+    "navigation_training": navigation_training,
+    "navigation_validity": navigation_validity,
 }
 RESULTS = Path(__file__).with_name("results.json")
 

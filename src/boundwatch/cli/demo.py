@@ -57,12 +57,13 @@ def demo(
         "MSP and MaxLogit watch the network's confidence and carry no guarantee.",
     ]
     out.print_section("Note", notes, bullet="- ")
-    steps = [
+    print("\nNext")
+    for line in (
         f"open {output / 'report.html'}",
         f"boundwatch show {output / 'run' / 'certificate.json'}",
         f"boundwatch check {output / 'run' / 'certificate.json'} {output / 'costs' / 'harder.csv'}",
-    ]
-    out.print_section("Next", steps)
+    ):
+        print(f"  {line}")  # unwrapped: it is to be copied
 
 
 def _word(verdict: str) -> str:

@@ -92,11 +92,6 @@ def navigation(
             f"{untrained['upper_pointwise']:.4f}.",
         ],
     )
-    where = f"{output / 'certificate.json'}"
-    out.print_section(
-        "Next",
-        [
-            f"boundwatch rollout navigation --policy {output} --distribution harder -n 10 -o harder.csv",
-            f"boundwatch check {where} harder.csv",
-        ],
-    )
+    print("\nNext")  # unwrapped: it is to be copied
+    print(f"  boundwatch rollout navigation --policy {output} --distribution harder -n 10 -o harder.csv")
+    print(f"  boundwatch check {output / 'certificate.json'} harder.csv")
