@@ -13,6 +13,7 @@ from benchmarks import (
     grasping,
     level,
     mixture,
+    navigation_detection,
     navigation_speed,
     navigation_training,
     navigation_validity,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "calibrate_drone": calibrate_drone,
     "navigation_speed": navigation_speed,
     "navigation_training": navigation_training,
+    "navigation_detection": navigation_detection,
     "navigation_validity": navigation_validity,
 }
 RESULTS = Path(__file__).with_name("results.json")
