@@ -130,7 +130,7 @@ def show(result: dict[str, Any]) -> None:
     """Print the numbers as a table."""
     design, runs = result["cells"]["design"], result["runs"]
     print("Mean trials to a wealth of 1/alpha over the information limit, by mixture")
-    print(f"({design} design cells at other bounds and costs than the grid; {runs} runs a cell)")
+    print(f"({design} design cells at other bounds than the grid; {runs} runs a cell)")
     names = ["design", "design_binary", "design_others", "design_worst_large", "grid"]
     print(f"{'mixture':<26}" + "".join(f"{name:>20}" for name in names))
     for row in result["rows"]:

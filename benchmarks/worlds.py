@@ -53,7 +53,8 @@ def inflated(zeros: float, ones: float) -> World:
 ALTERNATIVES = [bernoulli(0.3), bernoulli(0.5), bernoulli(0.9), beta(4, 4), inflated(0.35, 0.23)]
 GRID = [(bound, world) for bound in (0.1, 0.2, 0.33) for world in ALTERNATIVES if world.mean > bound]
 
-# For choosing the mixture: other bounds and other distributions than in the grid above.
+# For choosing the mixture: other bounds than in the grid above, and mostly other distributions (at other
+# bounds, Bernoulli(0.3) and Bernoulli(0.9) occur in both).
 DESIGN = [
     (bound, world)
     for bound in (0.05, 0.15, 0.25, 0.4)
