@@ -63,7 +63,7 @@ def parse(content: object) -> dict[str, Any]:
     if "certificates" in content:
         raise SchemaMismatch(
             "holds the certificates of several tasks, but one is needed here; "
-            "take it out in Python: CertificateFamily.load(FILE)[TASK].save(OTHER_FILE)"
+            "take it out with: boundwatch show FILE --task NAME -o OTHER_FILE"
         )
     version = content["schema_version"]
     if isinstance(version, int) and version > VERSION:

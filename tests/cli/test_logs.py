@@ -91,6 +91,8 @@ def test_several_tasks(run, logs):
     assert verdicts == {"goal/0": "WITHIN", "goal/1": "WITHIN", "goal/2": "ADVERSE"}
     assert run("check", "c.json", "same.json", "--exit-code").code == 0
     assert "goal/2" in run("show", "c.json").out
+    assert "Certificate c.json, goal/1" in run("show", "c.json", "--task", "goal/1", "-o", "one.json").out
+    assert bw.Certificate.load(logs / "one.json") == family["goal/1"]
     assert run("verify", "c.json", "--costs", "eval_info.json").code == 0
 
 
@@ -176,6 +178,11 @@ FAULTS = {
         ["plan", "c.json", "--cost", "0.5"],
         "holds the certificates of several tasks",
     ),
+    "no such task": (
+        ["show", "c.json", "--task", "goal/7", "-o", "x.json"],
+        "holds 'goal/0', 'goal/1', 'goal/2'; name",
+    ),
+    "no tasks at all": (["show", "one.json", "--task", "goal/1"], "one.json: holds a single one; name"),
     "a nameless task": (
         ["certify", "nameless.csv", "--by", "task", "-o", "x.json"],
         "row 2 (line 3), column 'task' = ''",

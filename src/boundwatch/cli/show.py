@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from boundwatch import wording
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
 from boundwatch.cli.options import CertificateFile, Json
 from boundwatch.cli.root import command
+from boundwatch.errors import InvalidSetting
 from boundwatch.family import CertificateFamily, load
 
 
 @command(example="boundwatch show certificate.json")
-def show(certificate: CertificateFile, as_json: Json = False) -> None:
+def show(
+    certificate: CertificateFile,
+    task: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the certificates of several tasks, this one.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write it to a file of its own."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Say in words what a certificate promises.
 
     Also when the promise holds, what it is not, and where the certificate comes from.
     """
     loaded = load(certificate)
+    if task is not None:
+        if not isinstance(loaded, CertificateFamily) or task not in loaded:
+            held = ", ".join(map(repr, loaded)) if isinstance(loaded, CertificateFamily) else "a single one"
+            raise InvalidSetting(
+                f"{certificate}: holds {held}; name one of its tasks with --task, or leave it out"
+            )
+        loaded = loaded[task]
+    if output is not None:
+        loaded.save(output)
     if isinstance(loaded, CertificateFamily):
         if as_json:
             out.print_json(loaded.to_dict())
@@ -39,7 +64,7 @@ def show(certificate: CertificateFile, as_json: Json = False) -> None:
         "policy": made.policy_sha256,
         "fingerprint": loaded.fingerprint,
     }
-    print(f"Certificate {certificate}")
+    print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
     out.print_section("Promise", wording.promise(loaded))
     out.print_section("Basis", wording.basis(loaded))
     out.print_section("It holds if", wording.assumptions(loaded), bullet="- ")

@@ -112,8 +112,9 @@ class FamilyTest:
     whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"``:
     the expected share of tasks among those called ADVERSE whose expected cost did not rise is at most the
     same sum (and likewise for BENIGN), at whatever episode one stops. Both hold whatever the dependence
-    between tasks. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged policy;
-    which tasks are judged, and with holm how many episodes each has, was fixed without regard to the costs.
+    between tasks. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged
+    policy; which tasks are judged, and with holm how many episodes each has, was fixed without regard to the
+    costs.
 
     Parameters
     ----------

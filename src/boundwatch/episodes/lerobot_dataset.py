@@ -130,8 +130,8 @@ def _same_start(paths: list[Path], files: list[Any]) -> tuple[str, ...]:
     if len(values) < 2 or any(value != values[0] for value in values[1:]):
         return ()
     return (
-        f"all {len(values)} episodes start from the same recorded state (images apart); unless something else "
-        "varied, they are no independent draws, and no error rate holds for other starts",
+        f"all {len(values)} episodes start from the same recorded state (images apart); unless something "
+        "else varied, they are no independent draws, and no error rate holds for other starts",
     )
 
 
