@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from boundwatch import Certificate, ConfidenceInterval, HypothesisTest, SequentialTest
+from boundwatch import Certificate, ConfidenceInterval, HypothesisTest, SequentialTest, Verdict
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 NAME = "mugs-and-bowls"
 TITLE = "Grasping: mugs against bowls, over trials"
 OBJECTS = ("mugs", "bowls", "wide-bowls")
-DRAWN = {"mugs": "#0072B2", "bowls": "#D55E00"}
+# Hollow and filled markers tell the two apart in grey.
+DRAWN: dict[str, dict[str, Any]] = {
+    "mugs": {"color": "#0072B2", "markersize": 5, "markerfacecolor": "white"},
+    "bowls": {"color": "#D55E00", "markersize": 5},
+}
 PEEKED = {
     "hoeffding": "Hoeffding test, read after every trial",
     "exact": "exact test, read after every trial",
@@ -143,7 +147,8 @@ def _first_alarms(certificate: Certificate, alpha: float, rows: Array) -> dict[s
     for stream in rows:
         test.reset()
         test.update_many(stream)
-        found["sequential"].append(test.first_alarm or 0)
+        adverse = test.verdict is Verdict.ADVERSE
+        found["sequential"].append((test.first_alarm or 0) if adverse else 0)
     return found
 
 
@@ -164,31 +169,15 @@ def draw(results: Results) -> Figure:
     """Draw the paper's curves, the anytime-valid ones, and the false alarms of looking after every trial."""
     figure = style.new_figure(12, 4.6)
     left, middle, right = figure.subplots(1, 3)
-    for name, colour in DRAWN.items():
+    for name, look in DRAWN.items():
         curves = results["streams"][name]["first"]
         trials = range(1, len(curves["sequential-test"]) + 1)
-        left.plot(
-            trials, curves["hypothesis-test"], color=colour, marker="o", markersize=4, label=f"{name}: 1 − p"
-        )
-        left.plot(
-            trials,
-            curves["confidence-interval"],
-            color=colour,
-            marker="s",
-            markersize=4,
-            linestyle=(0, (5, 2)),
-            label=f"{name}: ΔC + 0.95",
-        )
-        middle.plot(
-            trials,
-            curves["sequential-test"],
-            color=colour,
-            marker="D",
-            markersize=4,
-            linewidth=2.2,
-            linestyle="-" if name == "bowls" else (0, (5, 2)),
-            label=f"{name}: 1 − p, anytime-valid",
-        )
+        left.plot(trials, curves["hypothesis-test"], marker="o", label=f"{name}: 1 − p", **look)
+        dashed = look | {"linestyle": (0, (5, 2))}
+        left.plot(trials, curves["confidence-interval"], marker="s", label=f"{name}: ΔC + 0.95", **dashed)
+        thick = look | {"linewidth": 2.4}
+        label = f"{name}: 1 − p, anytime-valid"
+        middle.plot(trials, curves["sequential-test"], marker="D", label=label, **thick)
     left.set_title(
         "As in the paper: fixed samples, reread.\nNot valid under repeated looking", loc="left", fontsize=10
     )
