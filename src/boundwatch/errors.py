@@ -50,4 +50,6 @@ class MissingExtra(BoundwatchError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional dependency; install it with: pip install 'boundwatch[{extra}]'")
+        super().__init__(
+            f"{feature} needs an optional dependency; install it with: pip install 'boundwatch[{extra}]'"
+        )
