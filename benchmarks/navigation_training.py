@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from boundwatch import bounds
 from boundwatch.tasks.navigation import THRESHOLDS
-from boundwatch.tasks.navigation.recipe import Recipe
+from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.runs import Run, load_run
 from boundwatch.tasks.navigation.train import train
 
@@ -54,9 +56,21 @@ def trained(recipe: Recipe, folder: Path) -> Run:
 
 
 def row(run: Run) -> dict[str, Any]:
-    """Return a training's summary and what the policy costs in new environments."""
+    """Return a training's summary, what the policy costs in new environments, and the prior's own mean."""
     costs, _ = run.deploy(run.recipe.distribution, HELD_OUT, seed=SEED)
-    return run.summary | {"expected_cost": float(costs.mean()), "lower": run.certificate.lower}
+    untrained = copy.deepcopy(run.policy)
+    for name, weight in untrained.named_parameters():
+        if name.startswith("adapter."):
+            weight.data.zero_()
+    task, recipe = run.task(), run.recipe
+    training_set = run.world.draw(task.distribution, recipe.environments, seed=(recipe.seed, Draw.TRAINING))
+    mean_cost = float(task.rollout(untrained, training_set).mean())
+    limit = float(bounds.pointwise_upper(mean_cost, recipe.environments, recipe.delta, 0.0))
+    return run.summary | {
+        "expected_cost": float(costs.mean()),
+        "lower": run.certificate.lower,
+        "prior_mean": {"cost": mean_cost, "upper_pointwise": limit},
+    }
 
 
 def show(result: dict[str, Any]) -> None:
@@ -71,3 +85,7 @@ def show(result: dict[str, Any]) -> None:
                 numbers = "  ".join(f"{value:8.4f}" for value in entry[kind].values())
                 expected = f"  {entry['expected_cost']:8.4f}" if kind == "trained" else ""
                 print(f"    {label:10}  {numbers}{expected}")
+            mean = entry["prior_mean"]
+            print(
+                f"    prior mean  {mean['cost']:8.4f}, pointwise {mean['upper_pointwise']:.4f} at no variance"
+            )

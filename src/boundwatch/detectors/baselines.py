@@ -1,9 +1,8 @@
 """MSP and MaxLogit, the baselines of the comparison: they watch the network's confidence, not the task.
 
 They answer like the fixed-sample detectors, `decide` and `decide_many`, but from the network's outputs, and
-they **carry no guarantee**: the threshold is a quantile of resampled training data, a network is more
-confident there than on new environments, and low confidence need not mean a higher cost, nor a higher cost
-low confidence.
+they **carry no guarantee**: the threshold is a quantile of resampled training data, which bounds nothing, and
+low confidence need not mean a higher cost, nor a higher cost low confidence.
 """
 
 from __future__ import annotations
