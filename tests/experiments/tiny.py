@@ -8,7 +8,6 @@ from typing import Any
 from boundwatch.experiments import (
     certificates,
     cost_function,
-    difficulty,
     mug_placement,
     mugs_and_bowls,
     power,
@@ -60,7 +59,3 @@ def tiny_settings() -> dict[str, Any]:
     for name, change in changes.items():
         settings[name] = dataclasses.replace(settings[name], **change)
     return settings
-
-
-def difficulty_only() -> dict[str, Any]:
-    return {difficulty.NAME: tiny_settings()[difficulty.NAME]}

@@ -120,12 +120,6 @@ class Cache:
                 done(artefact)
 
 
-def settings_of(artefact: Artefact) -> dict[str, Any]:
-    """Return an artefact's settings as plain JSON values."""
-    plain: dict[str, Any] = json.loads(_settings_text(artefact))
-    return plain
-
-
 def _settings_text(artefact: Artefact) -> str:
     content = {"kind": artefact.kind, "boundwatch": __version__, "settings": dataclasses.asdict(artefact)}
     return json.dumps(content, sort_keys=True, allow_nan=False)

@@ -19,6 +19,11 @@ NAME = "irrelevant-shift"
 TITLE = "Drone: a shift that does not matter to the task"
 DISTRIBUTION = "task-irrelevant"
 PAPER = {"msp": 1.0, "max-logit": 0.986, "hypothesis-test": 0.001, "confidence-interval": 0.001}
+LOOKS: tuple[dict[str, Any], ...] = (
+    {"facecolor": "#0072B2", "hatch": "////"},
+    {"facecolor": "#56B4E9", "hatch": ""},
+)
+PAPER_LOOK: dict[str, Any] = {"facecolor": "#BBBBBB", "hatch": "...."}
 
 
 @dataclass(frozen=True)
@@ -63,19 +68,17 @@ def draw(results: Results) -> Figure:
     figure = style.new_figure(7.2, 3.6)
     axes = figure.subplots()
     names = (*THEIRS, *OURS)
-    width = 0.8 / (len(sizes) + 1)
-    looks: list[dict[str, Any]] = [
-        {"facecolor": "#0072B2", "hatch": "////"},
-        {"facecolor": "#56B4E9", "hatch": ""},
+    series = [
+        (f"n = {n}", [_rate(results, name, n) for name in names], look)
+        for n, look in zip(sizes, LOOKS, strict=False)
     ]
-    series = [(f"n = {n}", [_rate(results, name, n) for name in names]) for n in sizes]
-    series.append(("the paper, n = 10", [PAPER[name] for name in names]))
-    for place, (label, rates) in enumerate(series):
-        look = [*looks, {"facecolor": "#BBBBBB", "hatch": "...."}][min(place, 2) if place < len(sizes) else 2]
+    series.append(("the paper, n = 10", [PAPER[name] for name in names], PAPER_LOOK))
+    width = 0.8 / len(series)
+    axes.axhline(results["alpha"], zorder=0, **style.PROMISE)
+    for place, (label, rates, look) in enumerate(series):
         at = [i + (place - len(sizes) / 2) * width for i in range(len(names))]
         bars = axes.bar(at, rates, width, label=label, edgecolor="white", linewidth=0.0, **look)
         axes.bar_label(bars, [percent(rate) for rate in rates], fontsize=8, padding=2)
-    axes.axhline(results["alpha"], **style.PROMISE)
     axes.set_xticks(range(len(names)), [style.LINES[name]["label"] for name in names])
     axes.set(ylabel="share of datasets called shifted", ylim=(0, 1.1))
     figure.legend(
