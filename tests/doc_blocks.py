@@ -9,7 +9,7 @@ Blocks of a page run in their order, in one folder that holds a copy of ``exampl
 - any language with ``title="name"``: written to that file, for the blocks that follow;
 - ``text``, ``json``, ``csv`` and ``yaml`` otherwise: shown, not run.
 
-A block after ``<!-- not run: reason -->`` is not run either.
+A block after ``<!-- not run: reason -->`` is not run; its ``boundwatch`` commands are parsed all the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
 import yaml
+
+from boundwatch.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -34,6 +38,7 @@ _FENCE = re.compile(
     r"(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n`]*)\n(?P<code>.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )
+_COMMAND = re.compile(r"(?:\$ )?(?:boundwatch|pip|make|python3?|git) ")
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -54,6 +59,8 @@ def find_blocks(text):
         language, title = match["language"], re.search(r'title="([^"]+)"', match["info"])
         assert language in SHOWN + RUN, f"line {line}: name the language of the block, not {language!r}"
         assert not match["indent"], f"line {line}: a block in a list is not run; move it out"
+        hidden = language == "text" and _COMMAND.match(match["code"])
+        assert not hidden, f"line {line}: commands are sh; say <!-- not run: reason --> if they cannot be run"
         blocks.append(Block(line, language, title and title[1], match["code"], match["reason"]))
     assert len(blocks) * 2 == len(re.findall(r"^ *```", text, re.MULTILINE)), "a fence is left open"
     return blocks
@@ -72,6 +79,7 @@ def run_page(text, folder):
 
 def _run(block, folder, names):
     if block.reason:
+        _check_commands(block.code)
         return
     if block.title:
         (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +97,17 @@ def _run(block, folder, names):
             for step in job["steps"]:
                 if "run" in step and not step["run"].startswith("pip install"):
                     _bash(step["run"], folder)
+
+
+def _check_commands(code):
+    """Parse the arguments of every ``boundwatch`` command, as the program would, without running it."""
+    for line in code.splitlines():
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["boundwatch"]:
+            command, arguments = typer.main.get_command(app), words[1:]
+            while hasattr(command, "commands"):
+                command = command.commands[arguments.pop(0)]
+            command.make_context("boundwatch", arguments)
 
 
 def _run_doctest(block, names):
@@ -119,6 +138,7 @@ def _bash(script, folder, check=True):
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
+        timeout=300,  # what takes minutes is to be marked as not run
     )
     assert not check or done.returncode == 0, f"exit {done.returncode}: {done.stdout}"
     return done.stdout

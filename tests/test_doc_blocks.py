@@ -7,7 +7,7 @@ import pytest
 import boundwatch as bw
 from doc_blocks import PAGES, ROOT, RUN, find_blocks, run_page
 
-NOT_RUN = 8  # blocks, over all pages
+NOT_RUN = 10  # blocks, over all pages
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -35,6 +35,9 @@ def test_few_blocks_are_left_out():
         ("```\nx = 1\n```\n", "line 1: name the language of the block"),
         ("- item\n\n  ```sh\n  true\n  ```\n", "line 3: a block in a list is not run"),
         ("```sh\ntrue\n", "a fence is left open"),
+        ("```text\nboundwatch demo\n```\n", "line 1: commands are sh; say <!-- not run: reason -->"),
+        ("<!-- not run: slow -->\n```sh\nboundwatch demo --nonsense\n```\n", "No such option"),
+        ("<!-- not run: slow -->\n```sh\nboundwatch nonsense\n```\n", "KeyError: 'nonsense'"),
         ("```yaml\njobs:\n  a:\n    steps:\n      - run: exit 3\n```\n", "exit 3"),
     ],
 )
