@@ -108,13 +108,13 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
             else ""
         )
         return (
-            seen
-            + "If the expected cost had not risen, evidence as strong as this would come with probability "
-            f"{wording.at_most(finding.p_adverse)}.{rise}"
+            seen + "If the expected cost still were within that limit, evidence as strong as this would come "
+            f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
         )
     if finding.verdict is Verdict.BENIGN:
         return (
-            seen + "If the expected cost had risen, costs as low as these would come with probability "
+            seen + "If the expected cost had risen, and so were above the certified lower limit of "
+            f"{wording.floor(certificate.lower)}, costs as low as these would come with probability "
             f"{wording.at_most(finding.p_benign)}."
         )
     return seen + (
