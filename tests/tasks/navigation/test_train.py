@@ -18,7 +18,7 @@ from boundwatch.tasks.base import Task
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
 from boundwatch.tasks.navigation.policy import Policy, logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import load_run
+from boundwatch.tasks.navigation.runs import claim, load_run
 from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.train import train
 
@@ -143,6 +143,20 @@ def test_a_run_loads_with_other_scenes_and_recordings(tiny, tmp_path):
 def test_folders_of_other_trainings_are_refused_before_training(tiny, run_folder):
     with pytest.raises(InvalidSetting, match="already holds a training with other settings"):
         train(replace(tiny, seed=5), run_folder)
+
+
+def test_a_training_that_was_broken_off_may_start_anew(tiny, tmp_path):
+    claim(tmp_path, tiny, World())
+    claim(tmp_path, replace(tiny, seed=5), World())
+    (tmp_path / "draw.json").write_text("{}")
+    with pytest.raises(InvalidSetting, match="already holds a training"):
+        claim(tmp_path, tiny, World())
+
+
+def test_a_file_in_the_way_is_one_line(tiny, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidSetting, match="cannot be made"):
+        train(tiny, tmp_path / "file")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,13 @@ def test_the_same_environments_whatever_the_number_and_the_workers(world):
     assert not np.array_equal(two.obstacles[:1024], two.obstacles[1024:2048])
 
 
+def test_a_seed_alone_is_not_the_same_with_zeros_behind(world):
+    """The prior's environments have the seed (0, 0); whoever evaluates with seed 0 must not meet them."""
+    alone, two, three = (world.draw(TRAINING, 5, seed=seed, images=False) for seed in (0, (0, 0), (0, 1)))
+    assert not np.array_equal(alone.obstacles, two.obstacles)
+    assert not np.array_equal(two.obstacles, three.obstacles)
+
+
 def test_clearances_are_those_of_the_whole_flights(world):
     """Flights are cut to the steps that matter; nothing may be lost by it."""
     environments = world.draw(TRAINING, 300, seed=1, images=False, flights=True)

@@ -62,9 +62,13 @@ def claim(folder: Path, recipe: Recipe, world: World) -> None:
     """Refuse a folder with another training before minutes are spent; write down what this one will be."""
     path = folder / "settings.json"
     text = json.dumps(_settings(recipe, world), indent=2) + "\n"
-    if path.exists() and path.read_text() != text:
+    drawn = (folder / "draw.json").exists()  # before that, nothing is lost by starting anew
+    if drawn and (not path.exists() or read_bytes(path) != text.encode()):
         raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSetting(f"{folder} cannot be made ({error.strerror}); choose another folder") from error
     write_text(path, text)
     if world.drone is None:
         world.recordings.save(folder / "recordings.npz")

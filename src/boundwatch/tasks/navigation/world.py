@@ -28,6 +28,7 @@ CANDIDATES = (
     1280  # a little more than BLOCK / 0.878, the acceptance rate in training: mostly one round fills a block
 )
 HOPELESS = 2000  # rounds without a full block: acceptance below 4e-4
+ALONE = 0x5EED  # numpy pads seeds with zeros, so that 0 would be the same as (0, 0); this tells them apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,8 @@ class World:
         n
             How many.
         seed
-            One number or several; different seeds give independent environments.
+            One number or several; different seeds give independent environments (zeros at the end of
+            several do not count).
         images, flights
             Whether to compute depth images, and to keep the paths flown.
         workers
@@ -195,7 +197,8 @@ class World:
         self, distribution: Distribution, seed: int | Sequence[int], block: int, images: bool, flights: bool
     ) -> Environments:
         """Draw candidates until a block is full of accepted ones."""
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
+        entropy = (seed, ALONE) if isinstance(seed, int) else seed
+        rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(block,)))
         kept: list[tuple[Floats, NDArray[np.intp], Floats]] = []
         found = 0
         for _ in range(HOPELESS):
