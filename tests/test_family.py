@@ -52,8 +52,37 @@ def test_the_file_holds_everything(family, tmp_path):
         SchemaMismatch, match=r"family\.json: holds the certificates of several tasks, but one"
     ):
         bw.Certificate.load(tmp_path / "family.json")
-    with pytest.raises(SchemaMismatch, match=r"one\.json: no object 'certificates'; not a family"):
+    with pytest.raises(SchemaMismatch, match=r"one\.json: no list 'certificates'; not a family"):
         bw.CertificateFamily.load(tmp_path / "one.json")
+
+
+def test_the_file_keeps_what_is_promised_of_a_shared_certificate(family, tmp_path):
+    """Ten robots with one certificate fail together, before and after the file."""
+    robots = [f"arm-{number}" for number in range(10)]
+    shared = bw.CertificateFamily.shared(family["pick"], robots, by="robot")
+    mixed = bw.CertificateFamily({"a": family["pick"], "b": family["place"], "c": family["pick"]})
+    for each, delta in ((shared, 0.01), (mixed, 0.02)):
+        each.save(tmp_path / "family.json")
+        loaded = bw.CertificateFamily.load(tmp_path / "family.json")
+        assert loaded == each
+        assert list(loaded) == list(each)
+        assert each.delta == pytest.approx(delta)
+        for name in ("delta", "delta_upper", "delta_lower"):
+            assert getattr(loaded, name) == getattr(each, name)
+        first = next(iter(each))
+        for task in each:  # which of them share, not only how many
+            assert loaded.only([first, task]).delta == each.only([first, task]).delta
+
+
+def test_families_that_share_otherwise_are_not_equal(family):
+    certificate = family["pick"]
+    twin = bw.Certificate.from_dict(certificate.to_dict())
+    shared = bw.CertificateFamily.shared(certificate, ["a", "b"])
+    apart = bw.CertificateFamily({"a": certificate, "b": twin})
+    assert shared.delta < apart.delta
+    assert shared != apart
+    assert shared != {"a": certificate, "b": certificate}
+    assert apart == bw.CertificateFamily({"b": certificate, "a": twin}), "the order does not matter"
 
 
 @pytest.mark.parametrize(
@@ -62,10 +91,15 @@ def test_the_file_holds_everything(family, tmp_path):
         ({"schema_version": 2}, "schema_version = 2 is unknown"),
         ({"schema_version": True}, "schema_version = True is unknown"),
         ({"by": 3}, "by = 3 is not the name of a column"),
-        ({"certificates": {}}, "certificates is empty"),
-        ({"certificates": []}, "no object 'certificates'"),
-        ({"certificates": {"pick": {}}}, "task 'pick': no schema_version"),
-        ({"certificates": {" ": {}}}, "task ' ': no schema_version"),
+        ({"certificates": [], "tasks": {}}, "certificates is empty"),
+        ({"certificates": {}}, "no list 'certificates'"),
+        ({"certificates": [{}, {}, {}]}, "task 'pick': no schema_version"),
+        ({"tasks": None}, "no object 'tasks'"),
+        ({"tasks": {"pick": 0, "place": 1, "pour": 3}}, "task 'pour': 3 is not the place of one of the 3"),
+        ({"tasks": {"pick": 0, "place": -1, "pour": 2}}, "task 'place': -1 is not the place"),
+        ({"tasks": {"pick": 0, "place": True, "pour": 2}}, "task 'place': True is not the place"),
+        ({"tasks": {"pick": 0, "place": 1, "pour": 1}}, "a certificate belongs to no task"),
+        ({"tasks": {" ": 0, "place": 1, "pour": 2}}, "' ' is no name"),
     ],
 )
 def test_damaged_files_are_refused(family, tmp_path, change, fault):
@@ -87,6 +121,10 @@ def test_no_cut_file_passes(family, tmp_path):
 def test_what_is_no_family_is_refused():
     with pytest.raises(InvalidSetting, match="certificates is empty"):
         bw.CertificateFamily({})
+    with pytest.raises(InvalidSetting, match=r"certificates\['a'\] is of type int, not Certificate; make"):
+        bw.CertificateFamily({"a": 3})
+    with pytest.raises(InvalidSetting, match="certificates is of type list; map the name"):
+        bw.CertificateFamily([3])
     with pytest.raises(InvalidSetting, match="'  ' is no name"):
         bw.CertificateFamily.from_held_out({"  ": [0.1]})
     with pytest.raises(InvalidCost, match=r"task 'pick': costs\[1\] = 1.5 is outside"):

@@ -20,14 +20,15 @@ VERSION = 1
 """Version of the file's shape that this release writes and reads."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CertificateFamily(Mapping[str, Certificate]):
     """One certificate a task: a mapping from the task's name to its `Certificate`.
 
     **Guarantee**: with probability at least 1 - `delta`, all limits of all certificates hold at once; all
     upper ones alone with at least 1 - `delta_upper`, all lower ones with at least 1 - `delta_lower`, whatever
     the dependence between tasks (a union bound). An object that several tasks share counts once: it fails
-    for all of them or for none. **Assumes**: what each certificate assumes.
+    for all of them or for none; families are equal only if they share alike. **Assumes**: what each
+    certificate assumes.
 
     Parameters
     ----------
@@ -48,6 +49,11 @@ class CertificateFamily(Mapping[str, Certificate]):
     by: str = "task"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.certificates, Mapping):
+            raise InvalidSetting(
+                f"certificates is of type {type(self.certificates).__name__}; "
+                "map the name of every task to its Certificate"
+            )
         object.__setattr__(self, "certificates", dict(self.certificates))
         if not self.certificates:
             raise InvalidSetting("certificates is empty; a family needs at least one task")
@@ -55,6 +61,12 @@ class CertificateFamily(Mapping[str, Certificate]):
             if not isinstance(name, str) or not name.strip():
                 raise InvalidSetting(
                     f"{name!r} is no name; name tasks and their column by texts that say something"
+                )
+        for task, certificate in self.certificates.items():
+            if not isinstance(certificate, Certificate):
+                raise InvalidSetting(
+                    f"certificates[{task!r}] is of type {type(certificate).__name__}, not Certificate; "
+                    "make families from costs with CertificateFamily.from_held_out"
                 )
 
     @classmethod
@@ -87,20 +99,22 @@ class CertificateFamily(Mapping[str, Certificate]):
         method, binary, delta_upper, delta_lower, seed, policy
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
-        for name, value in {"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower}.items():
-            if value is not None:
-                check_level(value, name)
         tasks = max(len(costs), 1)
+        share = check_level(delta, "delta") / tasks
+        share_upper, share_lower = (
+            None if value is None else check_level(value, name) / tasks
+            for name, value in (("delta_upper", delta_upper), ("delta_lower", delta_lower))
+        )
         certificates = {}
         for task, values in costs.items():
             try:
                 certificates[task] = Certificate.from_held_out(
                     values,
-                    delta / tasks,
+                    share,
                     method=method,
                     binary=binary,
-                    delta_upper=None if delta_upper is None else delta_upper / tasks,
-                    delta_lower=None if delta_lower is None else delta_lower / tasks,
+                    delta_upper=share_upper,
+                    delta_lower=share_lower,
                     seed=seed,
                     policy=policy,
                 )
@@ -145,25 +159,38 @@ class CertificateFamily(Mapping[str, Certificate]):
         return self._total("delta_lower")
 
     def _total(self, name: str) -> float:
+        return min(float(sum(getattr(certificate, name) for certificate in self._distinct())), 1.0)
+
+    def _distinct(self) -> list[Certificate]:
         # By identity: two tasks that happen to have the same costs have certificates that fail apart.
-        distinct = {id(certificate): certificate for certificate in self.values()}
-        return min(float(sum(getattr(certificate, name) for certificate in distinct.values())), 1.0)
+        return list({id(certificate): certificate for certificate in self.values()}.values())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CertificateFamily):
+            return NotImplemented
+        return self.only(sorted(self)).to_dict() == other.only(sorted(other)).to_dict()
 
     def only(self, tasks: Iterable[str]) -> CertificateFamily:
         """Return the family of these tasks alone, chosen without regard to any costs."""
         return CertificateFamily({task: self[task] for task in tasks}, self.by)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the family as plain JSON values, the content of its file."""
-        certificates = {task: certificate.to_dict() for task, certificate in self.items()}
-        return {"schema_version": VERSION, "by": self.by, "certificates": certificates}
+        """Return the family as plain JSON values, the content of its file: each certificate once."""
+        distinct = self._distinct()
+        places = {id(certificate): place for place, certificate in enumerate(distinct)}
+        return {
+            "schema_version": VERSION,
+            "by": self.by,
+            "tasks": {task: places[id(certificate)] for task, certificate in self.items()},
+            "certificates": [certificate.to_dict() for certificate in distinct],
+        }
 
     @classmethod
     def from_dict(cls, content: object) -> CertificateFamily:
         """Rebuild a family from `to_dict`; every certificate is checked as `Certificate.load` does."""
-        if not isinstance(content, dict) or not isinstance(content.get("certificates"), dict):
+        if not isinstance(content, dict) or not isinstance(content.get("certificates"), list):
             raise SchemaMismatch(
-                "no object 'certificates'; not a family, give the file that certify --by wrote"
+                "no list 'certificates'; not a family, give the file that certify --by wrote"
             )
         if content.get("schema_version") != VERSION or isinstance(content["schema_version"], bool):
             raise SchemaMismatch(
@@ -172,14 +199,24 @@ class CertificateFamily(Mapping[str, Certificate]):
             )
         if not isinstance(content.get("by"), str):
             raise SchemaMismatch(f"by = {content.get('by')!r} is not the name of a column; certify again")
-        certificates = {}
-        for task, fields in content["certificates"].items():
+        tasks, stored = content.get("tasks"), content["certificates"]
+        if not isinstance(tasks, dict):
+            raise SchemaMismatch("no object 'tasks'; not a family, give the file that certify --by wrote")
+        certificates: dict[int, Certificate] = {}
+        for task, place in tasks.items():
+            if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(stored):
+                raise SchemaMismatch(
+                    f"{content['by']} {task!r}: {place!r} is not the place of one of the {len(stored)} "
+                    "certificates; certify again"
+                )
             try:
-                certificates[task] = Certificate.from_dict(fields)
+                certificates[place] = certificates.get(place) or Certificate.from_dict(stored[place])
             except CertificateError as error:
                 raise type(error)(f"{content['by']} {task!r}: {error}") from error
+        if len(certificates) < len(stored):
+            raise SchemaMismatch("a certificate belongs to no task; the file was altered, certify again")
         try:
-            return cls(certificates, content["by"])
+            return cls({task: certificates[place] for task, place in tasks.items()}, content["by"])
         except InvalidSetting as error:
             raise SchemaMismatch(f"{error}; certify again") from error
 

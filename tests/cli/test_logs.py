@@ -211,7 +211,7 @@ def test_faults_are_one_line_and_nothing_is_written(run, logs, case):
     run("certify", "eval_info.json", "-o", "one.json")
     family = json.loads((logs / "c.json").read_text())
     (logs / "newer.json").write_text(json.dumps(family | {"schema_version": 2}))
-    family["certificates"]["goal/1"]["upper"] = 0.9
+    family["certificates"][1]["upper"] = 0.9
     (logs / "altered.json").write_text(json.dumps(family))
     (logs / "four.json").write_text(evaluation([0.9, 0.5, 0.8, 0.9]))
     (logs / "two.json").write_text(evaluation([0.9, 0.5]))
