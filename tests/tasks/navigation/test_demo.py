@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 
@@ -196,3 +197,32 @@ def test_mistakes_are_one_line(program, tmp_path, arguments, message):
     assert err.count("\n") == 1
     assert message in err
     assert not (tmp_path / "c.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["demo"],
+        ["train", "navigation", "-o", "run"],
+        ["rollout", "navigation", "--policy", "run", "-o", "c.csv"],
+    ],
+)
+def test_without_torch_the_extra_is_named(tmp_path, arguments):
+    code = """if True:
+        import sys
+
+        class NoTorch:
+            def find_spec(self, name, path=None, target=None):
+                if name == "torch":
+                    raise ModuleNotFoundError("No module named 'torch'")
+
+        sys.meta_path.insert(0, NoTorch())
+        from boundwatch.cli import main
+        main()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'boundwatch[train]'" in done.stderr
