@@ -240,7 +240,7 @@ def _exceptions(above: list[Results]) -> str:
             "None is significantly above 5 % here. Their thresholds come from the training environments; a "
             "network that is as confident on new ones, as ours is, keeps the level; nothing guarantees it."
         )
-    names = ", ".join(f"{row['detector']} with n = {row['n']}" for row in above)
+    names = ", ".join(f"{style.LINES[row['detector']]['label']} with n = {row['n']}" for row in above)
     return f"Significantly above 5 % (p < 0.001): {names}; not the others."
 
 
@@ -278,7 +278,7 @@ def _mean_shares(results: Results, low: float, high: float) -> tuple[dict[str, f
 
 
 def _listed(shares: dict[str, float]) -> str:
-    return ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+    return ", ".join(f"{style.LINES[name]['label']} {percent(share)}" for name, share in shares.items())
 
 
 def _in_training(results: Results) -> list[Results]:

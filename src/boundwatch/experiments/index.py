@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import platform
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import metadata
@@ -66,8 +67,19 @@ def _sections(
         "beside its claims. Nothing on this page was chosen after looking at a detector's result.",
         "lead",
     )
+    changed = [name for name, experiment in experiments.items() if settings[name] != experiment.FULL]
+    if changed:
+        yield page.paragraph(
+            f"Not at the sizes of the full reproduction: {', '.join(changed)}. Small sizes give rough "
+            "numbers, and certificates too loose for some claims."
+        )
     yield page.heading("The paper's claims, and what we found")
     claims = [(name, claim) for name in experiments for claim in experiments[name].claims(results[name])]
+    counts = Counter(claim.holds for _, claim in claims)
+    yield page.paragraph(
+        f"Of {len(claims)} claims, {counts['yes']} hold, {counts['partly']} hold in part, {counts['no']} do "
+        f"not, and {counts['not checkable here']} cannot be checked without hardware."
+    )
     yield _claims_table(claims)
     yield from _guarantees(results)
     for number, (name, experiment) in enumerate(experiments.items(), 1):
@@ -104,13 +116,12 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     false, datasets = sum(c["false"] for c in checks), sum(c["datasets"] for c in checks)
     worst = min(check["p_value"] for check in checks)
     corrected = min(worst * len(checks), 1.0)
-    verdict = "No" if corrected > 0.01 else "There is a"
+    verdict = "No rate exceeds" if corrected > 0.01 else "Some rate exceeds"
     yield page.paragraph(
-        f"{verdict} false declaration rate above its guarantee: in {len(checks)} combinations of setting, "
-        f"detector, tail, number of trials and verdict, {false:,} of {datasets:,} datasets were declared "
-        f"falsely. The smallest p-value of an exact binomial test against the guaranteed rate is "
-        f"{worst:.2g}, {corrected:.2g} after Bonferroni's correction. Where the sign of the shift is "
-        "not certain, both verdicts count as false."
+        f"{verdict} its guarantee: in {len(checks)} combinations of setting, detector, tail, number of "
+        f"trials and verdict, {false:,} of {datasets:,} datasets were declared falsely. The smallest p-value of "
+        f"an exact binomial test against the guaranteed rate is {worst:.2g}, {corrected:.2g} after Bonferroni's "
+        "correction. Where the sign of the shift is not certain, both verdicts count as false."
     )
     closest = sorted(checks, key=lambda check: (check["p_value"], -check["false"]))[:8]
     lines = tuple(

@@ -236,8 +236,8 @@ def claims(results: Results) -> list[Claim]:
         ),
         Claim(
             "ADVERSE is declared for squares of 40 and 50 cm (simulation; 50 cm on hardware).",
-            "; ".join(f"{10 * number} cm: {percent(share)} of the datasets" for number, share in far.items())
-            + f"; training: {percent(training)}.",
+            "".join(f"{10 * number} cm: {percent(share)} of the datasets; " for number, share in far.items())
+            + f"training: {percent(training)}.",
             holds(bool(far) and min(far.values()) > 0.5 and training == 0.0, otherwise="partly"),
         ),
         Claim(

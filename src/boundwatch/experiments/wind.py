@@ -326,7 +326,8 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Wind is invisible to MSP and MaxLogit.",
             "; ".join(
-                f"{name}: {percent(before)} of the datasets without wind, {percent(after)} at full wind"
+                f"{style.LINES[name]['label']}: {percent(before)} of the datasets without wind, "
+                f"{percent(after)} at full wind"
                 for name, (before, after) in theirs.items()
             )
             + ".",
