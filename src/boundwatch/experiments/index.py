@@ -119,9 +119,10 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     verdict = "No rate exceeds" if corrected > 0.01 else "Some rate exceeds"
     yield page.paragraph(
         f"{verdict} its guarantee: in {len(checks)} combinations of setting, detector, tail, number of "
-        f"trials and verdict, {false:,} of {datasets:,} datasets were declared falsely. The smallest p-value of "
-        f"an exact binomial test against the guaranteed rate is {worst:.2g}, {corrected:.2g} after Bonferroni's "
-        "correction. Where the sign of the shift is not certain, both verdicts count as false."
+        f"trials and verdict, {false:,} of {datasets:,} datasets were declared falsely. The smallest "
+        f"p-value of an exact binomial test against the guaranteed rate is {worst:.2g}, {corrected:.2g} "
+        "after Bonferroni's correction. Where the sign of the shift is not certain, both verdicts count "
+        "as false."
     )
     closest = sorted(checks, key=lambda check: (check["p_value"], -check["false"]))[:8]
     lines = tuple(
