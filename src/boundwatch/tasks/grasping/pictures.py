@@ -104,13 +104,13 @@ def _at_home(scene: Scene, physics: Physics) -> tuple[mujoco.MjModel, mujoco.MjD
 
 def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
     """Return the scene from the side as an RGB array; the camera looks along the rim, across the fingers."""
-    target = np.array([0.5 * (CENTRE[0] + grasp.x), 0.5 * grasp.y, 0.13])
+    target = np.array([0.5 * (CENTRE[0] + grasp.x), 0.5 * grasp.y, 0.16])
     eye = target + np.array([0.34, -0.62, 0.30])
     forward = (target - eye) / np.linalg.norm(target - eye)
     right = np.cross(forward, [0.0, 0.0, 1.0])
     right /= np.linalg.norm(right)
     up = np.cross(right, forward)
-    slope = math.tan(math.radians(16.0))
+    slope = math.tan(math.radians(18.0))
     across = np.linspace(-slope, slope, WIDTH) * WIDTH / HEIGHT
     along = np.linspace(slope, -slope, HEIGHT)
     aims = (forward + across[None, :, None] * right + along[:, None, None] * up).reshape(-1, 3)
