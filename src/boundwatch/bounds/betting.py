@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
+_FAR = 600.0
 
 
 def fixed_bets(n: int) -> tuple[Array, Array]:
@@ -24,16 +25,21 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
 
     Against costs of variance s², the smallest shift that n costs can show asks for a bet of about
     m sqrt(2 ln(1/alpha) / n s²). At the largest variance, m(1 - m), that is 0.7/√n for m near 0.05 and 7/√n
-    for m near 0.9 (the side of low costs bets on 1 - cost); smaller variances ask for more. Half-octave
-    steps cover this range, and cost less than the logarithm of their number since neighbours share the gain.
+    for m near 0.9 (the side of low costs bets on 1 - cost): half-octave steps cover this range. Costs that
+    hardly vary, such as those of a policy that never fails, ask for more: octaves up to the whole capital
+    cover them, at half a share each. All this costs less than the logarithm of the number of bets, since
+    neighbours share the gain.
 
     Examples
     --------
     >>> fixed_bets(10_000)[0].round(4)
-    array([0.007 , 0.0099, 0.014 , 0.0198, 0.028 , 0.0396, 0.056 , 0.0792])
+    array([0.007 , 0.0099, 0.014 , 0.0198, 0.028 , 0.0396, 0.056 , 0.0792, 0.125 , 0.25  , 0.5   , 1.    ])
     """
-    bets = np.unique(np.minimum(0.7 / np.sqrt(n) * 2.0 ** (np.arange(8) / 2), 1.0))
-    return bets, np.full(bets.size, -np.log(bets.size))
+    near = np.unique(np.minimum(0.7 / np.sqrt(n) * 2.0 ** (np.arange(8) / 2), 1.0))
+    large = 2.0 ** np.arange(-4, 1)
+    large = large[large > 1.4 * near[-1]]
+    shares = np.concatenate([np.ones(near.size), np.full(large.size, 0.5)])
+    return np.concatenate([near, large]), np.log(shares / shares.sum())
 
 
 def betting_log_wealth(costs: ArrayLike, null_mean: float) -> Array:
@@ -141,9 +147,11 @@ def _largest_refuted_mean(costs: Array, delta: float) -> Array:
             denominator = (1 - b) + b * scaled
             gain = np.divide(b * scaled, denominator, out=np.zeros_like(scaled), where=denominator > 0)
             slope += shares[:, k] * gain.sum(axis=-1)
-        step = (wealth - target) / slope
-        v -= step
-        if np.all(np.abs(step) < 1e-13):
+        # From a flat start a step may leave the floats; a mean that far down is as good as 0.
+        moved = np.minimum(v - (wealth - target) / slope, _FAR)
+        settled = np.all(np.abs(moved - v) < 1e-13)
+        v = moved
+        if settled:
             break
-    refuted: Array = np.exp(-v) * (1 - 1e-12)
+    refuted: Array = np.where(v == _FAR, 0.0, np.exp(-v) * (1 - 1e-12))
     return refuted
