@@ -211,5 +211,13 @@ def test_refusals():
         bw.Certificate.from_pac_bayes(BOUNDED, renyi=float("inf"))
     with pytest.raises(InvalidSetting, match="log_ratio = nan is not finite"):
         bw.Certificate.from_pointwise(BOUNDED, log_ratio=float("nan"))
+    with pytest.raises(InvalidSetting, match=r"lower = '0\.1' is not a number"):
+        bw.Certificate.from_bounds(lower="0.1", upper=0.2, delta=0.01)
+    with pytest.raises(InvalidSetting, match="renyi = None is not a number"):
+        bw.Certificate.from_pac_bayes(BOUNDED, renyi=None)
+    with pytest.raises(InvalidSetting, match="seed = 'abc' is not a whole number"):
+        bw.Certificate.from_held_out(BOUNDED, seed="abc")
+    with pytest.raises(InvalidLevel, match=r"delta = 0\.01 is below 0\.3"):
+        bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, delta_upper=0.3, delta_lower=0.01)
     with pytest.raises(InvalidSetting, match="is no interval"):
         bw.Certificate.from_bounds(lower=0.3, upper=0.2, delta=0.01)

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import numbers
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,7 @@ class Certificate(InNotebook):
         binary
             Promise that costs are 0 or 1, now and when the certificate is used.
         delta_upper, delta_lower
-            Give each side its own failure probability instead; both or neither.
+            Give each side its own failure probability; both or neither. `delta` then counts for nothing.
         seed, policy
             For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
 
@@ -174,6 +175,7 @@ class Certificate(InNotebook):
         (0.3307, 0.2705)
         """
         _require_method(method, "pac-bayes")
+        renyi = _number(renyi, "renyi")
         if not 0 <= renyi < math.inf:
             raise InvalidSetting(
                 f"renyi = {renyi!r} bounds nothing; it must be finite and >= 0, "
@@ -186,7 +188,7 @@ class Certificate(InNotebook):
             method=method,
             binary=binary,
             deltas=(max(above, below), above, below),
-            renyi=float(renyi),
+            renyi=renyi,
             seed=seed,
             policy=policy,
         )
@@ -223,6 +225,7 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.322, 0.2786)
         """
+        log_ratio = _number(log_ratio, "log_ratio")
         if not math.isfinite(log_ratio):
             raise InvalidSetting(
                 f"log_ratio = {log_ratio!r} is not finite; check the densities of the policy drawn"
@@ -234,7 +237,7 @@ class Certificate(InNotebook):
             method="kl",
             binary=binary,
             deltas=(max(above, below), above, below),
-            log_ratio=float(log_ratio),
+            log_ratio=log_ratio,
             seed=seed,
             policy=policy,
         )
@@ -269,16 +272,23 @@ class Certificate(InNotebook):
         >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
         0.2
         """
+        lower, upper = _number(lower, "lower"), _number(upper, "upper")
         if not 0 <= lower <= upper <= 1:
             raise InvalidSetting(
                 f"lower = {lower!r}, upper = {upper!r} is no interval in [0, 1]; "
                 "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
             )
         above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        delta = check_level(delta, "delta")
+        if delta < max(above, below):
+            raise InvalidLevel(
+                f"delta = {delta:g} is below {max(above, below):g}, with which one side alone may fail; "
+                "give the probability that either fails"
+            )
         return cls(
-            lower=float(lower),
-            upper=float(upper),
-            delta=max(check_level(delta, "delta"), above, below),
+            lower=lower,
+            upper=upper,
+            delta=delta,
             delta_upper=above,
             delta_lower=below,
             n=None,
@@ -491,6 +501,12 @@ def _require_method(method: str, source: str) -> None:
         raise InvalidSetting(
             f"method = {method!r} is unknown; choose one of {', '.join(schema.METHODS[source])}"
         )
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidSetting(f"{name} = {value!r} is not a number; give one")
+    return float(value)
 
 
 def _sides(

@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from boundwatch._version import __version__
+from boundwatch.errors import InvalidSetting
 from boundwatch.files import sha256_file
 
 
@@ -45,6 +46,8 @@ def provenance_of(
     costs: NDArray[np.float64] | None, seed: int | None, policy: str | os.PathLike[str] | None
 ) -> Provenance:
     """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
+    if seed is not None and not hasattr(seed, "__index__"):
+        raise InvalidSetting(f"seed = {seed!r} is not a whole number; give one, or leave it out")
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={

@@ -33,12 +33,17 @@ def of_kind(costs, tail):
 def test_lemma_1_and_2_exactly_one_verdict(tail, interval, costs, a, b):
     cert, costs = certificate(interval, tail), of_kind(costs, tail)
     test = bw.HypothesisTest(cert, alpha_adverse=a, alpha_benign=b, tail=tail).decide(costs)
-    assert [test.p_adverse <= a, test.p_benign <= b, test.p_adverse > a and test.p_benign > b].count(
-        True
-    ) == 1
-    ci = bw.ConfidenceInterval(cert, false_positive=a, false_negative=b, tail=tail).decide(costs)
+    assert test.verdict is implied(test.p_adverse <= a, test.p_benign <= b)
+    interval = bw.ConfidenceInterval(cert, false_positive=a, false_negative=b, tail=tail)
+    ci = interval.decide(costs)
+    assert ci.verdict is implied(ci.p_adverse < interval.levels[0], ci.p_benign <= interval.levels[1])
     assert not (ci.shift_lower > 1e-12 and ci.shift_upper <= -1e-12)
-    assert isinstance(ci.verdict, bw.Verdict)
+
+
+def implied(adverse, benign):
+    """The one verdict that two declarations leave; both at once would break the lemmas."""
+    assert not (adverse and benign)
+    return bw.Verdict.ADVERSE if adverse else bw.Verdict.BENIGN if benign else bw.Verdict.WITHIN
 
 
 def test_the_printed_algorithm_is_not_exhaustive():
@@ -129,6 +134,8 @@ def test_the_default_tail_follows_the_kind_of_cost():
 
 
 def test_refusals():
+    with pytest.raises(InvalidSetting, match=r"certificate = 'certificate\.json' is not a Certificate"):
+        bw.HypothesisTest("certificate.json")
     with pytest.raises(
         InvalidLevel, match=r"false_positive = 0\.01 is already spent by the certificate's delta"
     ):
@@ -145,6 +152,8 @@ def test_refusals():
         bw.HypothesisTest(EXTERNAL).decide([])
 
 
-def test_a_finding_is_plain_json():
-    finding = bw.HypothesisTest(EXTERNAL).decide([0.5] * 10)
+@pytest.mark.parametrize("number", [float, np.float32, np.float64])
+def test_a_finding_is_plain_json(number):
+    finding = bw.HypothesisTest(EXTERNAL, alpha_adverse=number(0.05)).decide([0.5] * 10)
+    json.dumps(bw.ConfidenceInterval(EXTERNAL, false_positive=number(0.05)).decide([0.5]).to_dict())
     assert json.loads(json.dumps(finding.to_dict()))["verdict"] == finding.verdict.value

@@ -38,6 +38,7 @@ class Finding(InNotebook):
         Number and mean of the new costs.
     p_adverse, p_benign
         Upper bounds on the p-values of "the expected cost did not rise" and "it did rise": small is evidence.
+        They are valid while the certificate's limits hold; its delta comes on top.
     shift_lower, shift_upper
         Limits on (deployed minus certified expected cost); the paper's Delta C_A and -Delta C_B.
     false_positive_rate, false_negative_rate

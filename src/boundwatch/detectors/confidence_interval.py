@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
 from boundwatch.errors import InvalidLevel
-from boundwatch.validation import check_level
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,9 @@ class ConfidenceInterval(FixedSampleDetector):
     name: ClassVar[str] = "confidence-interval"
 
     def __post_init__(self) -> None:
-        _left_over("false_positive", self.false_positive, self.certificate.delta_upper)
-        _left_over("false_negative", self.false_negative, self.certificate.delta_lower)
         super().__post_init__()
+        self._refuse_spent("false_positive", self.certificate.delta_upper)
+        self._refuse_spent("false_negative", self.certificate.delta_lower)
 
     @property
     def levels(self) -> tuple[float, float]:
@@ -60,14 +59,14 @@ class ConfidenceInterval(FixedSampleDetector):
             self.false_negative - self.certificate.delta_lower,
         )
 
+    def _refuse_spent(self, name: str, delta: float) -> None:
+        rate = self._store_level(name)
+        if rate <= delta:
+            raise InvalidLevel(
+                f"{name} = {rate:g} is already spent by the certificate's delta of {delta:g}; "
+                "choose a larger rate, or certify with a smaller delta."
+            )
+
     def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.
         return p_adverse < self.levels[0], p_benign <= self.levels[1]
-
-
-def _left_over(name: str, rate: float, delta: float) -> None:
-    if check_level(rate, name) <= delta:
-        raise InvalidLevel(
-            f"{name} = {rate} is already spent by the certificate's delta of {delta:g}; "
-            "choose a larger rate, or certify with a smaller delta."
-        )

@@ -19,6 +19,7 @@ from boundwatch import bounds
 from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.errors import InvalidSetting
+from boundwatch.validation import check_level
 
 Array = NDArray[np.float64]
 
@@ -95,7 +96,15 @@ class FixedSampleDetector(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.certificate, Certificate):
+            raise InvalidSetting(f"certificate = {self.certificate!r} is not a Certificate; make or load one")
         _choose_tail(self.tail, self.certificate)
+
+    def _store_level(self, name: str) -> float:
+        """Check a probability and keep it as a float, whatever kind of number it came as."""
+        level = check_level(getattr(self, name), name)
+        object.__setattr__(self, name, level)
+        return level
 
     @property
     def tail_name(self) -> str:
@@ -165,7 +174,7 @@ class FixedSampleDetector(ABC):
 
 
 def _choose_tail(tail: str | None, certificate: Certificate) -> str:
-    """Return the tail asked for or, by default, the most powerful one for the certificate's kind of cost."""
+    """Return the tail asked for, or the one with the most power on average (measured in docs/anytime.md)."""
     if tail is None:
         return "exact" if certificate.binary else "betting"
     if tail not in TAILS:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
-from boundwatch.validation import check_level
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,9 @@ class HypothesisTest(FixedSampleDetector):
     name: ClassVar[str] = "hypothesis-test"
 
     def __post_init__(self) -> None:
-        check_level(self.alpha_adverse, "alpha_adverse")
-        check_level(self.alpha_benign, "alpha_benign")
         super().__post_init__()
+        self._store_level("alpha_adverse")
+        self._store_level("alpha_benign")
 
     @property
     def levels(self) -> tuple[float, float]:
