@@ -125,3 +125,18 @@ def test_betting_sees_a_shift_of_low_variance_that_kl_misses():
     }
     assert rates["kl"] < 0.01
     assert rates["betting"] > 0.3
+
+
+def test_reading_again_and_again_breaks_the_guarantee_of_one_reading():
+    """A 5 % Hoeffding test at a bound of 0.5, read after each of 500 episodes: exactly 9.3 % false alarms."""
+    test = bw.HypothesisTest(certificate(0.5, 0.5, "hoeffding"), tail="hoeffding")
+    alive, alarmed = np.array([1.0]), 0.0
+    for n in range(1, 501):
+        alive = 0.5 * (np.append(alive, 0.0) + np.append(0.0, alive))
+        # p-values of all counts at once; the row of costs is not needed
+        p_values = bw.bounds.hoeffding_p_value(np.arange(n + 1) / n, n, test.certificate.upper)
+        alarm = p_values <= test.alpha_adverse
+        alarmed += alive[alarm].sum()
+        alive[alarm] = 0.0
+    assert round(alarmed, 3) == 0.093
+    assert alarmed > test.alpha_adverse + test.certificate.delta_upper
