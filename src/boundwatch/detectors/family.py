@@ -10,9 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.detectors.memory import CostMemory
+from boundwatch.detectors.mixture import Bets, clamp_bound
+from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.family import CertificateFamily
 from boundwatch.validation import check_level
@@ -52,8 +55,8 @@ class TaskFinding:
     p_benign: float
     adjusted_adverse: float
     adjusted_benign: float
-    e_adverse: float | None
-    e_benign: float | None
+    e_adverse: float | None = None
+    e_benign: float | None = None
     shift_lower: float
     shift_upper: float
 
@@ -147,8 +150,8 @@ class FamilyTest:
     name: ClassVar[str] = "family-test"
 
     def __post_init__(self) -> None:
-        check_level(self.alpha_adverse, "alpha_adverse")
-        check_level(self.alpha_benign, "alpha_benign")
+        for name in ("alpha_adverse", "alpha_benign"):  # kept as floats: findings must fit into JSON
+            object.__setattr__(self, name, check_level(getattr(self, name), name))
         if self.control not in CONTROLS:
             raise InvalidSetting(
                 f"control = {self.control!r} is unknown; choose one of {', '.join(CONTROLS)}"
@@ -202,22 +205,21 @@ class FamilyTest:
     def _evidence(self, judged: CertificateFamily, task: str, costs: ArrayLike) -> dict[str, Any]:
         """Return what one task shows by itself; its limits get a share of the levels (Bonferroni)."""
         certificate, size = judged[task], len(judged)
-        levels = {"alpha_adverse": self.alpha_adverse / size, "alpha_benign": self.alpha_benign / size}
+        levels = self.alpha_adverse / size, self.alpha_benign / size
         try:
             values = certificate.check_costs(costs)
         except InvalidCost as error:
             raise InvalidCost(f"{self.family.by} {task!r}: {error}") from error
         fields: dict[str, Any] = {"task": task, "n": values.size, "mean_cost": float(values.mean())}
-        if self.control == "holm":
-            found: Any = HypothesisTest(certificate, tail=self.tail, **levels).decide(values)
-            fields |= {"p_adverse": found.p_adverse, "p_benign": found.p_benign}
-            fields |= {"e_adverse": None, "e_benign": None}
-        else:
-            found = SequentialTest(certificate, **levels).update_many(values)
-            fields |= {"p_adverse": found.p_adverse, "p_benign": found.p_benign}
-            # Not 1 / p: that is the largest e-value so far, which is no e-value, and e-BH needs those.
-            fields |= {"e_adverse": found.e_adverse, "e_benign": found.e_benign}
-        return fields | {"shift_lower": found.shift_lower, "shift_upper": found.shift_upper}
+        if self.control == "e-bh":
+            return fields | _anytime_evidence(certificate, values, *levels)
+        alpha_adverse, alpha_benign = levels
+        test = HypothesisTest(
+            certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, tail=self.tail
+        )
+        found = test.decide(values)
+        evidence = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
+        return fields | {name: getattr(found, name) for name in evidence}
 
     def _verdict(self, adverse: float, benign: float) -> Verdict:
         if adverse <= self.alpha_adverse:
@@ -261,6 +263,34 @@ def e_bh(e_values: ArrayLike) -> Array:
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.minimum.accumulate(needed[::-1])[::-1], 1.0)
     return adjusted
+
+
+def _anytime_evidence(
+    certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float
+) -> dict[str, float]:
+    """Return what a `SequentialTest` would, without its alarm thresholds: e-BH has no use for them."""
+    bets, memory = Bets.for_costs(binary=certificate.binary), CostMemory()
+    for cost in costs.tolist():
+        memory.add(cost)
+    adverse = _log_wealth(bets, costs, certificate.upper)
+    benign = _log_wealth(bets, 1 - costs, 1 - certificate.lower)
+    return {
+        # Not 1 / p: that is the largest e-value so far, which is no e-value, and e-BH needs those.
+        "e_adverse": bounded_exp(adverse[-1]),
+        "e_benign": bounded_exp(benign[-1]),
+        "p_adverse": 1 / bounded_exp(max(adverse)),
+        "p_benign": 1 / bounded_exp(max(benign)),
+        "shift_lower": memory.mean_lower(bets, alpha_adverse) - certificate.upper,
+        "shift_upper": memory.mean_upper(bets, alpha_benign) - certificate.lower,
+    }
+
+
+def _log_wealth(bets: Bets, costs: Array, bound: float) -> list[float]:
+    """Return the log wealth against `bound` before the first episode and after each."""
+    with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
+        factors = np.log((1 - bets.sizes) + np.outer(costs / clamp_bound(bound), bets.sizes))
+    wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(bets.shares), axis=1)
+    return [0.0, *wealth.tolist()]
 
 
 def _overall(verdicts: list[Verdict]) -> Verdict:
