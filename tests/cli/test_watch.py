@@ -142,3 +142,14 @@ def test_options_that_do_not_go_together(certificate, options):
 
 def test_no_episode_at_all(certificate):
     assert "No episode was counted" in run(certificate, "-", text="\n").stdout
+
+
+def test_a_table_is_read_as_one(certificate, tmp_path):
+    """A CSV file with a header is no file of lines: its column is found as everywhere else."""
+    for name, text in {"one.csv": "success\n1\n0\n0\n", "two.csv": "trial,success\n1,1\n2,0\n3,0\n"}.items():
+        (tmp_path / name).write_text(text)
+        result = run(certificate, tmp_path / name, "--json")
+        assert [json.loads(line)["mean_cost"] for line in result.stdout.splitlines()][-1] == pytest.approx(
+            2 / 3
+        )
+        assert "skipped" not in result.stderr

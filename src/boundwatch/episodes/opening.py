@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -60,7 +61,10 @@ def open_table(
 
 
 def holds_lines(path: str) -> bool:
-    """Return whether a file can be read line by line as it grows: neither a binary format nor a whole log.
+    """Return whether a file can be read line by line as it grows.
+
+    It cannot if it is a binary format, a whole log, or a table: a first line with several fields, or with the
+    name of a column.
 
     Examples
     --------
@@ -74,7 +78,11 @@ def holds_lines(path: str) -> bool:
     if any(head.startswith(magic) for magic in (*_BINARY, _GZIP_MAGIC)):
         return False
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-    return not (lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text))
+    if lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text):
+        return False
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    named = first.strip(' "').lower() in ("cost", "success", "reward")
+    return first.lstrip().startswith("{") or not (named or re.search("[,;\t]", first))
 
 
 def _read(data: bytes, found: str, source: str, column: str | None, evaluation: int | None) -> Table:
