@@ -14,7 +14,8 @@ _MEANING = {
 }
 _LOOKS = {
     "holm": "They hold for one look at numbers of episodes fixed beforehand, independent of each other.",
-    "e-bh": "They hold for the list at whatever episode one stops, for episodes independent of each other.",
+    "e-bh": "They hold for the list at whatever episode one stops, for episodes independent of all earlier "
+    "ones of all tasks.",
 }
 
 

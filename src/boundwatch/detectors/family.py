@@ -37,12 +37,14 @@ class TaskFinding:
     n, mean_cost
         Number and mean of its new costs.
     p_adverse, p_benign
-        Bounds on its own p-values, not corrected; with e-BH valid whenever they are read.
+        Bounds on its own p-values, not corrected, that are valid while the certificate's limit of that side
+        holds; with e-BH whenever they are read.
     adjusted_adverse, adjusted_benign
         The smallest level of the family at which it would be called ADVERSE or BENIGN: Holm's adjusted
         p-values, or the smallest false discovery rate. The verdict compares these with the levels.
     e_adverse, e_benign
-        Its e-values with e-BH, else None.
+        Its e-values with e-BH, else None. Under the hypothesis their expected value is at most 1 while the
+        certificate's limit of that side holds, at the times that `FamilyTest` names.
     shift_lower, shift_upper
         Limits on (deployed minus certified expected cost) that hold for all tasks at once.
     """
@@ -114,10 +116,11 @@ class FamilyTest:
     with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any task
     whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"``:
     the expected share of tasks among those called ADVERSE whose expected cost did not rise is at most the
-    same sum (and likewise for BENIGN), at whatever episode one stops. Both hold whatever the dependence
-    between tasks. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged
-    policy; which tasks are judged, and with holm how many episodes each has, was fixed without regard to the
-    costs.
+    same sum (and likewise for BENIGN), also at an episode that the costs made one stop at. **Assumes**: for
+    each task, i.i.d. episodes, costs of the certified kind and an unchanged policy; which tasks are judged,
+    and how many episodes each has, was fixed without regard to the costs. The tasks may then depend on each
+    other in any way. Only e-bh leaves open when one stops, if the expected cost of each task's next episode
+    is still its own given the past of *all* tasks: no task may meet what another has met before.
 
     Parameters
     ----------
@@ -126,7 +129,7 @@ class FamilyTest:
     alpha_adverse, alpha_benign
         Levels for all tasks together; the deltas come on top.
     control
-        ``"holm"``, or ``"e-bh"``, which leaves open when one stops.
+        ``"holm"``, or ``"e-bh"``, which may leave open when one stops.
     tail
         With ``"holm"``, as in `HypothesisTest`.
 
