@@ -15,11 +15,14 @@ from boundwatch.errors import MissingExtra
 
 CERTIFICATE = bw.Certificate.from_held_out([0, 0, 1, 0] * 50, binary=True, seed=7)
 TAKEN_OVER = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+FAMILY = bw.CertificateFamily.shared(CERTIFICATE, ["<arm>-1", "arm-2"])
+FAMILY_FINDING = bw.FamilyTest(FAMILY).decide({"<arm>-1": [1] * 10, "arm-2": [0, 1]})
 SUBJECTS = {
     "certificate": CERTIFICATE,
     "certificate from elsewhere": TAKEN_OVER,
     "finding": bw.HypothesisTest(CERTIFICATE).decide([1] * 10),
     "sequential finding": bw.SequentialTest(TAKEN_OVER).update_many([0.4, 0.9]),
+    "finding on a task": FAMILY_FINDING.findings[0],
 }
 
 
@@ -80,6 +83,20 @@ def test_frame_of_pandas(subject):
             assert frame[name].item() == value
     if isinstance(subject, bw.Certificate):
         assert frame["provenance.created"].item() == subject.provenance.created
+
+
+def test_several_tasks_are_a_table_and_a_frame_of_one_row_each():
+    html = FAMILY_FINDING._repr_html_()
+    headline, *cells = Cells(html).cells
+    assert headline.startswith("ADVERSE: evidence")
+    assert headline.endswith("for 1 of 2 tasks")
+    assert "<arm>" not in html
+    assert cells[cells.index("arm-2") + 1] == "within"
+    assert cells[cells.index("false_positive_rate") + 1] == "0.055"
+    rows = [finding.to_dict() for finding in FAMILY_FINDING.findings]
+    table = FAMILY_FINDING.to_frame()
+    assert table["task"].tolist() == ["<arm>-1", "arm-2"]
+    assert table["p_adverse"].tolist() == [row["p_adverse"] for row in rows]
 
 
 def test_frames_can_be_put_together():

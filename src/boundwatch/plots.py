@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from boundwatch import files
 from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding
+from boundwatch.detectors.family import TaskFinding
 from boundwatch.errors import InvalidSetting, MissingExtra
 from boundwatch.planning import Plan
 from boundwatch.wording import HEADLINES, ceiling, floor, headline
@@ -114,12 +115,12 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     return figure
 
 
-def plot(subject: Certificate | Finding) -> Figure:
+def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     """Draw a certificate's interval for the expected cost, or a finding's interval for the shift.
 
     Parameters
     ----------
-    subject : Certificate or Finding
+    subject : Certificate, Finding or TaskFinding
         What to draw; `plot_check` draws a finding with its costs.
 
     Returns
@@ -138,22 +139,21 @@ def plot(subject: Certificate | Finding) -> Figure:
     """
     figure = _new_figure(6.4, 1.9)
     axes = figure.subplots()
-    if isinstance(subject, Finding):
-        low, high, colour = subject.shift_lower, subject.shift_upper, _NEW
-        axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
-        axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
-    else:
+    title = headline(subject)
+    if isinstance(subject, Certificate):
         low, high, colour = subject.lower, subject.upper, _CERTIFIED_EDGE
         axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
         if subject.mean_cost is not None:
             axes.plot([subject.mean_cost], [0], "D", color=colour)
+    else:
+        low, high, colour = subject.shift_lower, subject.shift_upper, _NEW
+        axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
+        axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
+        title += f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}"
     axes.plot([low, high], [0, 0], color=colour, linewidth=2, marker="|", markersize=16)
     axes.set(yticks=[], ylim=(-1, 1))
     axes.spines[["top", "right", "left"]].set_visible(False)
-    change = (
-        f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}" if isinstance(subject, Finding) else ""
-    )
-    axes.set_title(headline(subject) + change, loc="left", fontsize=9)
+    axes.set_title(title, loc="left", fontsize=9)
     return figure
 
 

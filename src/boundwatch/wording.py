@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.family import FamilyFinding, TaskFinding
 
 HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -25,7 +26,7 @@ _METHODS = {
 }
 
 
-def headline(subject: Certificate | Finding) -> str:
+def headline(subject: Certificate | Finding | TaskFinding | FamilyFinding) -> str:
     """Say a certificate or a finding in one sentence.
 
     Examples
@@ -33,7 +34,12 @@ def headline(subject: Certificate | Finding) -> str:
     >>> headline(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
     'The expected cost of an episode is at least 0.1000 and at most 0.2000 (0 is best, 1 is worst).'
     """
-    return HEADLINES[subject.verdict] if isinstance(subject, Finding) else promise(subject)[0]
+    if isinstance(subject, Certificate):
+        return promise(subject)[0]
+    if isinstance(subject, FamilyFinding):
+        called, judged = len(subject.tasks(subject.verdict)), len(subject.findings)
+        return f"{HEADLINES[subject.verdict]}, for {called} of {judged} tasks"
+    return HEADLINES[subject.verdict]
 
 
 def promise(certificate: Certificate) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boundwatch import wording
 from boundwatch.cli import output as out
-from boundwatch.detectors import FamilyFinding, Verdict
+from boundwatch.detectors import FamilyFinding
 from boundwatch.episodes import Episodes
 from boundwatch.family import CertificateFamily
 
@@ -54,11 +54,7 @@ def print_family(family: CertificateFamily) -> None:
 
 def print_family_finding(family: CertificateFamily, finding: FamilyFinding, episodes: Episodes) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
-    counts = {verdict: len(finding.tasks(verdict)) for verdict in Verdict}
-    print(
-        f"{wording.HEADLINES[finding.verdict]}, "
-        f"for {counts[finding.verdict]} of {len(finding.findings)} tasks\n"
-    )
+    print(f"{wording.headline(finding)}\n")
     out.print_table(
         ("verdict", "episodes", "mean cost", "certified", "shift", "adverse", "benign", family.by),
         [

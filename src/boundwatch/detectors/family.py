@@ -18,6 +18,7 @@ from boundwatch.detectors.mixture import Bets, clamp_bound
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.family import CertificateFamily
+from boundwatch.notebook import InNotebook, frame, html, table
 from boundwatch.validation import check_level
 
 CONTROLS = ("holm", "e-bh")
@@ -27,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskFinding:
+class TaskFinding(InNotebook):
     """What a `FamilyTest` found for one task.
 
     Attributes
@@ -107,6 +108,18 @@ class FamilyFinding:
             "false_negative_rate": self.false_negative_rate,
         }
 
+    def to_frame(self) -> Any:
+        """Return a data frame of one row a task, of pandas or, without it, of polars (extra ``frame``)."""
+        return frame([finding.to_dict() for finding in self.findings])
+
+    def _repr_html_(self) -> str:
+        content = self.to_dict()
+        tasks = content.pop("tasks")
+        names = [name for name, value in tasks[0].items() if value is not None]
+        return html(
+            self, table([[task[name] for name in names] for task in tasks], names), table(content.items())
+        )
+
 
 @dataclass(frozen=True)
 class FamilyTest:
@@ -116,11 +129,11 @@ class FamilyTest:
     with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any task
     whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"``:
     the expected share of tasks among those called ADVERSE whose expected cost did not rise is at most the
-    same sum (and likewise for BENIGN), also at an episode that the costs made one stop at. **Assumes**: for
-    each task, i.i.d. episodes, costs of the certified kind and an unchanged policy; which tasks are judged,
-    and how many episodes each has, was fixed without regard to the costs. The tasks may then depend on each
-    other in any way. Only e-bh leaves open when one stops, if the expected cost of each task's next episode
-    is still its own given the past of *all* tasks: no task may meet what another has met before.
+    same sum (and likewise for BENIGN). **Assumes**: for each task, i.i.d. episodes, costs of the certified
+    kind and an unchanged policy; which tasks are judged, and how many episodes each has, was fixed without
+    regard to the costs. The tasks may then depend on each other in any way. With e-bh the costs may decide
+    when one stops, if the expected cost of each task's next episode is the same given the past of *all*
+    tasks: none may meet scenes that another has met before.
 
     Parameters
     ----------
