@@ -14,24 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch import bounds, schema
-from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting, ProvenanceMismatch
-from boundwatch.files import read_bytes, sha256_file, write_text
+from boundwatch import schema, verification
+from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
+from boundwatch.files import read_bytes, write_text
 from boundwatch.notebook import InNotebook
-from boundwatch.provenance import Provenance, costs_digest, provenance_of
+from boundwatch.provenance import Provenance, provenance_of
 from boundwatch.validation import check_costs, check_level
-
-# Another machine's logarithm may differ in the last digits; a number that was altered differs by more.
-_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that `Certificate.verify` looked at."""
-
-    name: str
-    ok: bool
-    detail: str
+from boundwatch.verification import Check
 
 
 @dataclass(frozen=True)
@@ -332,56 +321,8 @@ class Certificate(InNotebook):
             log_ratio=log_ratio,
             provenance=provenance_of(values, seed, policy),
         )
-        lower, upper = draft._limits(values)
+        lower, upper = verification.derive_limits(draft, values)
         return dataclasses.replace(draft, lower=lower, upper=upper)
-
-    def _limits(self, costs: NDArray[np.float64] | None) -> tuple[float, float]:
-        """Derive both limits: from the costs if given, else from what the certificate keeps of them."""
-        if self.source == "external":
-            return self.lower, self.upper
-        if self.method == "betting":
-            if costs is None:  # betting looks at every single cost, and a certificate is one page
-                return self.lower, self.upper
-            lower, upper = (
-                bounds.betting_lower(costs, self.delta_lower),
-                bounds.betting_upper(costs, self.delta_upper),
-            )
-            return float(lower), float(upper)
-        n, mean = _present(self.n), _present(self.mean_cost)
-        low, high = self.delta_lower, self.delta_upper
-        match self.source, self.method:
-            case "pac-bayes", method:
-                renyi = _present(self.renyi)
-                pair: tuple[Any, Any] = (
-                    bounds.pac_bayes_lower(mean, n, low, renyi, method),
-                    bounds.pac_bayes_upper(mean, n, high, renyi, method),
-                )
-            case "pointwise", _:
-                ratio = _present(self.log_ratio)
-                pair = (
-                    bounds.pointwise_lower(mean, n, low, ratio),
-                    bounds.pointwise_upper(mean, n, high, ratio),
-                )
-            case _, "exact":
-                failures = round(mean * n)
-                pair = (
-                    bounds.clopper_pearson_lower(failures, n, low),
-                    bounds.clopper_pearson_upper(failures, n, high),
-                )
-            case _, "kl":
-                pair = bounds.chernoff_lower(mean, n, low), bounds.chernoff_upper(mean, n, high)
-            case _:
-                pair = bounds.hoeffding_lower(mean, n, low), bounds.hoeffding_upper(mean, n, high)
-        return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
-
-    def _check_delta(self) -> Check:
-        """Held-out limits fail apart from each other; those of PAC-Bayes fail on one event."""
-        if self.source == "held-out":
-            return _agreement("delta", self.delta_upper + self.delta_lower, self.delta)
-        larger = max(self.delta_upper, self.delta_lower)
-        if self.source == "external" and larger <= self.delta:
-            return Check("delta", True, f"{self.delta:.10g}")
-        return _agreement("delta", larger, self.delta)
 
     @property
     def cost_kind(self) -> str:
@@ -466,34 +407,7 @@ class Certificate(InNotebook):
         >>> [check.name for check in cert.verify([0, 1, 1, 0]) if not check.ok]
         ['costs_sha256', 'mean_cost', 'lower', 'upper']
         """
-        checks = [self._check_delta()]
-        if policy is not None:
-            checks.append(_same_digest("policy_sha256", sha256_file(policy), self.provenance.policy_sha256))
-        values = None
-        if costs is not None:
-            if self.source == "external":
-                raise ProvenanceMismatch(
-                    "costs: this certificate takes over a bound proved elsewhere; verify it without costs"
-                )
-            values = self.check_costs(costs)
-            checks.append(_same_digest("costs_sha256", costs_digest(values), self.provenance.costs_sha256))
-            checks.append(_agreement("n", values.size, _present(self.n)))
-            checks.append(_agreement("mean_cost", float(values.mean()), _present(self.mean_cost)))
-        if values is None and (self.source == "external" or self.method == "betting"):
-            mean = self.lower if self.mean_cost is None else self.mean_cost
-            ok = 0 <= self.lower <= mean <= self.upper <= 1
-            reason = "taken over from elsewhere" if self.source == "external" else "betting needs the costs"
-            return [
-                *checks,
-                Check("limits", ok, f"in order; not derived again: {reason}" if ok else "out of order"),
-            ]
-        subject = (
-            self
-            if values is None
-            else dataclasses.replace(self, n=values.size, mean_cost=float(values.mean()))
-        )
-        lower, upper = subject._limits(values)
-        return [*checks, _agreement("lower", lower, self.lower), _agreement("upper", upper, self.upper)]
+        return verification.verify(self, costs, policy)
 
 
 def _require_method(method: str, source: str) -> None:
@@ -519,20 +433,3 @@ def _sides(
     if delta_upper is None or delta_lower is None:
         raise InvalidSetting("delta_upper and delta_lower go together; give both, or delta alone")
     return check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")
-
-
-def _agreement(name: str, derived: float, stored: float) -> Check:
-    ok = abs(derived - stored) <= _TOLERANCE
-    return Check(name, ok, f"{stored:.10g}" if ok else f"{stored:.10g} is stored, {derived:.10g} follows")
-
-
-def _same_digest(name: str, digest: str, stored: str | None) -> Check:
-    if stored is None:
-        return Check(name, False, f"{digest}, but the certificate keeps none to compare with")
-    return Check(name, digest == stored, digest if digest == stored else f"{digest}, not as certified")
-
-
-def _present(value: float | None) -> Any:
-    if value is None:  # the schema does not let this through; a certificate built by hand might
-        raise CertificateError("the certificate lacks a number that its limits follow from; certify again")
-    return value

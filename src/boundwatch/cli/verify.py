@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from boundwatch.certificate import Check
 from boundwatch.cli import output as out
 from boundwatch.cli.options import (
     By,
@@ -25,6 +24,7 @@ from boundwatch.cli.root import command
 from boundwatch.episodes import Episodes, read_costs
 from boundwatch.errors import CertificateError, ProvenanceMismatch
 from boundwatch.family import CertificateFamily, load
+from boundwatch.verification import Check
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
