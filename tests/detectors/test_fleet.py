@@ -52,6 +52,22 @@ def test_long_streams_agree_too():
         assert_same(fleet.finding(name), test.update_many(costs[:, name]))
 
 
+@pytest.mark.parametrize("upper", [0.3, 1e-4])
+def test_a_wiped_out_leader_leaves_the_others(upper):
+    # After so many failures the bet of everything leads by far more than a float's range; then it loses all.
+    cert = bw.Certificate.from_bounds(lower=0.9 * upper, upper=upper, delta=0.01)
+    rng = np.random.default_rng(7)
+    fleet, test = bw.Fleet(cert), bw.SequentialTest(cert)
+    parts = [np.ones(45_000), np.zeros(1), np.ones(2000), np.zeros(6000), np.full(100, 1e-9), rng.random(500)]
+    for part in parts:
+        fleet.update(np.zeros(part.size, dtype=int), part)
+        assert_same(fleet.finding(0), test.update_many(part))
+        # The e-values are at the largest float: look at their logarithms, too.
+        state, other = fleet.state_dict(), test.state_dict()
+        assert state["book"][4:6] == pytest.approx(other["wealth"], rel=1e-11, abs=1e-9)
+    assert fleet.e_adverse[0] > 1e300
+
+
 def test_numbered_streams_in_any_order_and_block():
     rng = np.random.default_rng(6)
     ids = rng.integers(0, 300, 5000)
@@ -99,6 +115,48 @@ def test_endless_success_and_failure_stay_finite():
         assert all(math.isfinite(v) for v in fleet.finding(name).to_dict().values() if isinstance(v, float))
 
 
+def test_whole_numbers_of_any_kind_are_one_name():
+    fleet = bw.Fleet(BOUNDED)
+    fleet.update([1, np.int64(2), np.uint8(1), np.str_("a")], [0.1, 0.2, 0.3, 0.4])
+    fleet.update(np.array([2, 1], dtype=np.int32), [0.1, 0.2])
+    assert fleet.ids == [1, 2, "a"]
+    assert [type(name) for name in fleet.ids] == [int, int, str]
+    assert fleet.n.tolist() == [3, 2, 1]
+    assert fleet.finding(np.int64(2)) == fleet.finding(2)
+    json.dumps(fleet.state_dict())
+
+
+@pytest.mark.parametrize("known", [[], [0, 1]], ids=["new", "known"])
+@pytest.mark.parametrize("name", [True, np.True_, 1.0, np.float64(1), None, [1], b"1"], ids=repr)
+def test_what_is_neither_text_nor_a_whole_number_is_no_name(name, known):
+    fleet = bw.Fleet(BOUNDED)
+    if known:
+        fleet.update(known, [0.1] * len(known))
+    with pytest.raises(InvalidSetting, match=r"^ids\[1\] = .* is not a name; use text or whole numbers$"):
+        fleet.update([0, name], [0.1, 0.2])
+    with pytest.raises(InvalidSetting, match=r"^stream = .* is not a name; use text or whole numbers$"):
+        fleet.finding(name)
+    assert fleet.ids == known
+    assert fleet.n.tolist() == [1] * len(known)
+
+
+def test_arrays_of_names_are_checked_too():
+    fleet = bw.Fleet(BOUNDED)
+    fleet.update([0, 1], [0.1, 0.2])
+    for ids in (np.array([True, False]), np.array([0.0, 1.0])):
+        with pytest.raises(InvalidSetting, match=r"ids\[0\]"):
+            fleet.update(ids, [0.1, 0.2])
+    assert fleet.n.tolist() == [1, 1]
+
+
+def test_the_number_of_streams_is_a_whole_number():
+    fleet = bw.Fleet(BOUNDED)
+    for streams in ("3", 3.0, True):
+        with pytest.raises(InvalidSetting, match="not a whole number; say how many, or leave it out"):
+            fleet.discoveries(streams=streams)
+    assert fleet.discoveries(streams=np.int64(3)) == []
+
+
 def test_bad_input_is_refused_and_nothing_counted():
     fleet = bw.Fleet(BOUNDED)
     with pytest.raises(InvalidCost):
@@ -121,6 +179,23 @@ def test_damaged_states():
     state = through_json(fleet.state_dict())
     with pytest.raises(ProvenanceMismatch):
         bw.Fleet.from_state_dict(state, BINARY)
-    for change in ({"ids": ["a", "a"]}, {"ids": 3}, {"book": [1.0]}, {"verdict": [0, 7]}, {"kind": "x"}):
+    for change in (
+        {"ids": ["a", "a"]},
+        {"ids": 3},
+        {"ids": ["a", True]},
+        {"book": [1.0]},
+        {"verdict": [0, 7]},
+        {"kind": "x"},
+    ):
         with pytest.raises(SchemaMismatch):
             bw.Fleet.from_state_dict(state | change)
+
+
+def test_a_finding_names_its_detector_and_is_a_table():
+    fleet = bw.Fleet(BOUNDED)
+    fleet.update(["<arm>"] * 5, [0.9] * 5)
+    finding = fleet.finding("<arm>")
+    assert finding.detector == "fleet"
+    assert finding.to_frame()["e_adverse"].item() == finding.e_adverse
+    assert "ADVERSE" in finding._repr_html_()
+    assert "&lt;arm&gt;" in finding._repr_html_()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.detectors import mixture
 from boundwatch.errors import InvalidCost, InvalidLevel, ProvenanceMismatch, SchemaMismatch
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
@@ -119,6 +120,25 @@ def test_binary_thresholds_are_exact_and_bounded_ones_are_villes():
     assert 20 < benign < 25
 
 
+def test_thresholds_are_computed_only_when_a_wealth_comes_near(monkeypatch):
+    computed = []
+
+    def recorded(bound, alpha):
+        computed.append((bound, alpha))
+        return 10.0
+
+    monkeypatch.setattr(mixture, "exact_threshold", recorded)
+    tests = [bw.SequentialTest(BINARY, alpha_adverse=0.04 / (task + 1)) for task in range(20)]
+    findings = [test.update_many([0, 1, 0, 0, 0, 0]) for test in tests]
+    fleet = bw.Fleet(BINARY)
+    fleet.update(["a"] * 3, [0, 1, 0])
+    assert fleet.finding("a").verdict is bw.Verdict.WITHIN
+    assert len({finding.e_adverse for finding in findings}) == 1
+    assert computed == []
+    assert tests[0].update_many([1] * 8).first_alarm is not None
+    assert computed == [(0.2, 0.04)]  # not that of the other side
+
+
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=60))
 def test_p_value_and_verdict_agree(costs):
     finding = bw.SequentialTest(BINARY).update_many(costs)
@@ -156,6 +176,14 @@ def test_levels_are_checked_and_an_empty_test_has_no_finding():
         bw.SequentialTest(BOUNDED, alpha_benign=0)
     with pytest.raises(InvalidCost, match="no cost"):
         bw.SequentialTest(BOUNDED).finding()
+
+
+def test_findings_are_equal_if_all_fields_are():
+    finding = bw.SequentialTest(BOUNDED).update_many([0.9, 0.9, 0.8])
+    assert finding == bw.SequentialTest(BOUNDED).update_many([0.9, 0.9, 0.8])
+    assert hash(finding) == hash(bw.SequentialTest(BOUNDED).update_many([0.9, 0.9, 0.8]))
+    for change in ({"e_adverse": 7.0}, {"e_benign": 7.0}, {"first_alarm": 2}, {"shift_lower": 0.5}):
+        assert finding != bw.SequentialFinding({**vars(finding), **change})
 
 
 def test_findings_are_snapshots():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,23 +16,29 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.mixture import Array
-from boundwatch.detectors.sequential import SequentialTest, anytime_p_value, bounded_exp
+from boundwatch.detectors.mixture import Array, Bets, Mark, bet_bounds, fold_interval, linear_factors
+from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.notebook import InTable
 from boundwatch.validation import check_level
 
 _KIND = "Fleet"
 _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)
 _CHUNK = 2048  # streams at a time: their capitals stay in the processor's cache
-# Smaller shares would soon be denormal numbers, which processors handle a hundred times slower.
-_NEGLIGIBLE = 1e-180
-_COLUMNS = ("n", "total", "offset", "offset", "wealth", "wealth", "best", "best")
-_N, _TOTAL, _OFFSET, _WEALTH, _BEST = 0, 1, slice(2, 4), slice(4, 6), slice(6, 8)
+# Sums are folded below this. A bet 1e180 times behind is written as if it were just so far, with an anchor of
+# its own: until the next fold it stays below 1e-120, which no sum notices, and above the denormal numbers.
+_FOLD_BELOW = 1e-100
+_LOG_BEHIND = -180 * math.log(10)
+_N, _TOTAL, _TOPS, _WEALTH, _BEST, _COLUMNS = 0, 1, slice(2, 4), slice(4, 6), slice(6, 8), 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamFinding:
-    """What a `Fleet` knows about one stream; the fields mean what they mean in `SequentialFinding`."""
+class StreamFinding(InTable):
+    """What a `Fleet` knows about one stream; the fields mean what they mean in `SequentialFinding`.
+
+    E-values and p-values are valid for each stream by itself, while the certificate's limit of their side
+    holds: its `delta` comes on top.
+    """
 
     stream: str | int
     verdict: Verdict
@@ -43,6 +51,7 @@ class StreamFinding:
     first_alarm: int | None
     false_positive_rate: float
     false_negative_rate: float
+    detector: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
@@ -54,10 +63,10 @@ class Fleet:
 
     **Guarantee**: for each stream by itself, that of `SequentialTest`. Over the fleet, `discoveries` keeps
     the false discovery rate: the expected share of streams listed although their world is not worse is at
-    most the rate asked for plus the certificate's `delta_upper`, whatever the dependence between streams and
-    whenever one looks. **Assumes**: for each stream, as in `SequentialTest`; which streams there are does not
-    depend on their costs. A bet that falls 1e180-fold behind the others of its stream is given up, which can
-    only lower the wealth.
+    most the rate asked for plus the certificate's `delta_upper`, whatever the dependence between streams, for
+    the list at one look. **Assumes**: for each stream, as in `SequentialTest`; which streams there are does
+    not depend on their costs; and either a stream's expected cost does not exceed the certified one given
+    the past of all streams, or the look comes at a time that was fixed beforehand.
 
     Parameters
     ----------
@@ -82,12 +91,19 @@ class Fleet:
     def __init__(
         self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
     ) -> None:
-        self._test = SequentialTest(certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign)
         self.certificate = certificate
-        self.alpha_adverse, self.alpha_benign = self._test.alpha_adverse, self._test.alpha_benign
-        self._shares = np.tile(self._test.bets.shares, 2)
-        self._lines = np.vstack([self._test._slope, self._test._intercept])
-        self._log_thresholds = np.log(self._test.thresholds)
+        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
+        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        bets = Bets.for_costs(binary=certificate.binary)
+        bounds = bet_bounds(certificate.lower, certificate.upper)
+        alphas = self.alpha_adverse, self.alpha_benign
+        self._marks = [
+            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, alphas, strict=True)
+        ]
+        self._lowest = np.array([mark.lowest for mark in self._marks])
+        self._shares = np.tile(bets.shares, 2)
+        self._lines = np.vstack(linear_factors(bets, *bounds))
+        self._fold_every = fold_interval(*bounds)
         self._rows: dict[str | int, int] = {}
         self._numbered = np.empty(0, dtype=np.int64)
         self._allocate(16)
@@ -156,23 +172,25 @@ class Fleet:
         stream
             Its name.
         """
-        row = self._row(stream)
+        name = _name(stream, "stream")
+        row = self._row(name)
         if self._book[row, _N] == 0:
             raise InvalidSetting(f"stream = {stream!r} has no costs since its reset; call update first")
-        book, logs = self._book[row].tolist(), self._log_thresholds.tolist()
+        book = self._book[row].tolist()
         wealth, best = book[_WEALTH], book[_BEST]
         return StreamFinding(
-            stream=stream,
+            stream=name,
             verdict=_VERDICTS[int(self._verdict[row])],
             n=int(book[_N]),
             mean_cost=book[_TOTAL] / book[_N],
-            p_adverse=anytime_p_value(best[0], logs[0], self.alpha_adverse),
-            p_benign=anytime_p_value(best[1], logs[1], self.alpha_benign),
+            p_adverse=self._marks[0].p_value(best[0]),
+            p_benign=self._marks[1].p_value(best[1]),
             e_adverse=bounded_exp(wealth[0]),
             e_benign=bounded_exp(wealth[1]),
             first_alarm=int(self._first[row]) or None,
             false_positive_rate=min(self.alpha_adverse + self.certificate.delta_upper, 1.0),
             false_negative_rate=min(self.alpha_benign + self.certificate.delta_lower, 1.0),
+            detector="fleet",
         )
 
     def discoveries(self, rate: float = 0.05, *, streams: int | None = None) -> list[str | int]:
@@ -187,6 +205,10 @@ class Fleet:
         """
         level = check_level(rate, "rate")
         total = len(self._rows)
+        if streams is not None and (isinstance(streams, bool) or not isinstance(streams, int | np.integer)):
+            raise InvalidSetting(
+                f"streams = {streams!r} is not a whole number; say how many, or leave it out"
+            )
         if streams is not None and streams < total:
             raise InvalidSetting(f"streams = {streams} is below the {total} already seen; leave it out")
         wealth = self._book[:total, _WEALTH][:, 0]
@@ -206,7 +228,7 @@ class Fleet:
         stream
             Its name.
         """
-        row = self._row(stream)
+        row = self._row(_name(stream, "stream"))
         self._clear(slice(row, row + 1))
 
     def state_dict(self) -> dict[str, Any]:
@@ -228,6 +250,7 @@ class Fleet:
             "first_alarm": self._first[used].tolist(),
             "verdict": self._verdict[used].tolist(),
             "book": states.pack(self._book[used].ravel().tolist()),
+            "anchors": states.pack(self._anchors[used].ravel().tolist()),
             "capitals": states.pack(self._capitals[used].ravel().tolist()),
         }
         return states.seal(_KIND, self.certificate, content)
@@ -249,12 +272,13 @@ class Fleet:
             alpha_benign=states.number(state, "alpha_benign"),
         )
         names = state.get("ids")
-        if not isinstance(names, list) or len(set(map(repr, names))) != len(names):
+        if not isinstance(names, list) or not _are_names(names) or len(set(names)) != len(names):
             raise SchemaMismatch("state['ids'] is not a list of different names; the state is damaged")
         size = len(names)
         if size:
             fleet._find_rows(names)
-        for name, table in {"book": fleet._book, "capitals": fleet._capitals}.items():
+        tables = {"book": fleet._book, "anchors": fleet._anchors, "capitals": fleet._capitals}
+        for name, table in tables.items():
             table[:size] = states.unpack(state, name, size * table.shape[1]).reshape(size, -1)
         fleet._first[:size] = states.unpack(state, "first_alarm", size)
         fleet._verdict[:size] = states.unpack(state, "verdict", size)
@@ -271,17 +295,24 @@ class Fleet:
     def _e_values(self, side: int) -> Array:
         return np.exp(np.minimum(self._book[: len(self._rows), _WEALTH][:, side], 709.0))
 
+    @cached_property
+    def _log_thresholds(self) -> Array:
+        return np.log([mark.threshold for mark in self._marks])
+
     def _allocate(self, size: int) -> None:
-        # A bet's log capital is its stream's offset plus the logarithm of its entry in `_capitals`. What else
-        # changes with every cost is in one table, because each table costs a gather and a scatter.
+        # A bet's log capital is its anchor plus the logarithm of its entry in `_capitals`; of all bets that
+        # matter the anchor is the one of their side in the book. What else changes with every cost is there,
+        # too, because each table costs a gather and a scatter.
         self._capitals = np.empty((size, self._shares.size))
-        self._book = np.empty((size, len(_COLUMNS)))
+        self._anchors = np.empty((size, self._shares.size))
+        self._book = np.empty((size, _COLUMNS))
         self._first = np.empty(size, dtype=np.int64)
         self._verdict = np.empty(size, dtype=np.int8)
         self._clear(slice(None))
 
     def _clear(self, rows: slice) -> None:
         self._capitals[rows] = self._shares
+        self._anchors[rows] = 0.0
         self._book[rows] = 0.0
         self._first[rows] = 0
         self._verdict[rows] = 0
@@ -293,16 +324,13 @@ class Fleet:
             if rows.min() >= 0:
                 return rows
         names: Sequence[str | int] = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        try:
-            return np.fromiter(map(self._rows.__getitem__, names), dtype=np.int64, count=len(names))
-        except (KeyError, TypeError):
+        if not _are_names(names):
+            names = [_name(name, f"ids[{index}]") for index, name in enumerate(names)]
+        if not all(map(self._rows.__contains__, names)):
             self._add(names)
         return np.fromiter(map(self._rows.__getitem__, names), dtype=np.int64, count=len(names))
 
     def _add(self, names: Sequence[str | int]) -> None:
-        for index, name in enumerate(names):
-            if isinstance(name, bool) or not isinstance(name, str | int):
-                raise InvalidSetting(f"ids[{index}] = {name!r} is not a name; use text or whole numbers")
         for name in names:
             self._rows.setdefault(name, len(self._rows))
         self._grow(len(self._rows))
@@ -315,10 +343,11 @@ class Fleet:
         used = self._first.size
         if size <= used:
             return
-        capitals, book, first, verdict = self._capitals, self._book, self._first, self._verdict
+        names = ("_capitals", "_anchors", "_book", "_first", "_verdict")
+        tables = {name: getattr(self, name) for name in names}
         self._allocate(max(size, 2 * used))
-        self._capitals[:used], self._book[:used] = capitals, book
-        self._first[:used], self._verdict[:used] = first, verdict
+        for name, table in tables.items():
+            getattr(self, name)[:used] = table
 
     def _step(self, rows: NDArray[np.int64], costs: Array) -> None:
         """Count one cost for each of some different streams."""
@@ -326,34 +355,61 @@ class Fleet:
         # All streams in their usual order are one block: no gather, no scatter.
         block = last - first == rows.size and bool((np.diff(rows) == 1).all())
         where: slice | NDArray[np.int64] = slice(first, last) if block else rows
-        capitals = np.column_stack([costs, np.ones_like(costs)]) @ self._lines
+        capitals = np.column_stack([np.ones_like(costs), costs]) @ self._lines
         capitals *= self._capitals[where] if block else self._capitals.take(rows, axis=0)
-        sums = np.einsum("ijk->ij", capitals.reshape(rows.size, 2, -1))
+        sums = _side_sums(capitals)
         book = self._book.take(rows, axis=0)
-        with np.errstate(divide="ignore"):  # every bet left may have lost everything
-            wealth = book[:, _OFFSET] + np.log(sums)
         book[:, _N] += 1
-        due = np.flatnonzero(book[:, _N] % self._test._fold_every == 0)
-        if due.size:
-            capitals[due], book[due, _OFFSET] = _recentred(capitals[due], sums[due], book[due, _OFFSET])
         book[:, _TOTAL] += costs
+        with np.errstate(divide="ignore"):  # what was wiped out is computed anew by the fold
+            wealth = book[:, _TOPS] + np.log(sums)
+        to_fold = book[:, _N] % self._fold_every == 0
+        if sums.min() < _FOLD_BELOW:
+            to_fold |= (sums < _FOLD_BELOW).any(axis=1)
+        if (due := np.flatnonzero(to_fold)).size:
+            capitals[due], book[due, _TOPS] = self._fold(rows[due], capitals[due])
+            wealth[due] = book[due, _TOPS] + np.log(_side_sums(capitals[due]))
         book[:, _WEALTH] = wealth
         book[:, _BEST] = np.maximum(book[:, _BEST], wealth)
         self._capitals[where] = capitals
         self._book[where] = book
-        reached = wealth >= self._log_thresholds
+        reached = wealth >= self._lowest
         if reached.any():
+            reached &= wealth >= self._log_thresholds
             new = reached.any(axis=1) & (self._verdict[rows] == 0)
             self._verdict[rows[new]] = np.where(reached[new, 0], 1, 2)
             self._first[rows[new]] = book[new, _N]
 
+    def _fold(self, rows: NDArray[np.int64], capitals: Array) -> tuple[Array, Array]:
+        """Anchor each side anew at its largest capital; return the capitals and the anchors of the sides."""
+        with np.errstate(divide="ignore"):  # a bet may have lost everything
+            logs = (self._anchors[rows] + np.log(capitals)).reshape(rows.size, 2, -1)
+        tops = logs.max(axis=2, keepdims=True)
+        behind = logs - tops < _LOG_BEHIND
+        self._anchors[rows] = np.where(behind, logs - _LOG_BEHIND, tops).reshape(capitals.shape)
+        return np.exp(np.maximum(logs - tops, _LOG_BEHIND)).reshape(capitals.shape), tops[:, :, 0]
 
-def _recentred(capitals: Array, sums: Array, offsets: Array) -> tuple[Array, Array]:
-    """Move the sums into the offsets before they leave the floats; drop bets that are hopelessly behind."""
-    left = np.where(sums > 0, sums, 1.0)
-    shares = capitals.reshape(sums.shape[0], 2, -1) / left[:, :, None]
-    shares[shares < _NEGLIGIBLE] = 0.0
-    return shares.reshape(capitals.shape), offsets + np.log(left)
+
+def _side_sums(capitals: Array) -> Array:
+    sums: Array = np.einsum("ijk->ij", capitals.reshape(capitals.shape[0], 2, -1))
+    return sums
+
+
+def _are_names(names: Sequence[Any]) -> bool:
+    """Return whether all names are as they are stored; the types alone are quick to see."""
+    return set(map(type, names)) <= {str, int}
+
+
+def _name(name: Any, argument: str) -> str | int:
+    """Return a name as it is stored: plain text or a plain whole number."""
+    if isinstance(name, str):
+        return str(name)
+    try:
+        if isinstance(name, bool):
+            raise TypeError
+        return operator.index(name)
+    except TypeError:
+        raise InvalidSetting(f"{argument} = {name!r} is not a name; use text or whole numbers") from None
 
 
 def _rounds(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:

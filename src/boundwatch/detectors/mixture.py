@@ -7,9 +7,10 @@ By Ville's inequality it ever reaches 1/alpha with probability at most alpha.
 
 Costs of 0 and 1 allow more. Bet b is then the likelihood ratio of a failure rate p = b + (1 - b) U against
 U, and the wealth depends on the counts of episodes and failures alone, so the probability of ever reaching
-a threshold can be computed instead of bounded: `exact_threshold` returns the smallest one that keeps it
-below alpha. At a bound of 0.1 it is less than half of 1/alpha, at 0.33 four fifths: Ville's inequality gives
-away how far a failure carries the wealth past its mark, and the lower the bound, the farther that is.
+a threshold can be computed instead of bounded: `exact_threshold` returns nearly the smallest one that keeps
+it below alpha, never below 1/sqrt(alpha). At a bound of 0.1 it is less than half of 1/alpha, at 0.33 four
+fifths: Ville's inequality gives away how far a failure carries the wealth past its mark, and the lower the
+bound, the farther that is.
 
 How sizes and shares were chosen, with the table, is in ``docs/anytime.md``.
 """
@@ -17,8 +18,9 @@ How sizes and shares were chosen, with the table, is in ``docs/anytime.md``.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,8 @@ WHOLE_SHARE = 0.2
 # Testing a slightly larger mean than the certified one is valid, and spares every formula a division by 0.
 SMALLEST_BOUND = 1e-9
 HORIZON = 2000
+# No exact threshold is below this power of 1/alpha, so a smaller wealth need not wait for its computation.
+_LOWEST_POWER = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,17 +78,63 @@ class Bets:
         return _log_sum(weights @ capitals + np.log(self.shares))
 
 
+@dataclass(frozen=True)
+class Mark:
+    """Where the wealth of one side alarms: at 1/alpha, or at the exact threshold if costs are binary.
+
+    The exact one takes a fifth of a second, so it is computed when a wealth first comes near it.
+
+    Examples
+    --------
+    >>> mark = Mark(bound=0.2, alpha=0.04, binary=True)
+    >>> mark.reached(math.log(4.9)), mark.reached(math.log(16)), mark.reached(math.log(15))
+    (False, True, False)
+    """
+
+    bound: float
+    alpha: float
+    binary: bool
+
+    @cached_property
+    def lowest(self) -> float:
+        """A log wealth that is below the mark for sure, or the mark."""
+        return (_LOWEST_POWER if self.binary else 1.0) * math.log(1 / self.alpha)
+
+    @cached_property
+    def threshold(self) -> float:
+        """The wealth itself."""
+        return exact_threshold(self.bound, self.alpha) if self.binary else 1 / self.alpha
+
+    def reached(self, log_wealth: float) -> bool:
+        """Return whether a wealth is an alarm."""
+        return log_wealth >= self.lowest and log_wealth >= math.log(self.threshold)
+
+    def p_value(self, best: float) -> float:
+        """Return 1 over the largest e-value so far, or alpha once a threshold below 1/alpha is reached."""
+        p_value = math.exp(-best) if best < 709.0 else sys.float_info.min
+        return self.alpha if p_value > self.alpha and self.reached(best) else p_value
+
+
+def bet_bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Return what the bets of each side divide by: a wrong ADVERSE needs a mean cost of at most `upper`.
+
+    A wrong BENIGN needs one of at least `lower`: that is a mean of 1 - cost of at most 1 - `lower`.
+    """
+    return clamp_bound(upper), clamp_bound(1 - lower)
+
+
 def clamp_bound(bound: float) -> float:
     """Return a bound that a bet can divide by."""
     return min(max(bound, SMALLEST_BOUND), 1.0)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)  # two numbers an entry: room for every task of a large family, at several levels
 def exact_threshold(bound: float, alpha: float) -> float:
-    """Return the wealth at which to alarm on costs of 0 and 1.
+    """Return the wealth at which to alarm on costs of 0 and 1: nearly the smallest that keeps the promise.
 
     **Guarantee**: a stream of independent costs with failure rates of at most `bound` ever reaches it with
-    probability at most `alpha`, as for 1/alpha, which is never exceeded. Crossings in the first 2,000
+    probability at most `alpha`, as for 1/alpha, which is never exceeded. It is found by nine halvings of the
+    range between 1/sqrt(alpha), below which it never is, and 1/alpha. Crossings in the first 2,000
     episodes are summed exactly; later ones are bounded by Ville's inequality from what is left then.
 
     Examples
@@ -95,7 +145,7 @@ def exact_threshold(bound: float, alpha: float) -> float:
     if bound >= 1:  # nothing can exceed it
         return 1 / alpha
     bets = Bets.for_costs(binary=True)
-    low, high = 0.5 * math.log(1 / alpha), math.log(1 / alpha)
+    low, high = _LOWEST_POWER * math.log(1 / alpha), math.log(1 / alpha)
     # The crossing probability falls with the threshold, in steps.
     for _ in range(9):
         middle = (low + high) / 2
@@ -209,8 +259,11 @@ def linear_factors(bets: Bets, upper: float, rest: float) -> tuple[Array, Array]
 
 
 def fold_interval(upper: float, rest: float) -> int:
-    """Return for how many episodes a product of factors is sure to stay inside the floats."""
-    return max(1, min(64, int(500 / max(-math.log(upper), -math.log(rest), 1.0))))
+    """Return for how many episodes a product of factors is sure to stay between 1e-120 and 1e60.
+
+    That is of a bet of less than everything, whose factor is at least 0.015.
+    """
+    return max(1, min(64, int(138 / max(-math.log(upper), -math.log(rest), 1.0))))
 
 
 def _log_sum(logs: Array) -> float:

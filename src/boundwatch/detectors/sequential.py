@@ -16,7 +16,7 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.memory import STEPS, CostMemory
-from boundwatch.detectors.mixture import Bets, clamp_bound, exact_threshold, fold_interval, linear_factors
+from boundwatch.detectors.mixture import Bets, Mark, bet_bounds, fold_interval, linear_factors
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import SchemaMismatch
 from boundwatch.validation import check_level
@@ -24,7 +24,7 @@ from boundwatch.validation import check_level
 _KIND = "SequentialTest"
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False)
+@dataclass(frozen=True, kw_only=True, init=False)
 class SequentialFinding(Finding):
     """A finding that is valid whenever it is read.
 
@@ -39,9 +39,11 @@ class SequentialFinding(Finding):
     ----------
     e_adverse, e_benign
         E-values against "the expected cost did not rise" and "it did rise": large is evidence. Under the
-        hypothesis the expected value is at most 1 at any stopping time.
+        hypothesis the expected value is at most 1 at any stopping time, while the certificate's limit of
+        that side holds. (When it does not, which has a chance of at most its `delta`, there is no limit.)
     p_adverse, p_benign
-        Anytime-valid p-values: 1 over the largest e-value so far.
+        Anytime-valid p-values while the certificate's limit holds: 1 over the largest e-value so far. Over
+        the draw of the certificate, too, one is ever a or less with a chance of at most a + `delta`.
     first_alarm
         The episode, counted from 1, at which the verdict was reached; None while it is WITHIN.
     """
@@ -108,13 +110,11 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.bets = Bets.for_costs(binary=certificate.binary)
-        # A wrong ADVERSE needs a mean of at most `upper`; a wrong BENIGN a mean of at least `lower`.
-        bounds = clamp_bound(certificate.upper), clamp_bound(1 - certificate.lower)
-        self.thresholds = tuple(
-            exact_threshold(bound, alpha) if certificate.binary else 1 / alpha
-            for bound, alpha in zip(bounds, (self.alpha_adverse, self.alpha_benign), strict=True)
-        )
-        self._log_thresholds = tuple(math.log(threshold) for threshold in self.thresholds)
+        bounds = bet_bounds(certificate.lower, certificate.upper)
+        alphas = self.alpha_adverse, self.alpha_benign
+        self._marks = [
+            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, alphas, strict=True)
+        ]
         self._intercept, self._slope = linear_factors(self.bets, *bounds)
         self._fold_every = fold_interval(*bounds)
         self._rates = {
@@ -124,6 +124,12 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             "tail": "mixture",
         }
         self.reset()
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """The e-values at which ADVERSE and BENIGN are declared."""
+        adverse, benign = self._marks
+        return adverse.threshold, benign.threshold
 
     def reset(self) -> None:
         """Forget all costs and any alarm: what follows is a new test, with its own chance of a false one."""
@@ -149,8 +155,8 @@ class SequentialTest(StreamDetector[SequentialFinding]):
                 "verdict": self.verdict,
                 "n": self.n,
                 "mean_cost": self._total / self.n,
-                "p_adverse": anytime_p_value(best_adverse, self._log_thresholds[0], self.alpha_adverse),
-                "p_benign": anytime_p_value(best_benign, self._log_thresholds[1], self.alpha_benign),
+                "p_adverse": self._marks[0].p_value(best_adverse),
+                "p_benign": self._marks[1].p_value(best_benign),
                 **self._rates,
                 "e_adverse": bounded_exp(adverse),
                 "e_benign": bounded_exp(benign),
@@ -240,7 +246,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         for side in (0, 1):
             if wealth[side] > self._best[side]:
                 self._best[side] = wealth[side]
-                if wealth[side] >= self._log_thresholds[side] and self.first_alarm is None:
+                if self.first_alarm is None and self._marks[side].reached(wealth[side]):
                     self.first_alarm = self.n
                     self.verdict = (Verdict.ADVERSE, Verdict.BENIGN)[side]
         self._memory.add(cost)
@@ -276,9 +282,3 @@ class SequentialTest(StreamDetector[SequentialFinding]):
 def bounded_exp(log: float) -> float:
     """Return exp(log), or the largest float: JSON has no infinity."""
     return math.exp(log) if log < 709.0 else sys.float_info.max
-
-
-def anytime_p_value(best: float, log_threshold: float, alpha: float) -> float:
-    """Return 1 over the largest e-value so far, or alpha once an exact threshold below 1/alpha is reached."""
-    p_value = math.exp(-best) if best < 709.0 else sys.float_info.min
-    return min(p_value, alpha) if best >= log_threshold else p_value
