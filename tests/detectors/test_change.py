@@ -81,7 +81,8 @@ def test_the_printed_probability_follows_from_the_run_length():
     detector = bw.ChangeDetector(BOUNDED, alpha_adverse=0.002)
     finding = detector.update_many([0.1] * 20)
     assert finding.mean_run_length_adverse == 500
-    assert finding.false_alarm_probability == pytest.approx(20 * 0.002 + 0.01)
+    assert finding.false_alarm_probability == pytest.approx(20 * 0.002 + 0.01)  # delta is included
+    assert finding.false_alarm_probability == detector.false_alarm_probability(20)
     assert detector.false_alarm_probability(1000) == 1.0
 
 
@@ -102,3 +103,11 @@ def test_bad_input():
     for change in ({"method": "page"}, {"kind": "Fleet"}, {"began": [1]}, {"change_began": -3}):
         with pytest.raises(SchemaMismatch):
             bw.ChangeDetector.from_state_dict(state | change)
+
+
+def test_a_finding_names_its_detector_and_is_a_table():
+    finding = bw.ChangeDetector(BOUNDED).update_many([0.4, 0.9])
+    assert finding.detector == "change-detector"
+    assert finding.to_frame()["statistic_adverse"].item() == finding.statistic_adverse
+    assert "WITHIN" in finding._repr_html_()
+    assert not hasattr(finding, "plot")  # there is no interval to draw

@@ -12,9 +12,10 @@ import numpy as np
 from boundwatch.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.mixture import Bets, clamp_bound, linear_factors
+from boundwatch.detectors.mixture import Bets, bet_bounds, linear_factors
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.notebook import InTable
 from boundwatch.validation import check_level
 
 METHODS = ("shiryaev-roberts", "cusum")
@@ -24,7 +25,7 @@ _KIND = "ChangeDetector"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeFinding:
+class ChangeFinding(InTable):
     """What a `ChangeDetector` knows after an episode.
 
     Attributes
@@ -41,10 +42,13 @@ class ChangeFinding:
         The episode at which the change most likely began, for the side of the verdict; None while WITHIN.
         It is an estimate, without a guarantee.
     mean_run_length_adverse, mean_run_length_benign
-        The guaranteed average number of episodes until a false alarm of each side.
+        The average number of episodes until a false alarm of each side that is guaranteed if the certificate
+        holds. (If it does not, which has a chance of at most its delta, there is no such number.)
     false_alarm_probability
         At most this probability had ADVERSE of being declared by episode n in a world that never got worse,
-        with the certificate's delta included.
+        with the certificate's `delta_upper` included.
+    detector
+        Which detector spoke.
     """
 
     verdict: Verdict
@@ -57,6 +61,7 @@ class ChangeFinding:
     mean_run_length_adverse: float
     mean_run_length_benign: float
     false_alarm_probability: float
+    detector: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
@@ -81,7 +86,7 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
     certificate
         The promise to compare with.
     alpha_adverse, alpha_benign
-        One over the average run length to a false alarm of each side.
+        One over the average run length to a false alarm of each side, if the certificate holds.
     method
         ``"shiryaev-roberts"`` (alarms sooner) or ``"cusum"`` (fewer false alarms than promised).
 
@@ -93,8 +98,8 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
     >>> finding = detector.update_many([0, 0, 0, 1, 0, 0, 0, 0, 0, 0] * 5 + [1, 0, 1, 1, 1, 0, 1, 1, 1])
     >>> finding.verdict.value, finding.first_alarm, finding.change_began
     ('adverse', 58, 51)
-    >>> detector.false_alarm_probability(100)
-    0.1
+    >>> round(detector.false_alarm_probability(100), 6)  # 100 alpha + delta
+    0.11
     """
 
     def __init__(
@@ -112,9 +117,7 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.method = method
         bets = Bets.for_costs(binary=certificate.binary)
-        self._intercept, self._slope = linear_factors(
-            bets, clamp_bound(certificate.upper), clamp_bound(1 - certificate.lower)
-        )
+        self._intercept, self._slope = linear_factors(bets, *bet_bounds(certificate.lower, certificate.upper))
         self._shares = np.tile(bets.shares, 2)
         size = bets.sizes.size
         self._sides = np.zeros((2 * size, 2))
@@ -134,14 +137,14 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         self._began = np.zeros(self._shares.size, dtype=np.int64)  # that start
 
     def false_alarm_probability(self, episodes: int) -> float:
-        """Bound the probability of a false ADVERSE within so many episodes, if the certificate holds.
+        """Bound the probability of a false ADVERSE within so many episodes, the certificate's delta included.
 
         Parameters
         ----------
         episodes
             How many, counted from the beginning or the last `reset`.
         """
-        return min(1.0, episodes * self.alpha_adverse)
+        return min(1.0, episodes * self.alpha_adverse + self.certificate.delta_upper)
 
     def _step(self, cost: float) -> None:
         factor = self._slope * cost
@@ -174,7 +177,6 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
 
     def _finding(self) -> ChangeFinding:
         adverse, benign = self._statistics
-        promised = self.false_alarm_probability(self.n) + self.certificate.delta_upper
         return ChangeFinding(
             verdict=self.verdict,
             n=self.n,
@@ -185,7 +187,8 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
             change_began=self.change_began,
             mean_run_length_adverse=1 / self.alpha_adverse,
             mean_run_length_benign=1 / self.alpha_benign,
-            false_alarm_probability=min(1.0, promised),
+            false_alarm_probability=self.false_alarm_probability(self.n),
+            detector="change-detector",
         )
 
     def state_dict(self) -> dict[str, Any]:
