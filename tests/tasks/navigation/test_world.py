@@ -70,6 +70,28 @@ def test_a_seed_alone_is_not_the_same_with_zeros_behind(world):
     assert not np.array_equal(two.obstacles, three.obstacles)
 
 
+@pytest.mark.parametrize("seed", [np.int64(0), np.uint8(0), np.array(0), (0,), [np.int64(0)], np.array([0])])
+def test_a_seed_is_the_same_however_it_is_written(world, seed):
+    """Whatever its type, a lone zero must not be padded to the prior's (0, 0)."""
+    assert same(world.draw(TRAINING, 5, seed=seed), world.draw(TRAINING, 5, seed=0))
+
+
+@pytest.mark.parametrize(
+    ("seed", "first"),
+    [
+        (0, -0.39139986),
+        (7, -1.3514024),
+        ((0, 0), 1.9929566),
+        ((0, 1), 3.2443027),
+        ([3, 2**40], -0.92633796),
+        ((0, 2, 5), 0.2014885),
+    ],
+)
+def test_streams_stay_what_they_were(world, seed, first):
+    """Every published number rests on them."""
+    assert world.draw(TRAINING, 1, seed=seed, images=False).obstacles[0, 0, 0] == np.float32(first)
+
+
 def test_clearances_are_those_of_the_whole_flights(world):
     """Flights are cut to the steps that matter; nothing may be lost by it."""
     environments = world.draw(TRAINING, 300, seed=1, images=False, flights=True)
@@ -193,8 +215,14 @@ def test_sensor_distances_make_another_world():
 def test_impossible_requests_are_refused(world, monkeypatch):
     with pytest.raises(InvalidSetting, match="n = 0 is below 1"):
         world.draw(TRAINING, 0, seed=0)
-    with pytest.raises(InvalidSetting, match="seed = -1 is below 0"):
+    with pytest.raises(InvalidSetting, match="seed = -1 is empty or below 0"):
         world.draw(TRAINING, 10, seed=-1)
+    for seed in ((), (1, -1)):
+        with pytest.raises(InvalidSetting, match="is empty or below 0"):
+            world.draw(TRAINING, 10, seed=seed)
+    for seed in (0.0, "0", (0, 0.5), None):
+        with pytest.raises(InvalidSetting, match="is not made of integers"):
+            world.draw(TRAINING, 10, seed=seed)
     with pytest.raises(InvalidSetting, match="is not below gap_below"):
         Distribution("none", gap_above=0.5, gap_below=0.4)
     monkeypatch.setattr("boundwatch.tasks.navigation.world.HOPELESS", 2)

@@ -7,6 +7,7 @@ the workers.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -165,8 +166,8 @@ class World:
         n
             How many.
         seed
-            One number or several; different seeds give independent environments (zeros at the end of
-            several do not count).
+            One number or several, of any type of integer; different seeds give independent environments.
+            Several that hold one number are that number; zeros at the end of more do not count.
         images, flights
             Whether to compute depth images, and to keep the paths flown.
         workers
@@ -174,8 +175,7 @@ class World:
         """
         if n < 1:
             raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
-        if np.min(seed) < 0:
-            raise InvalidSetting(f"seed = {seed} is below 0; choose 0 or more")
+        entropy = _entropy(seed)
         if distribution.wind is not None and self.drone is None:
             raise InvalidSetting(
                 f"distribution = {distribution.name!r} has wind, which recorded trajectories cannot fly; "
@@ -187,17 +187,16 @@ class World:
         waiting: deque[Future[Environments]] = deque()
         with ThreadPoolExecutor(max_workers=workers) as pool:
             for block in blocks:
-                waiting.append(pool.submit(self._block, distribution, seed, block, images, flights))
+                waiting.append(pool.submit(self._block, distribution, entropy, block, images, flights))
                 if len(waiting) > 2 * workers:  # bounds the memory
                     yield waiting.popleft().result().head(sizes.popleft())
             while waiting:
                 yield waiting.popleft().result().head(sizes.popleft())
 
     def _block(
-        self, distribution: Distribution, seed: int | Sequence[int], block: int, images: bool, flights: bool
+        self, distribution: Distribution, entropy: Sequence[int], block: int, images: bool, flights: bool
     ) -> Environments:
         """Draw candidates until a block is full of accepted ones."""
-        entropy = (seed, ALONE) if isinstance(seed, int) else seed
         rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(block,)))
         kept: list[tuple[Floats, NDArray[np.intp], Floats]] = []
         found = 0
@@ -252,6 +251,17 @@ class World:
         primitive = np.broadcast_to(np.arange(self.primitives), rollouts.shape)
         noise = recorded_noise(self.drone)[primitive, rollouts]
         return fly(self.drone, primitive, noise, wind, rng).astype(np.float32)
+
+
+def _entropy(seed: int | Sequence[int]) -> tuple[int, ...]:
+    """Return what a seed gives to the random streams: never one number alone, which zeros would pad."""
+    try:
+        numbers = tuple(map(operator.index, [seed] if np.ndim(seed) == 0 else seed))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InvalidSetting(f"seed = {seed!r} is not made of integers; give one or several") from error
+    if not numbers or min(numbers) < 0:
+        raise InvalidSetting(f"seed = {seed!r} is empty or below 0; choose 0 or more")
+    return (*numbers, ALONE) if len(numbers) == 1 else numbers
 
 
 def _relevant(scene: Scene, flight: Floats) -> Floats:
