@@ -37,6 +37,28 @@ def test_worlds_between_the_points():
     assert "0.2 or 1, mean 0.6" in worlds
 
 
+def test_the_worlds_lie_on_the_side_where_the_verdict_is_wrong():
+    class Fixed:
+        """Draws just below the mean and at it, so that the rounding of the chance decides."""
+
+        def random(self, shape):
+            return np.full(shape, [np.nextafter(0.2, 0), 0.2])
+
+    for verdict, mean in ((bw.Verdict.ADVERSE, 0.0), (bw.Verdict.BENIGN, 1.0)):
+        assert selftest._two_point(verdict, 0.0, 1.0, 0.2, Fixed(), (3, 2)).mean() == mean
+
+
+def test_each_verdict_of_the_change_detector_has_its_own_level(monkeypatch):
+    class Uneven(bw.ChangeDetector):
+        def __init__(self, certificate):
+            super().__init__(certificate, alpha_adverse=0.0001, alpha_benign=0.002)
+
+    monkeypatch.setattr(selftest, "ChangeDetector", Uneven)
+    promises = simulate_promises(BOUNDED, detectors=[], runs=20)
+    promised = {p.verdict: p.promised for p in promises if p.detector.startswith("change-detector")}
+    assert promised == {bw.Verdict.ADVERSE: pytest.approx(0.02), bw.Verdict.BENIGN: pytest.approx(0.4)}
+
+
 def test_a_detector_that_errs_more_often_is_found_out():
     careless = bw.Certificate.from_bounds(lower=0.1, upper=0.5, delta=0.01)
     detector = bw.HypothesisTest(careless, tail="kl")  # at a mean of 0.7 it alarms, and should not
@@ -50,7 +72,7 @@ def test_a_sequential_test_with_too_low_a_threshold_is_found_out(monkeypatch):
     class Hasty(bw.Fleet):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
-            self._log_thresholds = self._log_thresholds - 1.5
+            self._lowest = self._log_thresholds = self._log_thresholds - 1.5
 
     monkeypatch.setattr(selftest, "Fleet", Hasty)
     promises = simulate_promises(BOUNDED, detectors=[], runs=400)

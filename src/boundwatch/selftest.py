@@ -141,16 +141,15 @@ def _detectors(
 
 def _worlds(certificate: Certificate, costs: ArrayLike | None) -> list[tuple[Verdict, str, Draw]]:
     upper, lower = certificate.upper, certificate.lower
-    worlds: list[tuple[Verdict, str, Draw]] = [
-        (Verdict.ADVERSE, f"0 or 1, mean {upper:.3g}", partial(_two_point, 0.0, 1.0, upper)),
-        (Verdict.BENIGN, f"0 or 1, mean {lower:.3g}", partial(_two_point, 0.0, 1.0, lower)),
-    ]
+    points = [(Verdict.ADVERSE, 0.0, 1.0, upper), (Verdict.BENIGN, 0.0, 1.0, lower)]
     if not certificate.binary and 0 < 2 * upper < 1:
-        world = f"0 or {2 * upper:.3g}, mean {upper:.3g}"
-        worlds.append((Verdict.ADVERSE, world, partial(_two_point, 0.0, 2 * upper, upper)))
+        points.append((Verdict.ADVERSE, 0.0, 2 * upper, upper))
     if not certificate.binary and 0 < 2 * lower - 1 < 1:
-        world = f"{2 * lower - 1:.3g} or 1, mean {lower:.3g}"
-        worlds.append((Verdict.BENIGN, world, partial(_two_point, 2 * lower - 1, 1.0, lower)))
+        points.append((Verdict.BENIGN, 2 * lower - 1, 1.0, lower))
+    worlds: list[tuple[Verdict, str, Draw]] = [
+        (verdict, f"{low:.3g} or {high:.3g}, mean {mean:.3g}", partial(_two_point, verdict, low, high, mean))
+        for verdict, low, high, mean in points
+    ]
     if costs is not None:
         own = certificate.check_costs(costs)
         failed = [check.detail for check in certificate.verify(own) if not check.ok]
@@ -162,10 +161,10 @@ def _worlds(certificate: Certificate, costs: ArrayLike | None) -> list[tuple[Ver
 
 
 def _two_point(
-    low: float, high: float, mean: float, rng: np.random.Generator, shape: tuple[int, int]
+    verdict: Verdict, low: float, high: float, mean: float, rng: np.random.Generator, shape: tuple[int, int]
 ) -> Array:
-    # Rounded down to the float below, so that the mean cannot exceed the certified one.
-    chance = np.nextafter((mean - low) / (high - low), 0.0)
+    # Rounded to the next float on the side of the mean where the verdict would be wrong.
+    chance = np.nextafter((mean - low) / (high - low), 0.0 if verdict is Verdict.ADVERSE else 1.0)
     return np.where(rng.random(shape) < chance, high, low)
 
 
@@ -180,7 +179,8 @@ def _try_change(certificate: Certificate, verdict: Verdict, world: str, streams:
         detector.reset()
         hits += detector.update_many(stream).verdict is verdict
     name = f"change-detector, {EPISODES} episodes"
-    return _judge(name, verdict, world, detector.false_alarm_probability(EPISODES), hits, len(streams))
+    alpha = detector.alpha_adverse if verdict is Verdict.ADVERSE else detector.alpha_benign
+    return _judge(name, verdict, world, min(1.0, EPISODES * alpha), hits, len(streams))
 
 
 def _judge(detector: str, verdict: Verdict, world: str, promised: float, hits: int, runs: int) -> Promise:
