@@ -30,6 +30,25 @@ def test_exported_detectors_keep_the_contract(detector, certificate):
     check_detector(detector(certificate))
 
 
+@pytest.mark.parametrize("upper", [0.0, 0.95, 0.995, 0.9999, 1.0])
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "bounded"])
+@pytest.mark.parametrize("detector", [bw.SequentialTest, bw.ChangeDetector], ids=lambda kind: kind.__name__)
+def test_correct_detectors_pass_whatever_is_certified(detector, binary, upper):
+    check_detector(detector(bw.Certificate.from_bounds(lower=0.0, upper=upper, delta=0.01, binary=binary)))
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 0.9])
+def test_correct_detectors_pass_at_any_level(alpha):
+    check_detector(bw.SequentialTest(BINARY, alpha_adverse=alpha))
+
+
+def test_what_has_no_certificate_is_refused_by_name():
+    family = bw.CertificateFamily.shared(BOUNDED, ["a", "b"])
+    for stranger, name in ((bw.FamilyTest(family), "FamilyTest"), (3, "int")):
+        with pytest.raises(bw.errors.InvalidSetting, match=f"detector = {name} has no certificate"):
+            check_detector(stranger)
+
+
 class Peeking(bw.HypothesisTest):
     def update(self, cost):
         return self.decide([cost])
@@ -60,6 +79,12 @@ class Unlatched(bw.SequentialTest):
             self.verdict, self.first_alarm = bw.Verdict.WITHIN, None
 
 
+class Silent(bw.SequentialTest):
+    def _step(self, cost):
+        super()._step(cost)
+        self.verdict, self.first_alarm = bw.Verdict.WITHIN, None
+
+
 @pytest.mark.parametrize(
     ("broken", "clause"),
     [
@@ -68,6 +93,7 @@ class Unlatched(bw.SequentialTest):
         (Forgiving, "raises InvalidCost"),
         (Forgetful, "the state"),
         (Unlatched, "latches"),
+        (Silent, "failures are an alarm"),
     ],
 )
 def test_broken_detectors_do_not_pass(broken, clause):

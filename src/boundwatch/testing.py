@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from typing import Any
 
@@ -16,7 +17,7 @@ from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector
-from boundwatch.errors import InvalidCost
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 _INVALID: list[Any] = [1.5, -0.1, float("nan"), float("inf"), "0.3", None]
 
@@ -27,18 +28,31 @@ def check_detector(detector: Any) -> None:
     A detector that looks once has `decide` and no `update`; one that may be read after every episode has
     `update` and no `decide`. Invalid costs raise `InvalidCost` and are not counted, the verdict is a
     `Verdict`, what must not matter does not matter (the order of a batch; one by one or all at once), and a
-    state continues exactly where it was.
+    state continues exactly where it was. An alarm latches; that is tried with as many failures as are
+    evidence against the certificate's upper limit, and not at all where no 10,000 are (next to 1).
 
     Parameters
     ----------
     detector
         A fixed-sample detector, a `StreamDetector` without costs yet, or a `Fleet` without streams.
 
+    Raises
+    ------
+    AssertionError
+        If a clause is broken.
+    InvalidSetting
+        For what does not compare with one certificate, such as a `FamilyTest`.
+
     Examples
     --------
     >>> import boundwatch as bw
     >>> check_detector(bw.SequentialTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)))
     """
+    if not isinstance(getattr(detector, "certificate", None), Certificate):
+        raise InvalidSetting(
+            f"detector = {type(detector).__name__} has no certificate, so it is not of the kind that is "
+            "checked here; a FamilyTest judges each task with a detector that is: check that one"
+        )
     _require(hasattr(detector, "decide") != hasattr(detector, "update"), "it has either decide or update")
     rng = np.random.default_rng(0)
     values = rng.random(40)
@@ -139,11 +153,25 @@ def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> 
     _require(detector.n == 0 and detector.verdict is Verdict.WITHIN, "reset forgets")
     _require(detector.update_many(costs).to_dict() == one_by_one, "one by one is as all at once")
     detector.reset()
-    first = detector.update_many(np.ones(60)).first_alarm
-    _require(detector.verdict is Verdict.ADVERSE and first is not None, "sixty failures are an alarm")
+    failures = _convincing_failures(detector)
+    if failures is None:
+        return
+    first = detector.update_many(np.ones(failures)).first_alarm
+    _require(detector.verdict is Verdict.ADVERSE and first is not None, f"{failures} failures are an alarm")
     later = detector.update_many(np.zeros(200))
     _require(later.verdict is Verdict.ADVERSE and later.first_alarm == first, "an alarm latches")
     detector.reset()
+
+
+def _convincing_failures(detector: StreamDetector[Any]) -> int | None:
+    """Return how many failures in a row a detector must not overlook, None if that is more than 10,000."""
+    # n failures have a chance of upper^n in the worst certified world. Where that is a millionth of the
+    # level, a mixture of bets has lost part of the evidence, but not all.
+    nats = math.log(1e6 / getattr(detector, "alpha_adverse", 0.001))
+    upper = detector.certificate.upper
+    if upper >= math.exp(-nats / 10_000):
+        return None
+    return max(60, math.ceil(nats / -math.log(max(upper, 1e-9))))
 
 
 def _check_fleet(fleet: Fleet, costs: NDArray[np.float64]) -> None:
