@@ -112,13 +112,18 @@ class Policy(nn.Module):
 def logits_of(policy: nn.Module, images: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return a policy's logits for depth images, shape (n, primitives).
 
-    One thread and a fixed size of batch: the same numbers on every machine of a kind, however many are asked.
+    One thread, and batches of one size, the last one padded: the same numbers to the last bit on every
+    machine of a kind, however many are asked. Sums over few rows would be rounded differently.
 
     Examples
     --------
     >>> logits_of(Policy(primitives=7), np.full((3, 50, 50), 7.0, dtype=np.float32)).shape
     (3, 7)
     """
+    parts = []
     with torch.inference_mode(), single_thread():
-        parts = [policy(torch.from_numpy(images[i : i + BATCH])) for i in range(0, len(images), BATCH)]
+        for start in range(0, len(images), BATCH):
+            batch = torch.from_numpy(images[start : start + BATCH])
+            padding = batch.new_zeros(BATCH - len(batch), *batch.shape[1:])
+            parts.append(policy(torch.cat([batch, padding]))[: len(batch)])
     return torch.cat(parts).double().numpy()
