@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,6 +93,22 @@ def test_deployment_repeats_and_its_length_changes_nothing(run):
     again, _ = run.deploy("training", 25, seed=2)
     assert np.array_equal(costs[:25], again)
     assert not np.array_equal(costs, run.deploy("training", 40, seed=3)[0])
+
+
+@pytest.mark.parametrize("name", ["obstacles:1", "difficulty:-9"])
+def test_worlds_that_often_look_the_same_can_be_trained_in(tiny, tmp_path, name):
+    """Blank images are equal; the environments behind them are not, or only by chance."""
+    recipe = replace(
+        tiny, distribution=name, prior_distribution=name, environments=2000, prior_environments=2000
+    )
+    assert train(recipe, tmp_path / "run").certificate.n == 2000
+
+
+def test_a_prior_from_the_training_environments_is_refused(tiny, tmp_path, monkeypatch):
+    same = SimpleNamespace(PRIOR=Draw.TRAINING, TRAINING=Draw.TRAINING)
+    monkeypatch.setattr("boundwatch.tasks.navigation.train.Draw", same)
+    with pytest.raises(InvalidSetting, match="300 of the 300 training environments are in the prior set"):
+        train(tiny, tmp_path / "run")
 
 
 def test_expected_cost_is_a_prior_loss_too(tiny, tmp_path):

@@ -22,7 +22,14 @@ from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.runs import Run
 from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.world import Environments, World
-from boundwatch.training import GaussianPosterior, History, certify, train_backprop, train_prior
+from boundwatch.training import (
+    GaussianPosterior,
+    History,
+    certify,
+    check_disjoint,
+    train_backprop,
+    train_prior,
+)
 from boundwatch.training.threads import single_thread
 
 
@@ -62,7 +69,8 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     prior_distribution = distribution(recipe.prior_distribution)
     prior_set = world.draw(prior_distribution, recipe.prior_environments, seed=(recipe.seed, Draw.PRIOR))
     training_set = world.draw(task.distribution, recipe.environments, seed=(recipe.seed, Draw.TRAINING))
-    policy = _prior_policy(recipe, world, prior_set, training_set)
+    _check_disjoint(prior_set, training_set)
+    policy = _prior_policy(recipe, world, prior_set)
     posterior, history = _posterior(recipe, policy, training_set)
     certify(
         posterior,
@@ -76,9 +84,20 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     return runs.finish(folder, recipe, world, posterior, training_set)
 
 
-def _prior_policy(
-    recipe: Recipe, world: World, prior_set: Environments, training_set: Environments
-) -> Policy:
+def _check_disjoint(prior_set: Environments, training_set: Environments) -> None:
+    """Refuse sets that share an environment: obstacles and rollouts, for different ones may look the same.
+
+    Without obstacles there are only as many environments as ways to draw rollouts, and independent draws
+    do coincide; nothing could be told from that.
+    """
+    if training_set.obstacles.shape[1] > 0:
+        prior_rows, training_rows = (
+            zip(part.obstacles, part.rollouts, strict=True) for part in (prior_set, training_set)
+        )
+        check_disjoint(prior_rows, training_rows)
+
+
+def _prior_policy(recipe: Recipe, world: World, prior_set: Environments) -> Policy:
     """Train the network on the prior's environments."""
     policy = runs.network(recipe, world)
     policy.adapter.requires_grad_(False)
@@ -96,7 +115,7 @@ def _prior_policy(
             policy,
             loss,
             (images, targets),
-            disjoint_from=training_set.images,
+            disjoint_from=(),  # images may be equal by chance; `_check_disjoint` has compared what they show
             steps=max(steps, 1),
             batch_size=recipe.prior_batch,
             learning_rate=rate * recipe.prior_rate,
