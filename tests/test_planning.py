@@ -102,6 +102,34 @@ def test_the_smallest_shift_is_noticed_with_90_percent():
     assert set(row["shift"].values()) == {None}
 
 
+def test_other_costs_of_the_same_mean_may_need_more_trials():
+    # So a plan from a mean alone is exact for costs of 0 and 1 only, and says so.
+    mean, n = 0.7, 10
+    answer = bw.plan(BOUNDED, cost=mean, sizes=[n])
+    chances = {}
+    for high in (1.0, 0.98):
+        rows = np.where(np.tri(n + 1, n, -1) > 0, high, 0.0)
+        declared = bw.HypothesisTest(BOUNDED, tail="betting").decide_many(rows).verdict == "adverse"
+        chances[high] = binom.pmf(np.arange(n + 1), n, mean / high)[declared].sum()
+    assert powers(answer)["hypothesis-test", "betting"].power[n - 1] == pytest.approx(chances[1.0])
+    assert chances[0.98] < 0.7 < 0.84 < chances[1.0]
+    assert "may need more" in answer.caveat
+    assert bw.plan(BINARY, cost=mean, sizes=[n]).caveat is None
+    assert bw.plan(BOUNDED, costs=[0.0, 0.98, 0.98], sizes=[n]).caveat is None
+
+
+def test_numbers_of_any_kind_are_numbers():
+    plain = bw.plan(BINARY, cost=0.5, sizes=[10])
+    assert bw.plan(BINARY, cost=np.float32(0.5), sizes=[np.int64(10)]).to_dict() == plain.to_dict()
+    assert bw.plan(BINARY, cost=np.int64(1), sizes=[]).cost == 1
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, True, "10"], ids=repr)
+def test_sizes_are_whole_numbers_of_trials(size):
+    with pytest.raises(InvalidSetting, match="whole numbers of trials, of at least 1"):
+        bw.plan(BINARY, cost=0.5, sizes=[10, size])
+
+
 def test_a_tiny_shift_needs_more_than_can_be_counted():
     answer = bw.plan(BOUNDED, cost=0.2001, sizes=[10])
     assert answer.powers[-1].mean_trials is None

@@ -26,6 +26,12 @@ def test_json_is_what_the_library_says(run, binary, tmp_path):
     assert json.loads(done.out) == bw.plan(bw.Certificate.load(tmp_path / binary), cost=0.5).to_dict()
 
 
+def test_bounded_costs_come_with_a_caveat(run, binary, tmp_path):
+    bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).save(tmp_path / "bounded.json")
+    assert "may need more" in run("plan", "bounded.json", "--cost", "0.5", "--n", "10").out
+    assert "may need more" not in run("plan", binary, "--cost", "0.5", "--n", "10").out
+
+
 def test_a_sample_is_simulated(run, binary, tmp_path):
     (tmp_path / "pilot.csv").write_text("cost\n" + "1\n0\n" * 20)
     done = run("plan", binary, "--costs", "pilot.csv")

@@ -33,9 +33,7 @@ def plan(
     certificate: CertificateFile,
     cost: Annotated[
         float | None,
-        typer.Option(
-            metavar="C", help="Suspected expected cost; new costs are taken to be 0 or 1 (hardest)."
-        ),
+        typer.Option(metavar="C", help="Suspected expected cost; powers are exact if new costs are 0 or 1."),
     ] = None,
     costs: Annotated[
         str | None,
@@ -125,6 +123,8 @@ def _print_plan(answer: Plan) -> None:
             f"{'-' if row['shift'][t] is None else format(row['shift'][t], '.3f'):>11}" for t in tails
         )
         print(f"  {row['n']:>8}{cells}")
+    if answer.caveat is not None:
+        print(f"\n  {answer.caveat} (--costs)")
 
 
 def _number(trials: int | None, answer: Plan) -> str:

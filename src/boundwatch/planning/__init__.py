@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,10 @@ from boundwatch.validation import check_level
 __all__ = ["Plan", "Power", "plan"]
 
 SIZES = (10, 25, 50, 100, 250)
+CAVEAT = (
+    "exact for costs of 0 and 1; other costs of this mean usually need fewer trials, but may need more: "
+    "a sample of them shows it"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +41,9 @@ class Plan:
     cost
         The suspected expected cost.
     exact
-        Whether the powers were enumerated; else they were simulated.
+        Whether the powers were enumerated, for costs of 0 and 1; else they were simulated.
+    caveat
+        What they then do not say about other costs of this mean; None if costs are binary or a sample.
     standard_error
         Largest standard error of a simulated power; 0 if exact.
     most_trials
@@ -48,12 +55,13 @@ class Plan:
         One entry a detector and tail.
     smallest_shifts
         For each number of trials, the smallest shift beyond the certified bound that each detector notices
-        with 90 % power, for costs of 0 and 1, which are the hardest; None if there is none.
+        with 90 % power, for costs of 0 and 1; None if there is none.
     """
 
     verdict: Verdict
     cost: float
     exact: bool
+    caveat: str | None
     standard_error: float
     most_trials: int
     information_limit: float
@@ -82,8 +90,8 @@ def plan(
     certificate
         The promise to compare with.
     cost
-        The suspected expected cost. New costs are then taken to be 0 or 1, of all costs with this mean the
-        hardest to tell from the certified ones, and every power is exact.
+        The suspected expected cost. New costs are then taken to be 0 or 1, for which every power is exact.
+        Other costs of this mean usually need fewer trials, but may need more: pass a sample of them.
     costs
         Or a sample of costs from the suspected world; powers are simulated by drawing from it.
     alpha
@@ -107,6 +115,7 @@ def plan(
     """
     if (cost is None) == (costs is None):
         raise InvalidSetting("give either cost, the suspected expected cost, or costs, a sample; not both")
+    trials = [_check_size(size) for size in sizes]
     sample = None if costs is None else certificate.check_costs(costs)
     mean = _check_cost(cost) if sample is None else float(sample.mean())
     verdict, side = choose_side(certificate, mean, None if alpha is None else check_level(alpha, "alpha"))
@@ -122,15 +131,22 @@ def plan(
         verdict=verdict,
         cost=mean if verdict is Verdict.ADVERSE else 1 - mean,
         exact=sample is None,
+        caveat=CAVEAT if sample is None and not certificate.binary else None,
         standard_error=0.0 if sample is None else math.sqrt(0.25 / RUNS),
         most_trials=MOST_TRIALS if sample is None else MOST_DRAWS,
         information_limit=math.log(1 / side.levels["sequential-test"]) / information,
         powers=powers,
-        smallest_shifts=[smallest_shift(side, n) for n in sizes],
+        smallest_shifts=[smallest_shift(side, n) for n in trials],
     )
 
 
-def _check_cost(cost: float | None) -> float:
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= 1:
+def _check_cost(cost: object) -> float:
+    if isinstance(cost, bool) or not isinstance(cost, numbers.Real) or not 0 <= float(cost) <= 1:
         raise InvalidSetting(f"cost = {cost!r} is outside [0, 1]; give the suspected expected cost")
     return float(cost)
+
+
+def _check_size(size: int) -> int:
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise InvalidSetting(f"sizes has {size!r}; give whole numbers of trials, of at least 1")
+    return int(size)
