@@ -49,7 +49,7 @@ def test_message_has_the_evidence():
     lines = str(failed.value).splitlines()
     assert lines[0].startswith("ADVERSE: ")
     assert lines[1] == "  episodes: 40, mean cost 0.7500"
-    assert any("probability at most 0.015 (0.01 + delta 0.005)" in line for line in lines)
+    assert any("probability at most 0.015 (delta 0.005 included)" in line for line in lines)
 
 
 def test_passing_returns_the_finding():

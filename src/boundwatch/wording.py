@@ -109,7 +109,9 @@ def assumptions(certificate: Certificate) -> list[str]:
     kind = "is 0 or 1" if certificate.binary else "lies in [0, 1]"
     lines = ["The episodes behind it were independent draws from one distribution of environments."]
     if certificate.source in ("pac-bayes", "pointwise"):
-        lines.append("The prior was chosen before the training environments were seen.")
+        lines.append(
+            "The prior was chosen before the training environments were seen, and training is deterministic."
+        )
         lines.append(
             "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs."
         )
@@ -149,8 +151,6 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     >>> dict(evidence(certificate, finding))["p-values"]
     'at most 0.186 (the cost did not rise), at most 1 (the cost rose)'
     """
-    adverse = finding.false_positive_rate - certificate.delta_upper
-    benign = finding.false_negative_rate - certificate.delta_lower
     return [
         ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}"),
         (
@@ -171,12 +171,12 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
         (
             "false alarms",
             f"ADVERSE is declared with probability at most {finding.false_positive_rate:.6g} "
-            f"({adverse:.6g} + delta {certificate.delta_upper:g}) in any world that is not worse",
+            f"(delta {certificate.delta_upper:g} included) in any world that is not worse",
         ),
         (
             "false comfort",
             f"BENIGN is declared with probability at most {finding.false_negative_rate:.6g} "
-            f"({benign:.6g} + delta {certificate.delta_lower:g}) in any world that is worse",
+            f"(delta {certificate.delta_lower:g} included) in any world that is worse",
         ),
         ("detector", f"{finding.detector}, {finding.tail} tail"),
     ]

@@ -204,8 +204,8 @@ def test_check_says_verdict_and_evidence(run, folder, costs, verdict):
     assert result.out.startswith(f"{verdict.upper()}: ")
     for phrase in (
         f"{finding.n}, mean cost {finding.mean_cost:.4f}",
-        "probability at most 0.055 (0.05 + delta 0.005) in any world that is not worse",
-        "probability at most 0.055 (0.05 + delta 0.005) in any world that is worse",
+        "probability at most 0.055 (delta 0.005 included) in any world that is not worse",
+        "probability at most 0.055 (delta 0.005 included) in any world that is worse",
         "hypothesis-test, betting tail",
         "not the probability that this verdict is wrong",
         "one look at a number of episodes fixed beforehand",

@@ -60,7 +60,7 @@ def check(
         Literal["holm", "e-bh"] | None,
         typer.Option(
             help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share of "
-            "wrong ones, at whatever episode one stops. [default: holm]"
+            "wrong ones, at any one look if no task shows what another will meet. [default: holm]"
         ),
     ] = None,
     column: Column = None,
