@@ -17,9 +17,11 @@ _ROUND = 4  # shares for each process before the progress bar moves: some grasps
 
 
 def in_parallel(
-    function: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], *, jobs: int, label: str
+    function: Callable[..., Result], arguments: Sequence[tuple[Any, ...]], *, jobs: int, label: str = ""
 ) -> list[Result]:
-    """Return ``function(*arguments[i])`` for each i, computed by several processes, with a bar on a terminal.
+    """Return ``function(*arguments[i])`` for each i, computed by several processes.
+
+    With a label, and on a terminal, a progress bar shows how far it is.
 
     Examples
     --------
@@ -29,13 +31,14 @@ def in_parallel(
     if jobs < 1:
         raise InvalidSetting(f"jobs = {jobs} is below 1; give the number of processes")
     console = Console(stderr=True)
+    visible = console.is_terminal and label != ""
     results: list[Result] = []
     with (
-        Progress(console=console, disable=not console.is_terminal) as progress,
+        Progress(console=console, disable=not visible) as progress,
         Parallel(n_jobs=jobs) as pool,
     ):
         task = progress.add_task(label, total=len(arguments))
-        size = _SHARE * _ROUND * jobs if console.is_terminal else len(arguments)
+        size = _SHARE * _ROUND * jobs if visible else len(arguments)
         for start in range(0, len(arguments), max(size, 1)):
             part = arguments[start : start + size]
             work = [part[i : i + _SHARE] for i in range(0, len(part), _SHARE)]

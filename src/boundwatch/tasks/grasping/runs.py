@@ -49,7 +49,7 @@ class Deployment:
         from boundwatch.tasks.grasping.pictures import film
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
         paths = [folder / f"{number:02d}.gif" for number in range(1, min(most, len(self.scenes)) + 1)]
         for path, scene, image, grasp in zip(paths, self.scenes, self.images, self.grasps, strict=False):
             film(scene, image, grasp, self.physics, path, f"{title}, number {path.stem}: ")
@@ -107,9 +107,18 @@ def claim(folder: Path, recipe: Recipe, physics: Physics) -> bool:
     text = json.dumps(settings, indent=2) + "\n"
     if path.exists() and path.read_text() != text:
         raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
-    (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+    if (folder / "summary.json").exists():
+        return True
+    _make(folder / CHECKPOINTS)
     write_text(path, text)
-    return (folder / "summary.json").exists()
+    return False
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSetting(f"{folder} cannot be made, {error.strerror}; choose another folder") from error
 
 
 def finish(

@@ -66,10 +66,12 @@ class Grasping:
         with single_thread():
             return [choose(policy, image) for image in images]
 
-    def attempts(self, scenes: Sequence[Scene], grasps: Sequence[Grasp]) -> list[Outcome]:
-        """Simulate one grasp in each scene."""
+    def attempts(
+        self, scenes: Sequence[Scene], grasps: Sequence[Grasp], *, label: str = "grasps"
+    ) -> list[Outcome]:
+        """Simulate one grasp in each scene; the progress bar has the label, if there is one."""
         work = [(scene, grasp, self.physics) for scene, grasp in zip(scenes, grasps, strict=True)]
-        return in_parallel(attempt, work, jobs=self.jobs, label="grasps")
+        return in_parallel(attempt, work, jobs=self.jobs, label=label)
 
 
 class LatentCosts:
@@ -106,5 +108,5 @@ class LatentCosts:
                 for j in row
             ]
         scenes = [self._scenes[j] for j in indices.ravel().tolist()]
-        outcomes = self._task.attempts(scenes, grasps)
+        outcomes = self._task.attempts(scenes, grasps, label="")  # the training shows a bar already
         return np.array([outcome.cost for outcome in outcomes]).reshape(indices.shape)
