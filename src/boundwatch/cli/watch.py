@@ -250,8 +250,9 @@ def _summary(session: Watch) -> None:
     if finding.change_began is not None:
         print(f"  began         about episode {finding.change_began} (an estimate)")
     print(
-        f"  false alarms  on average after {finding.mean_run_length_adverse:g} episodes or more; "
-        f"within these {detector.n} with probability at most {finding.false_alarm_probability:.4g}"
+        f"  false alarms  within these {detector.n} with probability at most "
+        f"{finding.false_alarm_probability:.4g}; if the certificate holds, "
+        f"on average after {finding.mean_run_length_adverse:g} episodes or more"
     )
 
 
