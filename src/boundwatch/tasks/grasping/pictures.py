@@ -42,6 +42,7 @@ _COLOURS = {
 }
 _GRASP_COLOUR = (230, 120, 20)
 _BORDER = 24
+_FRONT, _SWING = math.radians(-60.0), math.radians(55.0)  # where the spectator stands, and may go to
 
 Pixels = NDArray[np.uint8]
 
@@ -103,9 +104,12 @@ def _at_home(scene: Scene, physics: Physics) -> tuple[mujoco.MjModel, mujoco.MjD
 
 
 def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
-    """Return the scene from the side as an RGB array; the camera looks along the rim, across the fingers."""
+    """Return the scene from the side as an RGB array, so that both fingers are seen where possible."""
     target = np.array([0.5 * (CENTRE[0] + grasp.x), 0.5 * grasp.y, 0.16])
-    eye = target + np.array([0.34, -0.62, 0.30])
+    # Across the direction in which the fingers close, but not from behind the arm.
+    turn = (grasp.yaw + 0.5 * math.pi - _FRONT + 0.5 * math.pi) % math.pi - 0.5 * math.pi
+    angle = _FRONT + min(max(turn, -_SWING), _SWING)
+    eye = target + np.array([0.7 * math.cos(angle), 0.7 * math.sin(angle), 0.3])
     forward = (target - eye) / np.linalg.norm(target - eye)
     right = np.cross(forward, [0.0, 0.0, 1.0])
     right /= np.linalg.norm(right)
