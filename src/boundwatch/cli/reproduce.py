@@ -41,7 +41,7 @@ def reproduce(
     """
     try:
         from boundwatch.experiments import runner, wind
-        from boundwatch.training.run import progress_bar
+        from boundwatch.progress import progress_bar
     except ImportError as error:
         raise MissingExtra("reproducing the paper", "all") from error
 

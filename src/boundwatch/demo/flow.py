@@ -15,12 +15,12 @@ from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialT
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.errors import InvalidSetting
 from boundwatch.files import write_text
+from boundwatch.progress import progress_bar
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe
 from boundwatch.tasks.navigation.runs import Run
 from boundwatch.tasks.navigation.train import train
 from boundwatch.tasks.navigation.world import Environments
-from boundwatch.training.run import progress_bar
 
 WORLDS: Mapping[str, str] = {
     "training": "as trained: 9 obstacles",

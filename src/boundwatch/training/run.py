@@ -11,10 +11,10 @@ from types import TracebackType
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.progress import progress_bar
 from boundwatch.training import tensorfile
 from boundwatch.training.history import History
 from boundwatch.training.optimisers import Optimiser
@@ -39,15 +39,6 @@ def make_folder(path: Path) -> None:
         raise InvalidSetting(
             f"{path}: cannot be created ({error.strerror}); choose another folder"
         ) from error
-
-
-def progress_bar(description: str) -> Progress:
-    """Return a progress bar on stderr, silent when stderr is not a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn(description), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(
-        *columns, TextColumn("{task.fields[note]}"), console=console, disable=not console.is_terminal
-    )
 
 
 class Run:
