@@ -157,6 +157,32 @@ def test_the_draw_is_not_among_those_that_training_saw():
         assert not np.isclose(generator(0, Stream.TRAINING, step).standard_normal(2), certified).any()
 
 
+class Normalising(Point):
+    """A policy that goes on learning the mean of what it observes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("observed", torch.zeros(()))
+
+    def forward(self, observation):
+        self.observed += observation.mean()
+        return super().forward(observation - self.observed)
+
+
+def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(tmp_path):
+    """Otherwise the file would hold another policy than the one whose costs are certified."""
+    saved = {}
+
+    def costs_of(policy):
+        saved["observed"] = load_policy(tmp_path / "policy.safetensors", Normalising()).observed.item()
+        return COSTS_OF(policy)
+
+    with pytest.raises(InvalidSetting, match="Normalising changed its state_dict"):
+        certify(GaussianPosterior.over(Normalising(), prior_variance=0.2), costs_of, tmp_path)
+    assert saved["observed"] == 0.0  # saved before it was rolled out
+    assert not (tmp_path / "certificate.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

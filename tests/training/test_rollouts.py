@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
-from boundwatch.training import Rollouts
+from boundwatch.training import GaussianPosterior, Rollouts, train_evolution
 from training.noisy import ENVIRONMENTS, network, noisy
 from training.toy import posterior
 
@@ -30,6 +30,53 @@ def test_randomness_belongs_to_the_environment_and_the_seed():
     assert first(network()).tolist() != Rollouts(noisy, ENVIRONMENTS, seed=1)(network()).tolist()
     # An environment meets the same randomness whichever others run beside it.
     assert first(network())[:5].tolist() == Rollouts(noisy, ENVIRONMENTS[:5], seed=0)(network()).tolist()
+
+
+def noise_of(_policy, _environment, rng):
+    return rng.uniform()
+
+
+def test_fresh_environments_have_fresh_noise():
+    """With the same seed, or costs in deployment would depend on the training environments."""
+    training, deployed = (Rollouts(noise_of, list(range(k, k + 400)))(network()) for k in (0, 400))
+    assert not np.intersect1d(training, deployed).size
+    assert abs(np.corrcoef(training, deployed)[0, 1]) < 5 / np.sqrt(400)
+
+
+def test_equal_environments_have_noise_of_their_own():
+    costs = Rollouts(noise_of, ["flat", "steep", "flat", "flat"])(network())
+    assert len(set(costs)) == 4
+    again = Rollouts(noise_of, ["steep", "flat", "flat"], jobs=2)(network())
+    assert again.tolist() == costs[[1, 0, 2]].tolist()
+
+
+class Counting(torch.nn.Module):
+    """Works worse with every call; its memory is saved with it, or not."""
+
+    def __init__(self, persistent):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.zeros(1))
+        self.register_buffer("calls", torch.zeros(1), persistent=persistent)
+
+    def forward(self, x):
+        self.calls += 1
+        return x + self.calls + self.w
+
+
+def episode(policy, environment, _rng):
+    policy.calls.zero_()  # as one resets the memory of a recurrent policy
+    return float(torch.sigmoid(policy(torch.tensor([environment]))))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(jobs):
+    with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
+        Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=True))
+    learning = GaussianPosterior.over(Counting(persistent=True), prior_variance=1.0)
+    with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
+        train_evolution(learning, Rollouts(episode, ENVIRONMENTS, jobs=jobs), steps=1)
+    reset = Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=False))
+    assert reset.tolist() == pytest.approx(1 / (1 + np.exp(-1 - np.array(ENVIRONMENTS))))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -16,7 +16,7 @@ from boundwatch.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
 from boundwatch.files import read_bytes, write_text
 from boundwatch.training.objectives import check_objective
-from boundwatch.training.policies import save_policy
+from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import make_folder
 from boundwatch.training.seeds import Stream, generator
@@ -45,7 +45,8 @@ def certify(
         what makes a choice by certificate valid; one candidate pays nothing.
     costs_of
         Maps a policy to its costs in [0, 1], one for each of the m >= 8 *training* environments. For a
-        simulator use `boundwatch.training.Rollouts`.
+        simulator use `boundwatch.training.Rollouts`. It must leave the policy's ``state_dict`` as it is, and
+        reset the memory of a recurrent policy when an episode begins.
     directory
         Where ``posterior.safetensors``, ``policy.safetensors``, ``costs.csv``, ``certificate.json`` and
         ``draw.json`` go.
@@ -69,6 +70,9 @@ def certify(
         On a second draw with other arguments from the same object or into the same directory. Whoever draws
         until a certificate pleases has none. The same arguments repeat the same draw and are allowed; to
         choose among policies, pass several candidates and pay.
+    InvalidSetting
+        If the policy after the rollouts is not the one before them, e.g. because it counts or normalises what
+        it observes.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     lower <= expected cost <= upper, for the policy in ``policy.safetensors``.
@@ -107,9 +111,9 @@ def certify(
     for candidate, rng in zip(candidates, generators, strict=True):
         weights = candidate.sample(1, rng)[0]
         policy = candidate.policy(weights)
-        with single_thread(), torch.no_grad():
-            costs = check_costs(costs_of(policy), binary=binary)
         save_policy(policy_path, policy)
+        with unchanged(policy), single_thread(), torch.no_grad():
+            costs = check_costs(costs_of(policy), binary=binary)
         # delta/K in place of delta, written as what it adds to the divergence: ln K, and 3 ln K in Theorem 1.
         price = math.log(len(candidates))
         if bound == "pointwise":

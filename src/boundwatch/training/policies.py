@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -55,6 +57,41 @@ def save_policy(path: str | os.PathLike[str], policy: nn.Module) -> str:
     (64, False)
     """
     return tensorfile.save(path, policy.state_dict(), {"kind": _KIND})
+
+
+def policy_sha256(policy: nn.Module) -> str:
+    """Return the SHA-256 of the file that `save_policy` would write.
+
+    Examples
+    --------
+    >>> policy = nn.Linear(3, 1)
+    >>> before = policy_sha256(policy)
+    >>> policy_sha256(policy.requires_grad_(False)) == before, policy_sha256(nn.Linear(3, 1)) == before
+    (True, False)
+    """
+    return hashlib.sha256(tensorfile.encode(policy.state_dict(), {"kind": _KIND})).hexdigest()
+
+
+@contextmanager
+def unchanged(policy: nn.Module) -> Iterator[None]:
+    """Refuse a policy whose ``state_dict`` the block changes: it would not be clear which was certified.
+
+    Examples
+    --------
+    >>> policy = nn.Linear(1, 1)
+    >>> with unchanged(policy), torch.no_grad():
+    ...     _ = policy.bias.add_(1.0)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: rolling out Linear changed its state_dict, so that the policy ...
+    """
+    before = policy_sha256(policy)
+    yield
+    if policy_sha256(policy) != before:
+        raise InvalidSetting(
+            f"rolling out {type(policy).__name__} changed its state_dict, so that the policy rolled out is "
+            "not the one in the file; freeze statistics and counters, and keep the memory of a recurrent "
+            "policy in a plain attribute or a buffer with persistent=False, reset when an episode begins"
+        )
 
 
 def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.parallel import check_workers, in_parallel
 from boundwatch.tasks.base import Rollout
 from boundwatch.training.environments import environment_hash
+from boundwatch.training.policies import unchanged
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.run import progress_bar
 from boundwatch.training.seeds import Stream, generator
 from boundwatch.training.threads import single_thread
 
 Environment = TypeVar("Environment")
 Costs = NDArray[np.float64]
 Indices = NDArray[np.intp]
-_ROUNDS = 20  # a progress bar moves about this many times
+_PIECES = 80  # for each process, of one policy's environments
 
 
 class TrainingCosts(Protocol):
@@ -49,7 +50,9 @@ class Rollouts(Generic[Environment]):
     """A simulator and the training environments, ready to be run in parallel.
 
     **Guarantee**: the same costs whatever ``jobs`` and ``backend``, if the simulator is deterministic given
-    its generator.
+    its generator. A policy whose ``state_dict`` a rollout changes is refused.
+    **Assumes**: an episode starts anew. A policy with a memory outside its ``state_dict`` (the hidden state
+    of a recurrent network) is reset by ``rollout`` before the first observation.
 
     Parameters
     ----------
@@ -57,10 +60,12 @@ class Rollouts(Generic[Environment]):
         ``rollout(policy, environment, rng)`` returns the policy's cost in [0, 1]. The policy is a torch
         module in evaluation mode; gradients are off.
     environments
-        The m training environments, in any form that the simulator understands.
+        The m training environments, in any form that the simulator and `environment_hash` understand.
     seed
-        Each environment has its own generator, made from this seed and its number. The randomness belongs to
-        the environment: every policy meets the same.
+        Each environment has its own generator, made from this seed and the environment's hash. The randomness
+        belongs to the environment: every policy meets the same. Different environments, such as those of
+        training and of deployment, have independent generators. So have equal ones in one set; but the same
+        environment in two sets needs two seeds.
     jobs
         Processes.
     backend
@@ -85,14 +90,12 @@ class Rollouts(Generic[Environment]):
         jobs: int = 1,
         backend: str = "loky",
     ) -> None:
-        if jobs < 1:
-            raise InvalidSetting(f"jobs = {jobs} is below 1; give the number of processes")
-        if backend not in ("loky", "ray"):
-            raise InvalidSetting(f"backend = {backend!r} is unknown; choose loky or ray")
+        check_workers(jobs, backend)
         if len(environments) == 0:
             raise InvalidSetting("environments is empty; draw some")
         self._rollout = rollout
         self._environments = environments
+        self._keys = _keys(environments)
         self._seed = seed
         self._jobs = jobs
         self._backend = backend
@@ -103,76 +106,62 @@ class Rollouts(Generic[Environment]):
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the environments and the seed."""
-        return environment_hash([[*self._environments], self._seed])
+        return environment_hash([self._keys, self._seed])
 
     def __call__(self, policy: nn.Module) -> Costs:
         """Return the policy's costs in all m environments, with a progress bar on a terminal."""
-        indices = np.arange(len(self))
-        pieces = np.array_split(indices, min(len(self), _ROUNDS * self._jobs))
-        with progress_bar("rollouts") as progress:
-            task = progress.add_task("", total=len(self), note="")
-            costs: list[Costs] = []
-            # A round at a time where somebody watches: not every backend hands results out one by one.
-            size = self._jobs if not progress.disable else len(pieces)
-            for start in range(0, len(pieces), size):
-                done = self._run(None, [(policy, piece) for piece in pieces[start : start + size]])
-                costs += done
-                progress.update(task, advance=sum(map(len, done)))
-        return np.concatenate(costs)
+        pieces = np.array_split(np.arange(len(self)), min(len(self), _PIECES * self._jobs))
+        return np.concatenate(self._run(None, [(policy, piece) for piece in pieces], "rollouts"))
 
     def costs(self, posterior: GaussianPosterior, weights: Tensor, indices: Indices) -> Costs:
         """Return costs (n, b): those of policy ``weights[i]`` in the environments ``indices[i]``."""
-        return np.stack(self._run(posterior, list(zip(weights.detach(), indices, strict=True))))
+        return np.stack(self._run(posterior, list(zip(weights.detach(), indices, strict=True)), None))
 
-    def _run(self, posterior: GaussianPosterior | None, work: list[tuple[Any, Indices]]) -> list[Costs]:
+    def _run(
+        self, posterior: GaussianPosterior | None, work: list[tuple[Any, Indices]], label: str | None
+    ) -> list[Costs]:
         """Return the costs of each (policy, environments) pair, in their order; see `_roll_out`."""
-        shares = np.array_split(np.arange(len(work)), min(len(work), 4 * self._jobs))
-        tasks = [
-            [(work[i][0], [(int(j), self._environments[j]) for j in work[i][1]]) for i in share]
-            for share in shares
-        ]
-        if self._jobs == 1 and self._backend == "loky":
-            done = [_roll_out(self._rollout, posterior, task, self._seed) for task in tasks]
-        else:
-            if self._backend == "ray":
-                _connect_ray()
-            with parallel_config(backend=self._backend, n_jobs=self._jobs):
-                done = Parallel()(
-                    delayed(_roll_out)(self._rollout, posterior, task, self._seed) for task in tasks
-                )
-        return [costs for share in done for costs in share]
+        calls = []
+        for item, indices in work:
+            environments = [(j, self._environments[j], self._keys[j]) for j in indices.tolist()]
+            calls.append((self._rollout, posterior, item, environments, self._seed))
+        return in_parallel(_roll_out, calls, jobs=self._jobs, backend=self._backend, label=label)
+
+
+def _keys(environments: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return what names each environment's randomness: its hash, and how many equal ones came before it."""
+    seen: Counter[int] = Counter()
+    keys = []
+    for environment in environments:
+        name = int(environment_hash(environment), 16)
+        keys.append((name, seen[name]))
+        seen[name] += 1
+    return keys
 
 
 def _roll_out(
     rollout: Rollout[Any],
     posterior: GaussianPosterior | None,
-    work: list[tuple[Any, list[tuple[int, Any]]]],
+    item: Any,
+    environments: list[tuple[int, Any, tuple[int, int]]],
     seed: int,
-) -> list[Costs]:
-    """Run a share of the work, in whichever process this is.
+) -> Costs:
+    """Return one policy's costs in some environments, in whichever process this is.
 
-    With a posterior, policies come as weights and are built here: a thousand of them travel as one matrix.
+    With a posterior, the policy comes as weights and is built here: a thousand of them travel as one matrix.
     """
     with single_thread(), torch.no_grad():
-        results = []
-        for item, environments in work:
-            policy = item if posterior is None else posterior.policy(item)
-            results.append(np.array([_cost(rollout, policy, e, index, seed) for index, e in environments]))
-        return results
+        policy = item if posterior is None else posterior.policy(item)
+        with unchanged(policy):
+            return np.array([_cost(rollout, policy, *environment, seed) for environment in environments])
 
 
-def _cost(rollout: Rollout[Any], policy: nn.Module, environment: Any, index: int, seed: int) -> float:
-    cost = float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, index)))
+def _cost(
+    rollout: Rollout[Any], policy: nn.Module, index: int, environment: Any, key: tuple[int, int], seed: int
+) -> float:
+    cost = float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, *key)))
     if not 0 <= cost <= 1:
         raise InvalidCost(
             f"the cost in environment {index} is {cost}; a rollout returns costs in [0, 1]: rescale"
         )
     return cost
-
-
-def _connect_ray() -> None:
-    try:
-        from ray.util.joblib import register_ray
-    except ImportError as error:
-        raise MissingExtra("backend='ray'", "ray") from error
-    register_ray()  # type: ignore[no-untyped-call]  # ray has no types here

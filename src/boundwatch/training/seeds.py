@@ -27,8 +27,8 @@ class Stream(IntEnum):
     CERTIFIED_POLICY = 3
 
 
-def generator(seed: int, stream: Stream, index: int = 0) -> np.random.Generator:
-    """Return the generator number ``index`` of a stream.
+def generator(seed: int, stream: Stream, *index: int) -> np.random.Generator:
+    """Return the generator of a stream that is found under ``index``: one number >= 0, or several.
 
     Examples
     --------
@@ -38,4 +38,4 @@ def generator(seed: int, stream: Stream, index: int = 0) -> np.random.Generator:
     """
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidSetting(f"seed = {seed!r} is not a whole number >= 0; choose one, such as 0")
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(stream), index)))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(stream), *(index or (0,)))))
