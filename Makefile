@@ -1,9 +1,9 @@
-# Every target sets itself up: a fresh machine needs Python 3.11+ and nothing else.
+# Every target sets itself up: a fresh machine needs Python 3.11+ with venv, and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo reproduce test lint bench docs clean
+.PHONY: install demo reproduce test lint bench clean
 
 install: $(VENV)/installed
 
@@ -35,4 +35,4 @@ bench: install
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) site demo
+	rm -rf $(VENV) site demo reproduction

@@ -66,7 +66,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import what few need when it is first used: ``bw.gymnasium``, ``bw.testing``."""
-    if name in ("gymnasium", "testing"):
+    """Import what few need when it is first used: ``bw.gymnasium``, ``bw.testing``, ``bw.training``."""
+    if name in ("gymnasium", "testing", "training"):
         return import_module(f"boundwatch.{name}")
     raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")
