@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from dataclasses import replace
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +25,7 @@ from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.runs import claim, load_run
 from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.train import train
+from boundwatch.training import tensorfile
 
 
 @pytest.fixture(scope="module")
@@ -163,11 +167,45 @@ def test_folders_of_other_trainings_are_refused_before_training(tiny, run_folder
 
 
 def test_a_training_that_was_broken_off_may_start_anew(tiny, tmp_path):
+    checkpoint = tmp_path / "checkpoints" / "prior.safetensors"
     claim(tmp_path, tiny, World())
+    checkpoint.write_text("")
+    claim(tmp_path, tiny, World())
+    assert checkpoint.exists()
     claim(tmp_path, replace(tiny, seed=5), World())
+    assert not checkpoint.exists()
     (tmp_path / "draw.json").write_text("{}")
     with pytest.raises(InvalidSetting, match="already holds a training"):
         claim(tmp_path, tiny, World())
+
+
+KILLED = """
+import json, os, signal, sys
+from boundwatch.tasks.navigation import recipe, runs, train
+moment, settings, folder = sys.argv[1:]
+die = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
+setattr(runs if moment == "finish" else train, moment, die)
+train.train(recipe.Recipe(**json.loads(settings)), folder)
+"""
+
+
+@pytest.mark.parametrize("moment", ["train_backprop", "certify", "finish"])
+def test_a_killed_training_continues_to_the_same_bytes(tiny, run_folder, tmp_path, monkeypatch, moment):
+    """Killed when prior, posterior or certificate is finished; none of these is made again."""
+    folder = tmp_path / "run"
+    command = [sys.executable, "-c", KILLED, moment, json.dumps(asdict(tiny)), str(folder)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with pytest.raises(BoundwatchError, match=r"no such file"):
+        load_run(folder)
+    if moment != "train_backprop":
+        _, metadata = tensorfile.load(folder / "checkpoints" / "posterior.safetensors")
+        assert int(metadata["step"]) == tiny.steps
+    monkeypatch.delattr("boundwatch.tasks.navigation.train.train_prior")
+    train(tiny, folder)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in run_folder.iterdir()}
+    for path in run_folder.iterdir():
+        if path.name != "certificate.json":  # it holds the date
+            assert (folder / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_a_file_in_the_way_is_one_line(tiny, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from boundwatch.tasks.navigation.scene import Scene
 from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import GaussianPosterior, load_policy
+
+CHECKPOINTS = "checkpoints"  # inside the folder, while it trains
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,21 @@ class Run:
 
 
 def claim(folder: Path, recipe: Recipe, world: World) -> None:
-    """Refuse a folder with another training before minutes are spent; write down what this one will be."""
+    """Refuse a folder with another training before minutes are spent; write down what this one will be.
+
+    Checkpoints stay if they are of the same training, so that it continues.
+    """
     path = folder / "settings.json"
     text = json.dumps(_settings(recipe, world), indent=2) + "\n"
-    drawn = (folder / "draw.json").exists()  # before that, nothing is lost by starting anew
-    if drawn and (not path.exists() or read_bytes(path) != text.encode()):
+    same = path.exists() and read_bytes(path) == text.encode()
+    drawn = (folder / "draw.json").exists()  # before that, another training may start anew
+    if drawn and not same:
         raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
+    checkpoints = folder / CHECKPOINTS
+    if checkpoints.exists() and not same:
+        shutil.rmtree(checkpoints)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        checkpoints.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidSetting(f"{folder} cannot be made ({error.strerror}); choose another folder") from error
     write_text(path, text)
@@ -77,7 +87,7 @@ def claim(folder: Path, recipe: Recipe, world: World) -> None:
 def finish(
     folder: Path, recipe: Recipe, world: World, posterior: GaussianPosterior, training_set: Environments
 ) -> Run:
-    """Write what deployment, the baselines and a reader need besides the certificate."""
+    """Write what deployment, the baselines and a reader need besides the certificate; drop checkpoints."""
     policy = load_policy(folder / "policy.safetensors", network(recipe, world))
     certificate = Certificate.load(folder / "certificate.json")
     logits = logits_of(policy, training_set.images).astype(np.float32)
@@ -102,6 +112,7 @@ def finish(
     buffer = io.BytesIO()
     np.save(buffer, logits, allow_pickle=False)
     write_bytes(folder / "logits.npy", buffer.getvalue())
+    shutil.rmtree(folder / CHECKPOINTS)
     return Run(recipe, world, policy, certificate, logits, summary)
 
 

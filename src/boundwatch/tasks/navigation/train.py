@@ -27,6 +27,7 @@ from boundwatch.training import (
     History,
     certify,
     check_disjoint,
+    tensorfile,
     train_backprop,
     train_prior,
 )
@@ -43,13 +44,15 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     folder
         Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
         ``settings.json``, ``summary.json``, ``training.json`` and ``logits.npy`` go, and ``recordings.npz``
-        if the world flies recordings. A folder that holds another training is refused.
+        if the world flies recordings. A folder that holds another training is refused; one that holds an
+        interrupted one is continued.
     world
         Scene and drone; by default the published ones.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost in `recipe.distribution` lies between the certificate's limits.
-    The same recipe and world give the same files, byte for byte, but for the certificate's date.
+    The same recipe and world give the same files, byte for byte, but for the certificate's date, on one kind
+    of machine and through any interruption.
     **Assumes**: the recipe, its seed among it, was not chosen by trying on the training environments.
 
     Examples
@@ -70,8 +73,9 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     prior_set = world.draw(prior_distribution, recipe.prior_environments, seed=(recipe.seed, Draw.PRIOR))
     training_set = world.draw(task.distribution, recipe.environments, seed=(recipe.seed, Draw.TRAINING))
     _check_disjoint(prior_set, training_set)
-    policy = _prior_policy(recipe, world, prior_set)
-    posterior, history = _posterior(recipe, policy, training_set)
+    checkpoints = folder / runs.CHECKPOINTS
+    policy = _prior_policy(recipe, world, prior_set, checkpoints / "prior.safetensors")
+    posterior, history = _posterior(recipe, policy, training_set, checkpoints / "posterior.safetensors")
     certify(
         posterior,
         lambda drawn: task.rollout(drawn, training_set),
@@ -97,10 +101,13 @@ def _check_disjoint(prior_set: Environments, training_set: Environments) -> None
         check_disjoint(prior_rows, training_rows)
 
 
-def _prior_policy(recipe: Recipe, world: World, prior_set: Environments) -> Policy:
-    """Train the network on the prior's environments."""
+def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpoint: Path) -> Policy:
+    """Train the network on the prior's environments, unless the checkpoint holds it."""
     policy = runs.network(recipe, world)
     policy.adapter.requires_grad_(False)
+    if checkpoint.exists():
+        policy.load_state_dict(tensorfile.load(checkpoint)[0])
+        return policy.eval()
     _initialise(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
     if recipe.prior_loss == "cross-entropy":
@@ -122,6 +129,7 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments) -> Poli
             seed=recipe.seed,
         )
     policy.choose_directions(images)
+    tensorfile.save(checkpoint, policy.state_dict())
     return policy.eval()
 
 
@@ -144,7 +152,7 @@ def _expected_cost(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor
 
 
 def _posterior(
-    recipe: Recipe, policy: Policy, training_set: Environments
+    recipe: Recipe, policy: Policy, training_set: Environments, checkpoint: Path
 ) -> tuple[GaussianPosterior, History]:
     """Run Algorithm 3 over the adapter. What lies before it is frozen, so it is computed once."""
     with torch.no_grad(), single_thread():
@@ -170,6 +178,7 @@ def _posterior(
         batch_size=max(recipe.environments // 4, 1),
         learning_rate=recipe.rate,
         seed=recipe.seed,
+        checkpoint=checkpoint,
     )
     whole = GaussianPosterior.over(policy, ["adapter"], prior_variance=variance)
     whole.move(small.mean, small.log_variance)
