@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.training import tensorfile, train_backprop, train_evolution
+from boundwatch.training import History, tensorfile, train_backprop, train_evolution
 from training.interrupted import STEPS
 from training.toy import Simulator, posterior, surrogate, targets
 
@@ -89,14 +89,14 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_so(tmp_path):
     assert f"interrupted after step {done} of {STEPS}: {tmp_path / 'checkpoint'} holds it; run" in text
 
 
-def interrupting(after):
-    """Return a surrogate that behaves as if Ctrl-C were pressed in its call number ``after``."""
+def interrupting(after, error=KeyboardInterrupt):
+    """Return a surrogate that behaves as if Ctrl-C were pressed after so many calls, or as told."""
     calls = []
 
     def surrogate_then_interrupt(policy, environments):
         calls.append(1)
         if len(calls) > after:
-            raise KeyboardInterrupt
+            raise error
         return surrogate(policy, environments)
 
     return surrogate_then_interrupt
@@ -115,6 +115,57 @@ def test_ctrl_c_keeps_the_last_finished_step(tmp_path, capsys):
     again = train_backprop(resumed, surrogate, data, checkpoint=tmp_path / "c", **options)
     assert resumed.sha256() == whole.sha256()
     assert again == history
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_the_same_call_on_the_same_object_continues(error, tmp_path):
+    """As somebody in a notebook does who is told to run the same command again."""
+    data, options = (targets(30, 0),), {"samples": 1, "steps": 20, "checkpoint_every": 100}
+    whole, stopped = posterior(), posterior()
+    history = train_backprop(whole, surrogate, data, **options)
+    options["checkpoint"] = tmp_path / "c"
+    for after in (7, 0, 5):
+        with pytest.raises(error):
+            train_backprop(stopped, interrupting(after, error), data, **options)
+    assert steps_in(tmp_path / "c") == 12
+    with pytest.raises(ProvenanceMismatch):
+        train_backprop(stopped, surrogate, data, **options | {"seed": 1})
+    elsewhere = posterior()
+    elsewhere.move(elsewhere.mean + 0.1, elsewhere.log_variance)
+    with pytest.raises(ProvenanceMismatch):
+        train_backprop(elsewhere, surrogate, data, **options)
+    assert train_backprop(stopped, surrogate, data, **options) == history
+    assert stopped.sha256() == whole.sha256()
+    assert train_backprop(stopped, surrogate, data, **options) == history  # nothing left to do
+    assert stopped.sha256() == whole.sha256()
+
+
+def test_an_interrupt_in_the_middle_of_a_step_takes_it_back(tmp_path, monkeypatch):
+    options = {"samples": 1, "steps": 5, "checkpoint": tmp_path / "c"}
+    stopped = posterior()
+    append = History.append
+
+    def interrupted(self, **numbers):
+        append(self, **numbers)
+        if len(self) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(History, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train_backprop(stopped, surrogate, (targets(30, 0),), **options)
+    assert steps_in(tmp_path / "c") == 2
+    train_backprop(stopped, surrogate, (targets(30, 0),), **options)
+    whole = posterior()
+    train_backprop(whole, surrogate, (targets(30, 0),), samples=1, steps=5)
+    assert stopped.sha256() == whole.sha256()
+
+
+def test_a_training_that_fails_in_its_first_step_leaves_nothing_behind(tmp_path):
+    data, options = (targets(30, 0),), {"samples": 1, "steps": 2, "checkpoint": tmp_path / "c"}
+    with pytest.raises(RuntimeError):
+        train_backprop(posterior(), interrupting(0, RuntimeError), data, **options)
+    train_backprop(posterior(), surrogate, data, **options | {"learning_rate": 0.1})
 
 
 def test_ctrl_c_without_a_checkpoint_says_so(capsys):

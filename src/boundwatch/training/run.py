@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -52,8 +53,8 @@ class Run:
 
     **Guarantee**: killed at any moment and started again with the same arguments, it continues from its last
     checkpoint and ends with the same bytes as if it had not been killed, provided that a step's randomness
-    depends on the number of the step alone. Checkpoints are replaced whole. Ctrl-C saves the last finished
-    step.
+    depends on the number of the step alone. Checkpoints are replaced whole. Ctrl-C, and any error, saves the
+    last finished step; "the same arguments" include the posterior then left behind.
     """
 
     def __init__(
@@ -77,8 +78,9 @@ class Run:
         self._steps = steps
         self._path = None if checkpoint is None else Path(checkpoint)
         self._every = checkpoint_every
-        content = {"posterior": posterior.sha256(), "objective": objective, **settings}
-        self._fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        self._settings = {"objective": objective, **settings}
+        self._start = {"start.mean": posterior.mean, "start.log_variance": posterior.log_variance}
+        self._fingerprint = self._identify()
         self._progress = progress_bar("training")
         if self._path is not None:
             make_folder(self._path.parent)
@@ -118,9 +120,15 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._progress.stop()
-        if kind is KeyboardInterrupt:
+        if kind is None:
+            return
+        # Posterior and checkpoint at the last finished step, so that the same call continues from there.
+        tensors, metadata = self._finished
+        done = metadata["step"]
+        self.posterior.move(tensors["mean"], tensors["log_variance"])
+        if kind is KeyboardInterrupt or done != "0":
             self._save()
-            done = self._finished[1]["step"]
+        if kind is KeyboardInterrupt:
             where = (
                 "no checkpoint was asked for, so this training is lost"
                 if self._path is None
@@ -129,6 +137,13 @@ class Run:
             Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(
                 f"interrupted after step {done} of {self._steps}: {where}"
             )
+
+    def _identify(self) -> str:
+        """Return the SHA-256 of all that decides how a training goes: prior, start, data and settings."""
+        start = copy.copy(self.posterior)
+        start.mean, start.log_variance = self._start.values()
+        content = {"posterior": start.sha256(), **self._settings}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     # Every tensor in a snapshot is replaced, never changed, by the next step: it costs nothing to keep one.
 
@@ -146,12 +161,17 @@ class Run:
             f"history.{name}": torch.tensor(getattr(self.history, name)[:done], dtype=torch.float64)
             for name in _SERIES
         }
-        tensorfile.save(self._path, tensors | series, metadata)
+        tensorfile.save(self._path, tensors | series | self._start, metadata)
 
     def _resume(self, path: Path) -> None:
         tensors, metadata = tensorfile.load(path)
         if metadata.get("kind") != _KIND:
             raise SchemaMismatch(f"{path} is not a checkpoint of boundwatch; choose another path")
+        psi = {"mean": self.posterior.mean, "log_variance": self.posterior.log_variance}
+        if all(name in tensors and torch.equal(tensors[name], value) for name, value in psi.items()):
+            # The posterior of that very training, after an interruption: it started elsewhere.
+            self._start = {name: tensors.get(name, value) for name, value in self._start.items()}
+            self._fingerprint = self._identify()
         if metadata.get("training") != self._fingerprint:
             raise ProvenanceMismatch(
                 f"{path} belongs to a training with another prior, other data or other settings; "
