@@ -89,6 +89,25 @@ def test_the_first_alarm_latches_until_reset():
     assert finding.p_adverse == 1.0
 
 
+@pytest.mark.parametrize("detector", [bw.SequentialTest, bw.ChangeDetector])
+@pytest.mark.parametrize("certificate", [BOUNDED, BINARY])
+def test_a_benign_verdict_does_not_silence_an_adverse_one(detector, certificate):
+    """A world that was better for long and then fails: the second alarm replaces the first."""
+    judge = detector(certificate)
+    before = judge.update_many([0.0] * 300)
+    assert before.verdict is bw.Verdict.BENIGN
+    again = detector.from_state_dict(through_json(judge.state_dict()))
+    after = again.update_many([1.0] * 300)
+    assert after.verdict is bw.Verdict.ADVERSE
+    assert before.first_alarm < 300 < after.first_alarm
+    assert again.update_many([0.0] * 2000).verdict is bw.Verdict.ADVERSE
+    fleet = bw.Fleet(certificate)
+    fleet.update(["robot"] * 300, [0.0] * 300)
+    if detector is bw.SequentialTest:
+        assert fleet.update(["robot"] * 300, [1.0] * 300) == ["robot"]
+        assert fleet.finding("robot").first_alarm == after.first_alarm
+
+
 def test_an_alarm_at_one_over_alpha_means_a_shift_limit_of_at_least_zero():
     test = bw.SequentialTest(BOUNDED)
     finding = test.update_many([0.3, 0.7, 0.9, 0.8, 0.2, 0.6])

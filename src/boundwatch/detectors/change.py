@@ -13,7 +13,7 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.mixture import Bets, bet_bounds, linear_factors
-from boundwatch.detectors.stream import StreamDetector
+from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 from boundwatch.notebook import InTable
 from boundwatch.validation import check_level
@@ -31,7 +31,7 @@ class ChangeFinding(InTable):
     Attributes
     ----------
     verdict
-        The first alarm, or WITHIN.
+        The alarm, or WITHIN; ADVERSE replaces BENIGN.
     n, mean_cost
         Number and mean of the costs so far.
     statistic_adverse, statistic_benign
@@ -163,12 +163,11 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
             self._capitals *= factor
             np.minimum(self._capitals, _CEILING, out=self._capitals)
         self._statistics = (self._capitals @ self._sides).tolist()
-        if self.first_alarm is None:
-            for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
-                if self._statistics[side] >= 1 / alpha:
-                    self.first_alarm = self.n
-                    self.verdict = (Verdict.ADVERSE, Verdict.BENIGN)[side]
-                    self.change_began = self._likeliest_start(side)
+        for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
+            if overrides(side, self.verdict) and self._statistics[side] >= 1 / alpha:
+                self.first_alarm = self.n
+                self.verdict = SIDES[side]
+                self.change_began = self._likeliest_start(side)
 
     def _likeliest_start(self, side: int) -> int:
         size = self._shares.size // 2

@@ -146,7 +146,7 @@ class Fleet:
         Returns
         -------
         list
-            The streams whose first alarm came with these costs.
+            The streams that alarmed with these costs; ADVERSE after BENIGN counts again.
         """
         values = self.certificate.check_costs(costs)
         names = ids if isinstance(ids, np.ndarray) else list(ids)
@@ -155,12 +155,12 @@ class Fleet:
                 f"ids has {len(names)} entries but costs has {values.size}; give one per cost"
             )
         rows = self._find_rows(names)
-        quiet = self._verdict[rows] == 0
+        before = self._verdict[rows]
         for part in _rounds(rows):
             for start in range(0, part.size, _CHUNK):
                 chunk = part[start : start + _CHUNK]
                 self._step(rows[chunk], values[chunk])
-        alarmed = np.unique(rows[quiet & (self._verdict[rows] != 0)])
+        alarmed = np.unique(rows[before != self._verdict[rows]])
         known = self.ids if alarmed.size else []
         return [known[row] for row in alarmed.tolist()]
 
@@ -376,8 +376,11 @@ class Fleet:
         reached = wealth >= self._lowest
         if reached.any():
             reached &= wealth >= self._log_thresholds
-            new = reached.any(axis=1) & (self._verdict[rows] == 0)
-            self._verdict[rows[new]] = np.where(reached[new, 0], 1, 2)
+            verdict = self._verdict[rows]
+            adverse = reached[:, 0] & (verdict != 1)
+            benign = reached[:, 1] & (verdict == 0) & ~adverse
+            self._verdict[rows[adverse]], self._verdict[rows[benign]] = 1, 2
+            new = adverse | benign
             self._first[rows[new]] = book[new, _N]
 
     def _fold(self, rows: NDArray[np.int64], capitals: Array) -> tuple[Array, Array]:

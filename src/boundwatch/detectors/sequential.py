@@ -17,7 +17,7 @@ from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.memory import STEPS, CostMemory
 from boundwatch.detectors.mixture import Bets, Mark, bet_bounds, fold_interval, linear_factors
-from boundwatch.detectors.stream import StreamDetector
+from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import SchemaMismatch
 from boundwatch.validation import check_level
 
@@ -81,9 +81,10 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     expected value, given all earlier episodes, does not exceed the certified one (i.i.d. episodes are a
     special case), and an unchanged policy.
 
-    The first alarm latches: the verdict stays until `reset`, which starts a new test with its own levels.
-    The e-values go on. A shift that begins late is `ChangeDetector`'s task: here, the evidence against a
-    shift that was gathered before must first be used up.
+    Alarms latch: the verdict stays until `reset`, which starts a new test with its own levels, except that
+    ADVERSE still replaces BENIGN. Each side has its own level, so no promise pays for that. A shift that begins
+    late is `ChangeDetector`'s task: here, the evidence against a shift that was gathered before must first be
+    used up.
 
     Parameters
     ----------
@@ -246,9 +247,9 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         for side in (0, 1):
             if wealth[side] > self._best[side]:
                 self._best[side] = wealth[side]
-                if self.first_alarm is None and self._marks[side].reached(wealth[side]):
+                if overrides(side, self.verdict) and self._marks[side].reached(wealth[side]):
                     self.first_alarm = self.n
-                    self.verdict = (Verdict.ADVERSE, Verdict.BENIGN)[side]
+                    self.verdict = SIDES[side]
         self._memory.add(cost)
 
     def _fold(self) -> None:

@@ -12,6 +12,16 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidCost
 
 Found = TypeVar("Found")
+SIDES = (Verdict.ADVERSE, Verdict.BENIGN)
+"""The two sides in the order in which every stream detector keeps them."""
+
+
+def overrides(side: int, verdict: Verdict) -> bool:
+    """Return whether an alarm of a side would change the verdict.
+
+    Alarms latch, but BENIGN must not silence ADVERSE: each side spends its own level, whatever the other did.
+    """
+    return verdict is Verdict.WITHIN or (side == 0 and verdict is Verdict.BENIGN)
 
 
 class StreamDetector(ABC, Generic[Found]):

@@ -43,7 +43,7 @@ def watch(
     cost
         How an episode becomes a cost: see `boundwatch.gymnasium.rollout`.
     on_alarm
-        Called once, with the finding, as soon as the verdict is no longer WITHIN; it may be BENIGN.
+        Called with the finding whenever the verdict changes, which may be to BENIGN and later to ADVERSE.
 
     Examples
     --------
@@ -86,10 +86,10 @@ class _Counter:
     def add(self, episode: Episode) -> None:
         self._waiting[episode.index] = self._cost(episode)
         while self.count in self._waiting:
-            before = self.detector.first_alarm
+            before = self.detector.verdict
             self.finding = self.detector.update(self._waiting.pop(self.count))
             self.count += 1
-            if self._on_alarm is not None and before is None and self.detector.first_alarm is not None:
+            if self._on_alarm is not None and self.detector.verdict is not before:
                 self._on_alarm(self.finding)
 
 
