@@ -82,9 +82,9 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     special case), and an unchanged policy.
 
     Alarms latch: the verdict stays until `reset`, which starts a new test with its own levels, except that
-    ADVERSE still replaces BENIGN. Each side has its own level, so no promise pays for that. A shift that begins
-    late is `ChangeDetector`'s task: here, the evidence against a shift that was gathered before must first be
-    used up.
+    ADVERSE still replaces BENIGN. Each side has its own level, so no promise pays for that. A shift that
+    begins late is `ChangeDetector`'s task: here, the evidence against a shift that was gathered before must
+    first be used up.
 
     Parameters
     ----------
