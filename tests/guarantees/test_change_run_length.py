@@ -1,22 +1,40 @@
-"""The change detector's promises: exact over every binary sequence, and average run lengths by simulation."""
+"""The change detector's promises: exact over every binary sequence, and average run lengths by simulation.
+
+Broken rules must fail the same checks: an alarm at 1/(4 alpha), and twice the share for every new start.
+CUSUM uses so little of what it may that only an alarm at 1/(10 alpha) breaks its promise.
+"""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 import boundwatch as bw
 
-METHODS = ["shiryaev-roberts", "cusum"]
 DEPTH = 12
+FAR = 4.9  # standard errors that chance exceeds with a probability of about 1e-6
 
 
-def first_alarms(detector: bw.ChangeDetector) -> dict[tuple[int, ...], int]:
+class DoubleShare(bw.ChangeDetector):
+    """Broken: every episode starts bets with a capital of two."""
+
+    def __init__(self, *args, **settings):
+        super().__init__(*args, **settings)
+        self._shares = 2 * self._shares
+
+
+def detector(kind, bound: float, alpha: float, method: str, *, binary: bool = True) -> bw.ChangeDetector:
+    cert = bw.Certificate.from_bounds(lower=0.0, upper=bound, delta=0.01, binary=binary)
+    return kind(cert, alpha_adverse=alpha, alpha_benign=1e-9, method=method)
+
+
+def first_alarms(watch: bw.ChangeDetector) -> dict[tuple[int, ...], int]:
     """The episode of the first alarm for every binary sequence of DEPTH costs that has one."""
     alarms = {}
     for costs in itertools.product((0, 1), repeat=DEPTH):
-        detector.reset()
-        finding = detector.update_many(costs)
+        watch.reset()
+        finding = watch.update_many(costs)
         if finding.verdict is bw.Verdict.ADVERSE:
             alarms[costs] = finding.first_alarm
     return alarms
@@ -30,56 +48,100 @@ def alarm_probability(alarms, rate: float) -> np.ndarray:
     return np.cumsum(by_episode)[1:]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_false_alarms_within_n_episodes_are_at_most_n_alpha(method):
-    cert = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=0.01, binary=True)
-    detector = bw.ChangeDetector(cert, alpha_adverse=0.02, method=method)
-    alarms = first_alarms(detector)
-    promised = np.array([detector.false_alarm_probability(n) for n in range(1, DEPTH + 1)])
-    for rate in (0.1, 0.2, 0.3):
-        assert (alarm_probability(alarms, rate) <= promised).all()
-    assert alarm_probability(alarms, 0.9)[-1] > 0.9  # power
-    assert alarm_probability(alarms, 0.3)[-1] > 0.01  # not vacuous
-    # Broken on purpose: the bound was 0.3, the world has 0.6.
-    assert (alarm_probability(alarms, 0.6) > promised).any()
+def assert_at_most_n_alpha(probability: np.ndarray, alpha: float) -> None:
+    promised = alpha * np.arange(1, DEPTH + 1)
+    assert (probability <= promised).all(), f"{probability} against {promised}"
 
 
-def run_lengths(cert: bw.Certificate, method: str, rate: float, *, runs: int, alpha: float) -> np.ndarray:
+@pytest.mark.parametrize("method", ["shiryaev-roberts", "cusum"])
+@pytest.mark.parametrize(("bound", "alpha"), [(0.3, 0.02), (0.9, 0.1)])
+def test_false_alarms_within_n_episodes_are_at_most_n_alpha(method, bound, alpha):
+    alarms = first_alarms(detector(bw.ChangeDetector, bound, alpha, method))
+    for rate in (bound / 3, 2 * bound / 3, bound):
+        assert_at_most_n_alpha(alarm_probability(alarms, rate), alpha)
+    if bound == 0.3:
+        assert alarm_probability(alarms, 0.9)[-1] > 0.9  # power
+        assert alarm_probability(alarms, 0.3)[-1] > 0.01  # not vacuous
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "factor", "bound", "alpha"),
+    [
+        ("shiryaev-roberts", bw.ChangeDetector, 4, 0.3, 0.02),
+        ("shiryaev-roberts", bw.ChangeDetector, 4, 0.9, 0.1),
+        ("shiryaev-roberts", DoubleShare, 1, 0.9, 0.1),
+        ("cusum", bw.ChangeDetector, 10, 0.3, 0.02),
+    ],
+)
+def test_broken_rules_alarm_more_often(method, kind, factor, bound, alpha):
+    alarms = first_alarms(detector(kind, bound, factor * alpha, method))
+    with pytest.raises(AssertionError):
+        assert_at_most_n_alpha(alarm_probability(alarms, bound), alpha)
+
+
+def run_lengths(watch: bw.ChangeDetector, draw, runs: int) -> np.ndarray:
     rng = np.random.default_rng(31)
     lengths = np.empty(runs)
-    detector = bw.ChangeDetector(cert, alpha_adverse=alpha, alpha_benign=1e-9, method=method)
     for run in range(runs):
-        detector.reset()
-        while detector.first_alarm is None:
-            detector.update_many((rng.random(20) < rate).astype(float))
-        lengths[run] = detector.first_alarm
+        watch.reset()
+        while watch.first_alarm is None:
+            watch.update_many(draw(rng, 20))
+        lengths[run] = watch.first_alarm
     return lengths
 
 
 def assert_mean_at_least(values: np.ndarray, promise: float) -> None:
     """Fail if the mean is so far below the promise that chance explains it with less than about 1e-6."""
     error = values.std(ddof=1) / np.sqrt(values.size)
-    assert values.mean() + 4.9 * error >= promise, (
+    assert values.mean() + FAR * error >= promise, (
         f"mean {values.mean():.1f} ± {error:.1f}, promised {promise}"
     )
 
 
+def min_trials(promise: float, broken: float, spread: float) -> int:
+    """Runs after which `assert_mean_at_least` fails a mean of `broken` but for a chance of about 1e-6."""
+    return math.ceil((2 * FAR * spread / (promise - broken)) ** 2)
+
+
+def failures(rng, n):
+    return (rng.random(n) < 0.3).astype(float)
+
+
 def test_the_mean_run_length_to_a_false_alarm():
-    cert = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=0.01, binary=True)
-    lengths = run_lengths(cert, "shiryaev-roberts", 0.3, runs=700, alpha=0.02)
+    runs = 700
+    assert runs >= min_trials(promise=50, broken=36, spread=28)  # the better of the two broken rules
+    lengths = run_lengths(detector(bw.ChangeDetector, 0.3, 0.02, "shiryaev-roberts"), failures, runs)
     assert_mean_at_least(lengths, 50)
     assert lengths.mean() < 150  # it does alarm
-    with pytest.raises(AssertionError):  # the world is worse than the bound, and it is noticed
-        assert_mean_at_least(run_lengths(cert, "shiryaev-roberts", 0.5, runs=700, alpha=0.02), 50)
+    for kind, factor in ((bw.ChangeDetector, 4), (DoubleShare, 1)):
+        broken = detector(kind, 0.3, factor * 0.02, "shiryaev-roberts")
+        with pytest.raises(AssertionError):
+            assert_mean_at_least(run_lengths(broken, failures, runs), 50)
+
+
+def test_cusum_keeps_the_mean_run_length():
+    runs = 100
+    assert runs >= min_trials(promise=50, broken=20, spread=20)
+    lengths = run_lengths(detector(bw.ChangeDetector, 0.3, 0.02, "cusum"), failures, runs)
+    assert_mean_at_least(lengths, 50)
+    assert lengths.mean() < 1000  # it does alarm
+    with pytest.raises(AssertionError):
+        assert_mean_at_least(run_lengths(detector(bw.ChangeDetector, 0.3, 0.2, "cusum"), failures, runs), 50)
 
 
 def test_continuous_costs_keep_the_mean_run_length():
-    rng = np.random.default_rng(32)
-    cert = bw.Certificate.from_bounds(lower=0.0, upper=0.25, delta=0.01)
-    lengths = []
-    for _ in range(400):
-        detector = bw.ChangeDetector(cert, alpha_adverse=0.02, alpha_benign=1e-9)
-        while detector.first_alarm is None:
-            detector.update_many(rng.beta(1.0, 3.0, 20))
-        lengths.append(detector.first_alarm)
-    assert_mean_at_least(np.array(lengths), 50)
+    runs = 400
+    assert runs >= min_trials(promise=50, broken=34, spread=22)
+
+    def beta(rng, n):
+        return rng.beta(1.0, 3.0, n)
+
+    right, broken = (
+        detector(kind, 0.25, 0.02, "shiryaev-roberts", binary=False)
+        for kind in (bw.ChangeDetector, DoubleShare)
+    )
+    lengths = run_lengths(right, beta, runs)
+    assert_mean_at_least(lengths, 50)
+    assert lengths.mean() < 150  # it does alarm
+    with pytest.raises(AssertionError):
+        assert_mean_at_least(run_lengths(broken, beta, runs), 50)

@@ -1,11 +1,14 @@
 """The sequential test's promises, by exact enumeration for binary costs and by simulation for others."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom
 
 import boundwatch as bw
+from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.detectors.mixture import (
     Bets,
     alarm_counts,
@@ -120,25 +123,85 @@ def test_continuous_costs_keep_the_level(name):
         )
 
 
-def test_the_confidence_sequence_covers_at_all_times_at_once():
-    rng = np.random.default_rng(21)
-    runs, looks = 250, (3, 10, 30, 100)
-    cert = bw.Certificate.from_bounds(lower=0.0, upper=1.0, delta=0.01)
-    missed = narrower_missed = 0
-    for _ in range(runs):
-        test = bw.SequentialTest(cert, alpha_adverse=0.1, alpha_benign=0.1)
-        costs = rng.beta(1.0, 3.0, looks[-1])
-        limits = [test.update_many(part) for part in np.split(costs, looks[:-1])]
+def refuting_regions(mean: float, alpha: float, *, below: bool, horizon: int) -> list[np.ndarray]:
+    """Where the test's own limit excludes a mean, for every count of costs on its side, episode by episode.
+
+    A limit depends on the counts alone, and grows with the number of costs on its side.
+    """
+    cert = bw.Certificate.from_bounds(lower=0.0, upper=1.0, delta=0.01, binary=True)
+    test = bw.SequentialTest(cert, alpha_adverse=alpha, alpha_benign=alpha)
+    kind = 1.0 if below else 0.0
+
+    def excludes(count: int, n: int) -> bool:
+        test.reset()
+        finding = test.update_many([kind] * count + [1 - kind] * (n - count))
         # lower = 0 and upper = 1, so the limits on the shift are those on the mean, less 1 below.
-        below = [finding.shift_lower + 1 for finding in limits]
-        above = [finding.shift_upper for finding in limits]
-        missed += any(low > 0.25 for low in below) or any(high < 0.25 for high in above)
-        half = [(low + high) / 2 for low, high in zip(below, above, strict=True)]
-        narrower_missed += any(
-            abs(0.25 - middle) > (high - low) / 8
-            for middle, low, high in zip(half, below, above, strict=True)
+        return finding.shift_lower + 1 > mean if below else finding.shift_upper < mean
+
+    regions, needed = [], 0
+    for n in range(1, horizon + 1):
+        while needed <= n and not excludes(needed, n):
+            needed += 1
+        regions.append(np.arange(n + 1) >= needed)
+    return regions
+
+
+@pytest.mark.parametrize("below", [True, False], ids=["lower limit", "upper limit"])
+def test_the_confidence_sequence_covers_at_all_times_at_once(below):
+    mean, horizon = 0.3, 150
+    rate = mean if below else 1 - mean
+    regions = refuting_regions(mean, ALPHA, below=below, horizon=horizon)
+    missed = false_alarm_probability(regions, rate)
+    assert 0.3 * ALPHA < missed <= ALPHA
+    # Power: of a mean that is 0.3 away, this one is excluded in time.
+    assert false_alarm_probability(regions, rate + 0.3) > 0.99
+    # Broken on purpose: limits that take 1/(5 alpha) for a refutation.
+    broken = refuting_regions(mean, 5 * ALPHA, below=below, horizon=horizon)
+    assert false_alarm_probability(broken, rate) > ALPHA
+
+
+def declared(test: bw.SequentialTest, verdict: bw.Verdict, rate: float, depth: int = 12) -> float:
+    """P[a verdict is ever declared], by update on every binary sequence up to its first alarm."""
+    total = 0.0
+    for costs in itertools.product((0, 1), repeat=depth):
+        test.reset()
+        if any(test.update(cost).verdict is verdict for cost in costs):
+            total += rate ** sum(costs) * (1 - rate) ** (depth - sum(costs))
+    return total
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "bounded"])
+@pytest.mark.parametrize("side", ["adverse", "benign"])
+def test_the_test_itself_keeps_its_level_on_every_sequence(side, binary):
+    cert, verdict = certificate(0.3, side=side, binary=binary), bw.Verdict(side)
+    rate, shifted = (0.3, 0.9) if side == "adverse" else (0.7, 0.1)
+    test = bw.SequentialTest(cert, alpha_adverse=ALPHA, alpha_benign=ALPHA)
+    assert 0.2 * ALPHA < declared(test, verdict, rate) <= ALPHA
+    assert declared(test, verdict, shifted) > 0.9
+    broken = bw.SequentialTest(cert, alpha_adverse=5 * ALPHA, alpha_benign=5 * ALPHA)
+    assert declared(broken, verdict, rate) > ALPHA
+
+
+def test_e_values_promise_nothing_on_average_over_certificates_but_p_values_do():
+    # Every certificate from 40 episodes with an expected cost of 0.3, and its probability.
+    rate, m, delta = 0.3, 40, 0.005
+    chances = binom.pmf(np.arange(m + 1), m, rate)
+    uppers = clopper_pearson_upper(np.arange(m + 1), m, delta)
+    bets = Bets.for_costs(binary=True)
+    # Given a certificate, episodes are independent: the expected capital of a bet is a product.
+    expected = [bets.shares @ (1 - bets.sizes + bets.sizes * rate / upper) ** 50 for upper in uppers]
+    holds = uppers >= rate
+    assert max(np.array(expected)[holds]) <= 1
+    assert chances @ expected > 1e11
+
+    def ever(level: float, limits) -> float:
+        """P[the p-value is ever within the level], over certificates and 200 episodes."""
+        counts = [alarm_counts(bets, max(limit, 1e-9), np.log(1 / level), 200) for limit in limits]
+        return sum(
+            chance * alarm_distribution(needed, rate)[0].sum()
+            for chance, needed in zip(chances, counts, strict=True)
         )
-    assert_rate_at_most(missed, runs, 0.2)
-    assert above[-1] - below[-1] < 0.3
-    with pytest.raises(AssertionError):  # a quarter of the width misses far too often
-        assert_rate_at_most(narrower_missed, runs, 0.2)
+
+    for level in (0.01, ALPHA, 0.2):
+        assert ever(level, uppers) <= level + delta
+    assert ever(ALPHA, np.arange(m + 1) / m) > ALPHA + delta  # the mean cost is no limit
