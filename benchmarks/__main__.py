@@ -17,6 +17,7 @@ from benchmarks import (
     navigation_speed,
     navigation_training,
     navigation_validity,
+    navigation_wind,
     speed,
     tails,
     today,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "navigation_training": navigation_training,
     "navigation_detection": navigation_detection,
     "navigation_validity": navigation_validity,
+    "navigation_wind": navigation_wind,
 }
 RESULTS = Path(__file__).with_name("results.json")
 

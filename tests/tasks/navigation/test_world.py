@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from boundwatch.tasks.navigation import (
     Environments,
     Recordings,
     Scene,
+    Wind,
     World,
     clearance,
     difficulty,
@@ -166,6 +169,17 @@ def test_wind_bends_the_path_and_is_not_seen(world):
     drift = windy.flights[:, :, 200, 0] - calm.flights[:, :, 200, 0]
     assert np.all(drift > 0.1)
     assert not np.allclose(calm.clearances, windy.clearances, atol=0.1)
+
+
+def test_leaving_the_obstacle_field_is_free(world):
+    """There are no walls: what is blown far past the side costs nothing, and the guide says so."""
+    everywhere = replace(TRAINING, wind=Wind(5.0, width=np.inf))
+    environments = world.draw(everywhere, 256, seed=5, images=False, flights=True)
+    x, y = np.moveaxis(environments.flights, -1, 0)
+    amid = (y >= world.scene.y_range[0] - 1) & (y <= world.scene.y_range[1] + 1)
+    outside = np.all((x > world.scene.x_range[1] + 1) | ~amid, axis=2)
+    assert outside.mean() > 0.05
+    assert np.all(environments.costs(0.5)[outside] == 0.0)
 
 
 def test_no_wind_is_calm(world):

@@ -91,7 +91,11 @@ class DroneSettings:
 
 @dataclass(frozen=True)
 class Wind:
-    """A steady wind with gusts; by default the jet of a fan across the drone's way."""
+    """A steady wind with gusts; by default the jet of a fan across the drone's way.
+
+    The paper used a fan; its place, width and gusts are not published and these are guesses. How much hangs
+    on them is in ``docs/navigation.md``.
+    """
 
     speed: float
     """Mean speed in the middle of the jet, m/s, in [0, 5]."""
