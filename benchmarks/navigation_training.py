@@ -15,7 +15,7 @@ from boundwatch.tasks.navigation.train import train
 
 HELD_OUT = 50_000
 SEED = 0
-# A prior from another world, in 7 or 63 directions. Variances and directions were chosen with seed 101.
+# A prior from another world, 7 or 63 posterior dimensions. Variances and directions come from seed 101.
 POSTERIORS = {
     "prior from 500 environments with 1 obstacle": Recipe(
         prior_distribution="obstacles:1", prior_environments=500, prior_steps=480, prior_batch=64,

@@ -22,8 +22,8 @@ def demo(
 ) -> None:
     """Train a drone, certify it, fly it in five worlds, and let every detector judge.
 
-    Takes about a minute on two cores. Writes a report with pictures, the certificate, the policy, and the
-    costs of every world. Needs the extra `train`.
+    Takes half a minute on two free cores, a minute or more on busy ones. Writes a report with pictures, the
+    certificate, the policy, and the costs of every world. Needs the extra `train`.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.demo.flow import TOTAL, run_demo

@@ -60,8 +60,8 @@ def navigation(
     """Fly a drone through obstacle fields by one depth image.
 
     The prior is trained on 10,000 environments, posterior and certificate on 10,000 others: about a minute
-    on two cores, half a minute with --quick. RUN then holds certificate.json, the policy, its
-    training costs and all settings.
+    on two cores, half a minute with --quick. An interrupted training continues when the same command is
+    run again. RUN then holds certificate.json, the policy, its training costs and all settings.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.tasks.navigation.recipe import QUICK, Recipe
