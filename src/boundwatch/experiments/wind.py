@@ -20,6 +20,7 @@ from boundwatch.experiments.navigation import QUICK_RECIPE, Flights, NavigationP
 from boundwatch.tasks.navigation.recipe import Recipe
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NAME = "wind"
@@ -166,40 +167,9 @@ def draw(results: Results) -> Figure:
     figure = style.new_figure(10, 4.8)
     left, right = figure.subplots(1, 2)
     rows = results["indicators"]
-    places = {row["setting"]: place for place, row in enumerate(rows)}
     windy = [row for row in rows if row["setting"].startswith("windy:")]
-    lines = (
-        ("hypothesis-test", "confidence", 0.0, "1 − p"),
-        ("confidence-interval", "shift_lower", 0.95, "ΔC + 0.95"),
-    )
-    for detector, key, offset, label in lines:
-        look = style.line(detector, label=f"{label}: mean and one standard deviation")
-        for group in (windy, *([row] for row in rows if row not in windy)):
-            at = [places[row["setting"]] for row in group]
-            mean = [row[key]["mean"] + offset for row in group]
-            deviation = [row[key]["deviation"] for row in group]
-            left.errorbar(
-                at, mean, yerr=deviation, capsize=3, **(look if group is windy else look | {"label": None})
-            )
-        first = [row[key]["first"] + offset for row in rows]
-        left.plot(
-            list(places.values()),
-            first,
-            "x" if detector == "hypothesis-test" else "+",
-            color=look["color"],
-            markersize=9,
-            label=f"{label}: the first ten trials",
-        )
-        own = [row for row in results["recorded"] if row["setting"] in places]
-        if own:
-            left.plot(
-                [places[row["setting"]] for row in own],
-                [row[key] + offset for row in own],
-                "*",
-                color=look["color"],
-                markersize=12,
-                label=f"{label}: recorded",
-            )
+    _draw_indicators(left, results, "hypothesis-test", "confidence", 0.0, "1 − p")
+    _draw_indicators(left, results, "confidence-interval", "shift_lower", 0.95, "ΔC + 0.95")
     left.axhline(0.95, **style.PROMISE)
     left.set_ylabel("evidence of an adverse shift")
     for name in (*OURS, *THEIRS):
@@ -216,12 +186,38 @@ def draw(results: Results) -> Figure:
     right.set(ylabel="share of datasets called shifted (ADVERSE)", ylim=(-0.02, 1.02))
     for axes in (left, right):
         labels = [_percentage(row["setting"]) for row in rows]
-        axes.set_xticks(range(len(rows)), labels)
+        axes.set_xticks(range(len(rows)), labels, fontsize=9)
         axes.axvline(len(windy) - 0.5, color="#999999", linewidth=0.8)
         axes.set_xlabel("wind, % of 5 m/s; or fields without wind")
         axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
         style.bare(axes)
     return figure
+
+
+def _draw_indicators(
+    axes: Axes, results: Results, detector: str, key: str, offset: float, label: str
+) -> None:
+    """Draw one indicator in every setting, a little beside the tick so that two do not hide each other."""
+    rows = results["indicators"]
+    aside = -0.09 if detector == "hypothesis-test" else 0.09
+    places = {row["setting"]: place + aside for place, row in enumerate(rows)}
+    windy = [row for row in rows if row["setting"].startswith("windy:")]
+    look = style.line(detector, label=f"{label}: mean and one standard deviation")
+    for group in (windy, *([row] for row in rows if row not in windy)):
+        at = [places[row["setting"]] for row in group]
+        mean = [row[key]["mean"] + offset for row in group]
+        deviation = [row[key]["deviation"] for row in group]
+        axes.errorbar(
+            at, mean, yerr=deviation, capsize=3, **(look if group is windy else look | {"label": None})
+        )
+    first = [row[key]["first"] + offset for row in rows]
+    mark = {"marker": "x" if aside < 0 else "+", "linestyle": "", "markersize": 9, "color": look["color"]}
+    beside = [place + 1.5 * aside for place in places.values()]
+    axes.plot(beside, first, label=f"{label}: the first ten trials", **mark)
+    if results["recorded"]:
+        at = [places[row["setting"]] for row in results["recorded"]]
+        recorded = [row[key] + offset for row in results["recorded"]]
+        axes.plot(at, recorded, label=f"{label}: recorded", **mark | {"marker": "*", "markersize": 12})
 
 
 def _percentage(setting: str) -> str:
