@@ -46,6 +46,10 @@ def test_what_cannot_be_told_apart_is_refused():
         environment_hash(i for i in range(3))
     with pytest.raises(InvalidSetting, match="cannot be told"):
         environment_hash(np.array([object()]))
+    circle = Scene(1)
+    circle.seed = [circle]
+    with pytest.raises(InvalidSetting, match="of type Scene refers to itself"):
+        environment_hash(circle)
 
 
 def test_overlapping_sets_are_refused():
@@ -56,6 +60,60 @@ def test_overlapping_sets_are_refused():
         match=r"3 of the 13 training environments are in the prior set too.*\[0\] = prior\[17\]",
     ):
         check_disjoint(images[:20], torch.from_numpy(images[17:]))
+
+
+ROWS = np.random.default_rng(1).random((20, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ROWS.astype(np.float32),
+        ROWS.tolist(),
+        ROWS.reshape(20, 6),
+        [tuple(row) for row in ROWS],
+        torch.from_numpy(ROWS).float(),
+        [torch.from_numpy(row).half() for row in ROWS],
+        iter(ROWS),
+    ],
+    ids=["float32", "lists", "shape", "tuples of arrays", "tensor", "float16", "iterator"],
+)
+def test_the_same_numbers_are_found_in_another_form(same):
+    with pytest.raises(InvalidSetting, match="20 of the 20 training environments are in the prior set"):
+        check_disjoint(ROWS, same)
+
+
+def test_the_same_numbers_are_found_inside_of_objects():
+    prior = [{"mug": Mug(0.25, row), "name": "a", "seed": 1} for row in ROWS]
+    same = [{"mug": Mug(np.float32(0.25), row.tolist()), "name": "a", "seed": 1.0} for row in ROWS]
+    with pytest.raises(InvalidSetting, match="20 of the 20"):
+        check_disjoint(prior, same)
+    check_disjoint(prior, [{**environment, "name": "b"} for environment in same])
+    check_disjoint(prior, [{**environment, "seed": 2} for environment in same])
+
+
+def test_what_differs_is_not_taken_for_the_same():
+    check_disjoint([0.5], [0.5 + 1e-12])  # rounded only where the other set is
+    check_disjoint([2**60], [2**60 + 1])  # seeds beyond what floats can tell apart
+    check_disjoint([1e300, 2**70], np.zeros((1, 1), np.float32))
+    check_disjoint(["1"], [1])
+    check_disjoint([{"a": 1}], [{"b": 1}])
+    with pytest.raises(InvalidSetting, match="1 of the 1"):
+        check_disjoint([[2**60, 1]], np.array([[2**60, 1]]))
+
+
+@pytest.mark.parametrize("empty", [[], np.empty((0, 3)), torch.empty(0, 3), iter(())])
+def test_an_empty_set_is_refused(empty):
+    with pytest.raises(InvalidSetting, match="training_environments is empty"):
+        check_disjoint(ROWS, empty)
+
+
+def test_an_empty_prior_set_is_refused():
+    with pytest.raises(InvalidSetting, match="prior_environments is empty"):
+        check_disjoint([], ROWS)
+    x = torch.zeros(4, 1)
+    with pytest.raises(InvalidSetting, match="training_environments is empty"):
+        train_prior(network(), squared, (x, x), disjoint_from=x[:0], steps=1)
 
 
 def squared(policy, x, y):
@@ -84,7 +142,7 @@ def test_the_same_seed_gives_the_same_prior():
 
     def trained(seed):
         net = network()
-        train_prior(net, squared, (x, 2 * x), disjoint_from=[], steps=5, batch_size=10, seed=seed)
+        train_prior(net, squared, (x, 2 * x), disjoint_from=(), steps=5, batch_size=10, seed=seed)
         return float(net.weight.detach())
 
     assert trained(0) == trained(0) != trained(1)
@@ -93,4 +151,4 @@ def test_the_same_seed_gives_the_same_prior():
 def test_bad_settings_of_the_prior():
     x = torch.zeros(4, 1)
     with pytest.raises(InvalidSetting, match="steps = 0"):
-        train_prior(network(), squared, (x, x), disjoint_from=[], steps=0)
+        train_prior(network(), squared, (x, x), disjoint_from=(), steps=0)

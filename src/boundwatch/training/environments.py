@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from boundwatch.errors import InvalidSetting
 
@@ -31,7 +33,13 @@ def environment_hash(environment: Any) -> str:
     False
     """
     digest = hashlib.sha256()
-    _update(digest, environment)
+    try:
+        _update(digest, environment)
+    except RecursionError as error:
+        raise InvalidSetting(
+            f"an environment of type {type(environment).__name__} refers to itself and has no end; "
+            "describe it by numbers, text, arrays, or a dataclass of them"
+        ) from error
     return digest.hexdigest()
 
 
@@ -39,6 +47,8 @@ def check_disjoint(prior_environments: Iterable[Any], training_environments: Ite
     """Refuse a prior set and a training set S that share an environment.
 
     The theorem needs a prior that was chosen without S. Rows of an array or a tensor count as environments.
+    Numbers are compared by value, whether they come in lists, arrays or tensors of any type and shape, and
+    rounded to the least precise floats in the two sets.
 
     Examples
     --------
@@ -47,8 +57,16 @@ def check_disjoint(prior_environments: Iterable[Any], training_environments: Ite
     Traceback (most recent call last):
     boundwatch.errors.InvalidSetting: 1 of the 2 training environments is in the prior set too, the first ...
     """
-    known = {environment_hash(environment): i for i, environment in enumerate(prior_environments)}
-    hashes = [environment_hash(environment) for environment in training_environments]
+    prior = [list(_pieces(environment)) for environment in prior_environments]
+    training = [list(_pieces(environment)) for environment in training_environments]
+    for name, environments in (("prior", prior), ("training", training)):
+        if not environments:
+            raise InvalidSetting(f"{name}_environments is empty, so nothing is compared; give the whole set")
+    numbers = (piece for pieces in (*prior, *training) for piece in pieces if isinstance(piece, np.ndarray))
+    floats = {piece.dtype for piece in numbers if piece.dtype.kind == "f"}
+    precision = min(floats, key=lambda dtype: dtype.itemsize, default=np.dtype(np.float64))
+    known = {_hash_by_value(pieces, precision): i for i, pieces in enumerate(prior)}
+    hashes = [_hash_by_value(pieces, precision) for pieces in training]
     shared = [(i, known[digest]) for i, digest in enumerate(hashes) if digest in known]
     if shared:
         number, first = len(shared), shared[0]
@@ -57,6 +75,45 @@ def check_disjoint(prior_environments: Iterable[Any], training_environments: Ite
             f"prior set too, the first being training[{first[0]}] = prior[{first[1]}]; the bound needs a "
             "prior chosen without them: draw the two sets with different seeds"
         )
+
+
+def _pieces(value: Any) -> Iterator[NDArray[Any] | str]:
+    """Yield what an environment is made of: numbers as flat arrays, all else as text."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if (
+        isinstance(value, bool | int | float | np.ndarray | np.generic)
+        and np.asarray(value).dtype.kind in "biuf"
+    ):
+        yield np.asarray(value).ravel()
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=repr):
+            yield repr(key)
+            yield from _pieces(value[key])
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for item in value:
+            yield from _pieces(item)
+    elif (fields := _fields(value)) is not None:
+        yield type(value).__qualname__
+        yield from _pieces(fields)
+    else:
+        yield environment_hash(value)
+
+
+def _hash_by_value(pieces: Iterable[NDArray[Any] | str], precision: np.dtype[Any]) -> str:
+    """Return a hash that does not depend on how numbers in a row were kept."""
+    parts: list[NDArray[Any] | str] = []
+    for numeric, run in itertools.groupby(pieces, key=lambda piece: isinstance(piece, np.ndarray)):
+        if not numeric:
+            parts += run
+            continue
+        numbers = np.concatenate(list(run))
+        with np.errstate(over="ignore"):
+            rounded = numbers.astype(precision) + 0  # -0.0 becomes 0.0
+        # Whole numbers that floats cannot tell apart, such as large seeds, stay as they are.
+        large = numbers.dtype.kind != "f" and bool((np.abs(rounded) > 2.0 ** np.finfo(precision).nmant).any())
+        parts.append(numbers.astype(np.int64) if large else rounded)
+    return environment_hash(parts)
 
 
 def _update(digest: _Hash, value: Any) -> None:
@@ -78,15 +135,21 @@ def _update(digest: _Hash, value: Any) -> None:
         _feed(digest, "sequence", str(len(value)).encode())
         for item in value:
             _update(digest, item)
-    elif dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
-        fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    elif (fields := _fields(value)) is not None:
         _feed(digest, type(value).__qualname__, b"")
-        _update(digest, {field.name: getattr(value, field.name) for field in fields} or vars(value))
+        _update(digest, fields)
     else:
         raise InvalidSetting(
             f"an environment of type {type(value).__name__} cannot be told from another; "
             "describe it by numbers, text, arrays, or a dataclass of them"
         )
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    """Return what a dataclass or a plain object holds; None if it is neither."""
+    if dataclasses.is_dataclass(value) and dataclasses.fields(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return vars(value) if hasattr(value, "__dict__") else None
 
 
 def _feed(digest: _Hash, kind: str, data: bytes) -> None:

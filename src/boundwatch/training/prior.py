@@ -43,7 +43,8 @@ def train_prior(
         observations, usually) are what is compared with ``disjoint_from``.
     disjoint_from
         The training environments S, as rows like those of ``data[0]``. Refused if they share one: the bound
-        holds for a prior chosen without S only.
+        holds for a prior chosen without S only. ``()`` says that you have compared them yourself, by
+        `boundwatch.training.check_disjoint`.
     steps, batch_size, learning_rate, seed
         Of Adam. The same ones give the same parameters.
 
@@ -60,7 +61,8 @@ def train_prior(
     tensors, n = as_tensors(data)
     if steps < 1 or batch_size < 1:
         raise InvalidSetting(f"steps = {steps}, batch_size = {batch_size} must both be at least 1")
-    check_disjoint(tensors[0], disjoint_from)
+    if not isinstance(disjoint_from, tuple) or disjoint_from:
+        check_disjoint(tensors[0], disjoint_from)
     optimiser = torch.optim.Adam(module.parameters(), lr=learning_rate)
     losses = []
     with single_thread(), progress_bar("prior") as progress:
