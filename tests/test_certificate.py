@@ -89,12 +89,20 @@ def test_other_costs_are_noticed(kind):
 def test_provenance(tmp_path):
     policy = tmp_path / "policy.pt"
     policy.write_bytes(b"weights")
-    cert = bw.Certificate.from_held_out(BOUNDED, seed=7, policy=policy)
+    cert = bw.Certificate.from_held_out(BOUNDED, seed=7, policy=policy, measured="cost = 1 - success")
     assert cert.provenance.seed == 7
+    assert cert.provenance.measured == "cost = 1 - success"
+    assert bw.Certificate.from_dict(cert.to_dict()) == cert
     assert cert.provenance.policy_sha256 == hashlib.sha256(b"weights").hexdigest()
     assert datetime.fromisoformat(cert.provenance.created).tzinfo is not None
     assert {"boundwatch", "python", "numpy", "scipy"} <= set(cert.provenance.versions)
     assert cert.provenance.costs_sha256 != bw.Certificate.from_held_out(BOUNDED[::-1]).provenance.costs_sha256
+
+
+@pytest.mark.parametrize("measured", ["", 7])
+def test_how_costs_were_measured_is_said_in_words(measured):
+    with pytest.raises(InvalidSetting, match="says nothing"):
+        bw.Certificate.from_held_out(BOUNDED, measured=measured)
 
 
 def test_the_policys_file_is_compared(tmp_path):
@@ -132,6 +140,7 @@ def test_numbers_that_do_not_match_each_other_are_refused(field):
         bw.Certificate.from_dict(content)
 
 
+PROVENANCE = MADE["theorem-1"][0].to_dict()["provenance"]
 MALFORMED = [
     ({"upper": 1.2}, "upper = 1.2 is not allowed; it must be a number in"),
     ({"upper": True}, "upper = True is not allowed"),
@@ -150,6 +159,8 @@ MALFORMED = [
     ({"schema_version": "1"}, "schema_version = '1' is unknown"),
     ({"surprise": 1}, "surprise is not a field of schema 1"),
     ({"provenance": {}}, "provenance.created is missing"),
+    ({"provenance": PROVENANCE | {"measured": " "}}, "provenance.measured = ' ' is not allowed"),
+    ({"provenance": {k: v for k, v in PROVENANCE.items() if k != "measured"}}, "measured is missing"),
     ({"provenance": []}, "provenance = .* is not allowed"),
 ]
 

@@ -82,6 +82,7 @@ class Certificate(InNotebook):
         delta_lower: float | None = None,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
+        measured: str | None = None,
     ) -> Certificate:
         """Certify a finished policy from episodes that it was not trained on.
 
@@ -100,6 +101,9 @@ class Certificate(InNotebook):
             Give each side its own failure probability; both or neither. `delta` then counts for nothing.
         seed, policy
             For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
+        measured
+            Also: one line on what the costs are, such as ``"cost = 1 - success"``; `boundwatch check` warns
+            when new costs are measured otherwise.
 
         Examples
         --------
@@ -126,6 +130,7 @@ class Certificate(InNotebook):
             deltas=(above + below, above, below),
             seed=seed,
             policy=policy,
+            measured=measured,
         )
 
     @classmethod
@@ -303,6 +308,7 @@ class Certificate(InNotebook):
         log_ratio: float | None = None,
         seed: int | None,
         policy: str | os.PathLike[str] | None,
+        measured: str | None = None,
     ) -> Certificate:
         values = check_costs(costs, binary=binary)
         delta, delta_upper, delta_lower = deltas
@@ -319,7 +325,7 @@ class Certificate(InNotebook):
             binary=bool(binary),
             renyi=renyi,
             log_ratio=log_ratio,
-            provenance=provenance_of(values, seed, policy),
+            provenance=provenance_of(values, seed, policy, measured),
         )
         lower, upper = verification.derive_limits(draft, values)
         return dataclasses.replace(draft, lower=lower, upper=upper)

@@ -82,6 +82,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         delta_lower: float | None = None,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
+        measured: str | None = None,
     ) -> CertificateFamily:
         """Certify a finished policy on each of several tasks, with one delta for all of them.
 
@@ -96,7 +97,7 @@ class CertificateFamily(Mapping[str, Certificate]):
             Probability with which any limit of any task may fail.
         by
             The column that names the task.
-        method, binary, delta_upper, delta_lower, seed, policy
+        method, binary, delta_upper, delta_lower, seed, policy, measured
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
         tasks = max(len(costs), 1)
@@ -117,6 +118,7 @@ class CertificateFamily(Mapping[str, Certificate]):
                     delta_lower=share_lower,
                     seed=seed,
                     policy=policy,
+                    measured=measured,
                 )
             except InvalidCost as error:
                 raise InvalidCost(f"{by} {task!r}: {error}") from error

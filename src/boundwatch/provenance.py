@@ -1,4 +1,4 @@
-"""Where a certificate comes from: time, versions, seed and hashes."""
+"""Where a certificate comes from: time, versions, seed, hashes, and how its costs were measured."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ class Provenance:
         SHA-256 of the costs as little-endian float64 in their order; None without costs.
     policy_sha256
         SHA-256 of the policy's file, where one was given.
+    measured
+        One line on what the costs are, such as ``cost = 1 - success``, where it was given: new costs must
+        be measured in the same way.
     """
 
     created: str
@@ -40,14 +43,20 @@ class Provenance:
     seed: int | None = None
     costs_sha256: str | None = None
     policy_sha256: str | None = None
+    measured: str | None = None
 
 
 def provenance_of(
-    costs: NDArray[np.float64] | None, seed: int | None, policy: str | os.PathLike[str] | None
+    costs: NDArray[np.float64] | None,
+    seed: int | None,
+    policy: str | os.PathLike[str] | None,
+    measured: str | None = None,
 ) -> Provenance:
     """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
     if seed is not None and not hasattr(seed, "__index__"):
         raise InvalidSetting(f"seed = {seed!r} is not a whole number; give one, or leave it out")
+    if measured is not None and not (isinstance(measured, str) and measured.strip()):
+        raise InvalidSetting(f"measured = {measured!r} says nothing; give one line of text, or leave it out")
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions={
@@ -59,6 +68,7 @@ def provenance_of(
         seed=None if seed is None else int(seed),
         costs_sha256=None if costs is None else costs_digest(costs),
         policy_sha256=None if policy is None else sha256_file(policy),
+        measured=measured,
     )
 
 

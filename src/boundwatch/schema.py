@@ -180,4 +180,5 @@ _PROVENANCE: dict[str, Rule] = {
     "seed": _or_null(("a whole number", _integer)),
     "costs_sha256": _or_null(_DIGEST),
     "policy_sha256": _or_null(_DIGEST),
+    "measured": _or_null(("a text", lambda v: isinstance(v, str) and v.strip() != "")),
 }
