@@ -75,7 +75,7 @@ def test_everything_the_library_says_is_there(case):
         *wording.promise(certificate),
         *wording.basis(certificate),
         *(text for _, text in wording.evidence(certificate, finding)),
-        *wording.caveats(certificate, finding),
+        *wording.caveats(detector, finding),
         *wording.assumptions(certificate),
         *wording.misreadings(),
         certificate.fingerprint,
@@ -126,7 +126,7 @@ def test_drawings_stay_inside_their_frame(case):
 def test_hostile_names_stay_text():
     hostile = "</dd><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;.csv\""
     detector, costs = CASES["within"]
-    page = Page(render_report(detector, costs, source=hostile, source_sha256=hostile))
+    page = Page(render_report(detector, costs, source=hostile))
     assert hostile in page.text
     assert not {"script", "img"} & set(page.tags)
     assert "onerror" not in {name for name, _ in page.attributes}

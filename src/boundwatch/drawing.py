@@ -27,7 +27,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
     costs
         The new costs; beyond 1000, evenly spaced ones are drawn.
     interval
-        For the new expected cost, as `boundwatch.plots.new_interval` returns it.
+        For the new expected cost, as `boundwatch.wording.new_interval` returns it.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from boundwatch.detectors.base import Finding
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.errors import InvalidSetting, MissingExtra
 from boundwatch.planning import Plan
-from boundwatch.wording import HEADLINES, ceiling, floor, headline
+from boundwatch.wording import HEADLINES, ceiling, count, floor, headline, new_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,9 +97,8 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     right.set(xlabel="mean", xticks=[], xlim=(-1, 1))
     right.tick_params(left=False)
 
-    episodes = "1 episode" if n == 1 else f"{n} episodes"
     left.set_title(f"{HEADLINES[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=11)
-    left.text(0, 1.03, f"mean cost {mean:.3f} over {episodes}", transform=left.transAxes)
+    left.text(0, 1.03, f"mean cost {mean:.3f} over {count(n, 'episode')}", transform=left.transAxes)
     figure.legend(
         [Line2D([], [], marker="o", linestyle="", color=_EPISODE), band, bar],
         [
@@ -155,20 +154,6 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_title(title, loc="left", fontsize=9)
     return figure
-
-
-def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, float]:
-    """Return the confidence interval of the new expected cost that a finding's shift interval stands on.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5] * 50)
-    >>> [round(end, 3) for end in new_interval(certificate, finding)]
-    [0.327, 0.673]
-    """
-    return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
 
 
 def plot_plan(plan: Plan) -> Figure:

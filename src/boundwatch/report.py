@@ -17,7 +17,6 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.page import Html
-from boundwatch.plots import new_interval
 from boundwatch.provenance import costs_digest
 
 _TITLES = {
@@ -32,7 +31,6 @@ def render_report(
     costs: ArrayLike,
     *,
     source: str | None = None,
-    source_sha256: str | None = None,
     warnings: Sequence[str] = (),
 ) -> str:
     """Judge new costs and return the report as one self-contained HTML page.
@@ -46,8 +44,8 @@ def render_report(
         `HypothesisTest` or `ConfidenceInterval`, with its certificate and levels.
     costs
         The costs of n new episodes; n must have been fixed beforehand.
-    source, source_sha256
-        Where the costs were read from, and the hash of that file, for the provenance.
+    source
+        Where the costs were read from, for the provenance.
     warnings
         What the reader of the file found fault with, such as `boundwatch.episodes.Episodes.warnings`.
 
@@ -68,17 +66,18 @@ def render_report(
         *_seen(certificate, finding, values, warnings),
         *_verdict(certificate, finding),
         *_power(detector, finding.n),
-        *_assumptions(certificate, finding),
-        *_provenance(certificate, finding, values, source, source_sha256),
+        *_assumptions(detector, finding),
+        *_provenance(certificate, finding, values, source),
         *_signature(certificate),
     ]
-    return page.page(f"{_TITLES[finding.verdict]}: {finding.n} episodes", sections)
+    return page.page(f"{_TITLES[finding.verdict]}: {wording.count(finding.n, 'episode')}", sections)
 
 
 def _summary(certificate: Certificate, finding: Finding) -> Iterator[Html]:
     yield page.heading(_TITLES[finding.verdict], level=1)
     yield page.paragraph(
-        f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}", "lead"
+        f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}",
+        "lead",
     )
     statement = page.Html(f"<p><strong>{wording.HEADLINES[finding.verdict]}</strong></p>")
     yield page.box(
@@ -132,7 +131,7 @@ def _seen(
     certificate: Certificate, finding: Finding, costs: NDArray[np.float64], warnings: Sequence[str]
 ) -> Iterator[Html]:
     yield page.heading("What was seen")
-    low, high = new_interval(certificate, finding)
+    low, high = wording.new_interval(certificate, finding)
     if certificate.binary:
         failures = int(costs.sum())
         yield page.paragraph(f"{failures} of {_episodes(finding.n)} failed (cost 1).")
@@ -204,14 +203,14 @@ def fewest_failures(detector: FixedSampleDetector, n: int) -> int | None:
     return bisect_left(range(n + 1), True, key=is_adverse) if is_adverse(n) else None
 
 
-def _assumptions(certificate: Certificate, finding: Finding) -> Iterator[Html]:
+def _assumptions(detector: FixedSampleDetector, finding: Finding) -> Iterator[Html]:
     yield page.heading("What is guaranteed, and what it is not")
     yield page.paragraph(
         "The two rates above are guaranteed in advance, over the draw of the certificate's data and of the "
         "new episodes, in every world and for every policy, if the assumptions that are listed for "
         "confirmation below are true. How to read them:"
     )
-    yield page.bullets(wording.caveats(certificate, finding))
+    yield page.bullets(wording.caveats(detector, finding))
     yield page.paragraph("Neither the certificate nor the verdict is:")
     yield page.bullets(wording.misreadings())
 
@@ -221,7 +220,6 @@ def _provenance(
     finding: Finding,
     costs: NDArray[np.float64],
     source: str | None,
-    source_sha256: str | None,
 ) -> Iterator[Html]:
     made = certificate.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
@@ -233,7 +231,6 @@ def _provenance(
         "policy, SHA-256": made.policy_sha256,
         "seed": made.seed,
         "new costs": source,
-        "their file, SHA-256": source_sha256,
         "their values, SHA-256": costs_digest(costs),
         "detector": f"{finding.detector}, {finding.tail} tail",
         "report written": f"{datetime.now(UTC).isoformat(timespec='seconds')}, with boundwatch {__version__}",
@@ -262,4 +259,4 @@ def _signature(certificate: Certificate) -> Iterator[Html]:
 
 
 def _episodes(n: int) -> str:
-    return "1 new episode" if n == 1 else f"{n} new episodes"
+    return wording.count(n, "new episode")

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+import numpy as np
+
 from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
 
 HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -37,8 +40,10 @@ def headline(subject: Certificate | Finding | TaskFinding | FamilyFinding) -> st
     if isinstance(subject, Certificate):
         return promise(subject)[0]
     if isinstance(subject, FamilyFinding):
-        called, judged = len(subject.tasks(subject.verdict)), len(subject.findings)
-        return f"{HEADLINES[subject.verdict]}, for {called} of {judged} tasks"
+        called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
+        rest = f", {missing} not judged" if missing else ""
+        total = count(len(subject.findings) + missing, "task")
+        return f"{HEADLINES[subject.verdict]}, for {called} of {total}{rest}"
     return HEADLINES[subject.verdict]
 
 
@@ -90,7 +95,9 @@ def basis(certificate: Certificate) -> list[str]:
         return ["A bound that was proved elsewhere; boundwatch took it over and cannot derive it again."]
     counted = f"mean cost {certificate.mean_cost:.4f}; limits by {_METHODS[certificate.method]}."
     if certificate.source == "held-out":
-        return [f"Held-out: {certificate.n} episodes, {counted}"]
+        measured = certificate.provenance.measured
+        measure = [] if measured is None else [f"How its costs were measured: {measured}."]
+        return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measure]
     if certificate.source == "pac-bayes":
         price = f"D2(P || P0) = {certificate.renyi:.6g}"
     else:
@@ -149,7 +156,7 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.22216, delta=0.01)
     >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5123] * 10)
     >>> dict(evidence(certificate, finding))["p-values"]
-    'at most 0.186 (the cost did not rise), at most 1 (the cost rose)'
+    'if the cost had not risen, evidence this strong would come with probability at most 0.186; if it had ...'
     """
     return [
         ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}"),
@@ -160,8 +167,9 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
         ),
         (
             "p-values",
-            f"{at_most(finding.p_adverse)} (the cost did not rise), "
-            f"{at_most(finding.p_benign)} (the cost rose)",
+            "if the cost had not risen, evidence this strong would come with probability "
+            f"{at_most(finding.p_adverse)}; if it had risen, costs this low would come with probability "
+            f"{at_most(finding.p_benign)} (while the certified limits hold)",
         ),
         (
             "shift",
@@ -182,23 +190,59 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     ]
 
 
-def caveats(certificate: Certificate, finding: Finding) -> list[str]:
-    """Say how the rates of a fixed-sample finding are to be read.
+def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
+    """Say how the rates of a detector's finding are to be read, and whether it could have alarmed at all.
 
     Examples
     --------
-    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> from boundwatch import HypothesisTest
-    >>> caveats(certificate, HypothesisTest(certificate).decide([0.2]))[0]
-    'No evidence of a shift is not evidence of none: it does not mean "safe".'
+    >>> import boundwatch as bw
+    >>> test = bw.HypothesisTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    >>> for sentence in caveats(test, test.decide([0.2]))[:2]:
+    ...     print(sentence)
+    No evidence of a shift is not evidence of none: it does not mean "safe".
+    With 1 episode, even failures throughout could not have been called ADVERSE: ...
     """
-    within = ['No evidence of a shift is not evidence of none: it does not mean "safe".']
+    certificate = detector.certificate
+    sentences = []
+    if finding.verdict is Verdict.WITHIN:
+        sentences.append('No evidence of a shift is not evidence of none: it does not mean "safe".')
+        failures = detector.decide_many(np.ones((1, finding.n)))
+        if certificate.upper < 1 and failures.verdict[0] != Verdict.ADVERSE:
+            sentences.append(
+                f"With {count(finding.n, 'episode')}, even failures throughout could not have been called "
+                "ADVERSE: plan more; `boundwatch plan` says how many."
+            )
     return [
-        *(within if finding.verdict is Verdict.WITHIN else []),
+        *sentences,
         *vacuous_limits(certificate),
         "The rates are those of the procedure, not the probability that this verdict is wrong.",
         "They hold for one look at a number of episodes fixed beforehand, independent of each other.",
     ]
+
+
+def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, float]:
+    """Return the confidence interval of the new expected cost that a finding's shift interval stands on.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5] * 50)
+    >>> [round(end, 3) for end in new_interval(certificate, finding)]
+    [0.327, 0.673]
+    """
+    return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+
+
+def count(number: int | None, thing: str) -> str:
+    """Say how many there are of something.
+
+    Examples
+    --------
+    >>> count(1, "new episode"), count(12, "new episode")
+    ('1 new episode', '12 new episodes')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def floor(value: float, sign: str = "") -> str:

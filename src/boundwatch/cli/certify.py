@@ -11,19 +11,9 @@ from boundwatch import wording
 from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
-from boundwatch.cli.options import (
-    By,
-    Column,
-    CostRange,
-    CostsFile,
-    Episode,
-    Evaluation,
-    FileFormat,
-    Json,
-    Reduce,
-)
+from boundwatch.cli.options import By, CostsFile, Json
+from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
-from boundwatch.episodes import read_costs
 from boundwatch.family import CertificateFamily
 
 
@@ -32,6 +22,7 @@ from boundwatch.family import CertificateFamily
     "boundwatch certify episodes.parquet --column success --delta 0.05 -o certificate.json\n"
     "boundwatch certify eval_info.json --by task -o certificates.json"
 )
+@reads_costs
 def certify(
     costs: CostsFile,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")],
@@ -60,14 +51,12 @@ def certify(
     binary: Annotated[
         bool, typer.Option("--binary", help="Promise that costs are 0 or 1, now and whenever it is used.")
     ] = False,
-    column: Column = None,
-    cost_range: CostRange = None,
     by: By = None,
-    file_format: FileFormat = None,
-    episode: Episode = None,
-    reduce: Reduce = None,
-    evaluation: Evaluation = None,
-    seed: Annotated[int | None, typer.Option(help="Seed behind the episodes, for the provenance.")] = None,
+    *,
+    reading: Reading,
+    seed: Annotated[
+        int | None, typer.Option(metavar="SEED", help="Seed behind the episodes, for the provenance.")
+    ] = None,
     policy: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is kept in the certificate."),
@@ -83,17 +72,7 @@ def certify(
         raise typer.BadParameter(
             "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
         )
-    episodes = read_costs(
-        costs,
-        column=column,
-        cost_range=cost_range,
-        binary=binary,
-        file_format=file_format,
-        by=by,
-        episode=episode,
-        reduce=reduce,
-        evaluation=evaluation,
-    )
+    episodes = reading.read(costs, binary=binary, by=by)
     settings: dict[str, Any] = {
         **({} if delta is None else {"delta": delta}),
         "method": method,
@@ -102,6 +81,7 @@ def certify(
         "delta_lower": delta_lower,
         "seed": seed,
         "policy": policy,
+        "measured": reading.measured(episodes),
     }
     certificate: Certificate | CertificateFamily
     if by is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,21 +21,11 @@ from boundwatch.cli.judge import (
     Tail,
     build_detector,
 )
-from boundwatch.cli.options import (
-    By,
-    CertificateFile,
-    Column,
-    CostRange,
-    CostsFile,
-    Episode,
-    Evaluation,
-    FileFormat,
-    Json,
-    Reduce,
-)
+from boundwatch.cli.options import By, CertificateFile, CostsFile, Json
+from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes import Episodes
 from boundwatch.family import CertificateFamily, load
 
 EXIT_ADVERSE = 3
@@ -45,8 +34,9 @@ EXIT_ADVERSE = 3
 @command(
     example="boundwatch check certificate.json new.csv\n"
     "boundwatch check certificate.json - --json --exit-code < new.csv\n"
-    "boundwatch check certificates.json eval_info.json --control e-bh"
+    "boundwatch check certificates.json new_eval_info.json --control e-bh"
 )
+@reads_costs
 def check(
     certificate: CertificateFile,
     costs: CostsFile,
@@ -63,13 +53,9 @@ def check(
             "wrong ones, at any one look if no task shows what another will meet. [default: holm]"
         ),
     ] = None,
-    column: Column = None,
-    cost_range: CostRange = None,
     by: By = None,
-    file_format: FileFormat = None,
-    episode: Episode = None,
-    reduce: Reduce = None,
-    evaluation: Evaluation = None,
+    *,
+    reading: Reading,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw costs and intervals; .png, .svg or .pdf.")
     ] = None,
@@ -87,16 +73,6 @@ def check(
     loaded = load(certificate)
     levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
     rates = {"false_positive": false_positive, "false_negative": false_negative}
-    read = partial(
-        read_costs,
-        costs,
-        column=column,
-        cost_range=cost_range,
-        file_format=file_format,
-        episode=episode,
-        reduce=reduce,
-        evaluation=evaluation,
-    )
     if isinstance(loaded, CertificateFamily) or by is not None:
         other = None if detector == HypothesisTest.name else detector
         for name, value in {"detector": other, "plot": plot, **rates}.items():
@@ -104,12 +80,16 @@ def check(
                 raise typer.BadParameter(
                     f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
                 )
-        verdict = _check_tasks(loaded, by, control or "holm", tail, levels, read, as_json)
+        family, episodes = _read_tasks(loaded, costs, reading, by)
+        given = {name: value for name, value in levels.items() if value is not None}
+        test = FamilyTest(family, control=control or "holm", tail=tail, **given)
+        verdict = _check_tasks(test, episodes, as_json)
     elif control is not None:
         raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
     else:
         judge = build_detector(loaded, detector, tail, levels=levels, rates=rates)
-        verdict = _check_one(judge, read(binary=loaded.binary), plot, as_json)
+        episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
+        verdict = _check_one(judge, episodes, plot, as_json)
     if exit_code and verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
@@ -131,33 +111,36 @@ def _check_one(
         typer.secho(wording.HEADLINES[finding.verdict], bold=True)
         print()
         out.print_rows([*wording.evidence(certificate, finding), ("costs", out.describe_source(episodes))])
-        out.print_section("Note", wording.caveats(certificate, finding), bullet="- ")
+        out.print_section("Note", wording.caveats(judge, finding), bullet="- ")
     return finding.verdict
 
 
-def _check_tasks(
-    loaded: Certificate | CertificateFamily,
-    by: str | None,
-    control: str,
-    tail: str | None,
-    levels: dict[str, float | None],
-    read: Callable[..., Episodes],
-    as_json: bool,
-) -> Verdict:
+def _read_tasks(
+    loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None
+) -> tuple[CertificateFamily, Episodes]:
     if isinstance(loaded, CertificateFamily):
-        episodes = read(by=by or loaded.by, binary=all(each.binary for each in loaded.values()))
-        family = loaded
+        family, binary = loaded, all(each.binary for each in loaded.values())
+        episodes = reading.read(costs, by=by or loaded.by, binary=binary)
     else:
-        episodes = read(by=by, binary=loaded.binary)
+        episodes = reading.read(costs, by=by, binary=loaded.binary)
         family = CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task")
-    given = {name: value for name, value in levels.items() if value is not None}
-    finding = FamilyTest(family, control=control, tail=tail, **given).decide(episodes.by_task())
+    return family, reading.compare(episodes, family)
+
+
+def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> Verdict:
+    finding = test.decide(episodes.by_task())
+    if finding.not_judged:
+        missing = (
+            f"{episodes.source}: no new episodes of {', '.join(finding.not_judged)}, so that "
+            f"{len(finding.not_judged)} of {wording.count(len(test.family), 'certified task')} are not judged"
+        )
+        episodes = dataclasses.replace(episodes, warnings=(*episodes.warnings, missing))
     out.print_warnings(episodes)
     if as_json:
-        promises = {task: _promise(certificate) for task, certificate in family.items()}
+        promises = {task: _promise(certificate) for task, certificate in test.family.items()}
         out.print_json(finding.to_dict() | out.source_fields(episodes) | {"certificates": promises})
     else:
-        print_family_finding(family, finding, episodes)
+        print_family_finding(test, finding, episodes)
     return finding.verdict
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from boundwatch import wording
 from boundwatch.cli import output as out
-from boundwatch.detectors import FamilyFinding
+from boundwatch.detectors import FamilyFinding, FamilyTest, Verdict
 from boundwatch.episodes import Episodes
 from boundwatch.family import CertificateFamily
 
@@ -24,8 +26,8 @@ def print_family(family: CertificateFamily) -> None:
     out.print_section(
         "Promise",
         [
-            f"For each of {len(family)} tasks (column {family.by}), the expected cost of an episode is "
-            "within its limits (0 is best, 1 is worst).",
+            f"For each of {wording.count(len(family), 'task')} (column {family.by}), the expected cost of an "
+            "episode is within its limits (0 is best, 1 is worst).",
             f"All upper limits hold together but for a probability of at most {family.delta_upper:g}, all "
             f"lower ones but for {family.delta_lower:g}, all of both but for {family.delta:g}.",
         ],
@@ -52,8 +54,9 @@ def print_family(family: CertificateFamily) -> None:
         )
 
 
-def print_family_finding(family: CertificateFamily, finding: FamilyFinding, episodes: Episodes) -> None:
+def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Episodes) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
+    family = test.family
     print(f"{wording.headline(finding)}\n")
     out.print_table(
         ("verdict", "episodes", "mean cost", "certified", "shift", "adverse", "benign", family.by),
@@ -86,10 +89,19 @@ def print_family_finding(family: CertificateFamily, finding: FamilyFinding, epis
     if finding.not_judged:
         rows.insert(0, ("not judged", f"{', '.join(finding.not_judged)} (certified, but no new episodes)"))
     out.print_rows(rows)
+    few = [found.task for found in finding.findings if not _could_alarm(test, found.task, found.n)]
     notes = [
+        *([f"So few episodes of {', '.join(few)} could not have been called ADVERSE at all."] if few else []),
         _MEANING[finding.control],
-        "The limits on the shift hold for all tasks at once.",
+        "The limits on the shift hold for all tasks at once, for which they are wider than a single task "
+        "needs: a verdict may stand beside limits that include zero.",
         "The rates are those of the procedure, not the probability that a verdict is wrong.",
         _LOOKS[finding.control],
     ]
     out.print_section("Note", notes, bullet="- ")
+
+
+def _could_alarm(test: FamilyTest, task: str, n: int) -> bool:
+    """Return whether failures throughout would be ADVERSE if there were no other task; with others, less."""
+    alone = dataclasses.replace(test, family=test.family.only([task]))
+    return alone.decide({task: [1] * n}).verdict is Verdict.ADVERSE

@@ -11,6 +11,7 @@ from typing import Any
 
 from boundwatch.episodes import Episodes
 from boundwatch.validation import shortest
+from boundwatch.wording import count
 
 
 def print_json(content: object) -> None:
@@ -36,13 +37,16 @@ def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> Non
 def describe_source(episodes: Episodes) -> str:
     """Say which file and column the costs came from, and how they were turned into costs."""
     column = f", column {episodes.column}" if episodes.column else ""
-    rule = ", cost = 1 - success" if episodes.meaning == "success" else ""
     if episodes.cost_range is not None:
         low, high = map(shortest, episodes.cost_range)
-        rule = f", rescaled to a cost from the range {low} to {high}"
-    tasks = f" of {len(set(episodes.tasks))} tasks (column {episodes.by})" if episodes.tasks else ""
+        worst = low if episodes.meaning == "reward" else high
+        rule = f", rescaled to a cost from the range {low} to {high}: {worst} is worst"
+    else:
+        rule = ", cost = 1 - success" if episodes.meaning == "success" else ", read as a cost: 1 is worst"
+    tasks = f" of {count(len(set(episodes.tasks)), 'task')} (column {episodes.by})" if episodes.tasks else ""
     detail = f", {episodes.detail}" if episodes.detail else ""
-    read = f"; {episodes.file_format}, {len(episodes.costs)} episodes{tasks}{detail}"
+    steps = f" ({episodes.reduce} of the rows with the same {episodes.episode})" if episodes.episode else ""
+    read = f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}{steps}{tasks}{detail}"
     return f"{episodes.source}{column}{rule}{read}"
 
 
@@ -55,6 +59,8 @@ def source_fields(episodes: Episodes) -> dict[str, Any]:
         "format": episodes.file_format,
         "cost_range": episodes.cost_range,
         "by": episodes.by,
+        "episode": episodes.episode,
+        "reduce": episodes.reduce,
         "detail": episodes.detail,
         "warnings": episodes.warnings,
     }

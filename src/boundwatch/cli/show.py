@@ -48,6 +48,9 @@ def show(
             return
         print(f"Certificates {certificate}")
         print_family(loaded)
+        measured = dict.fromkeys(each.provenance.measured for each in loaded.values())
+        if sentences := [f"How costs were measured: {line}." for line in measured if line is not None]:
+            out.print_section("Basis", sentences)
         out.print_section("They hold if", wording.assumptions(next(iter(loaded.values()))), bullet="- ")
         out.print_section("They are not", wording.misreadings(), bullet="- ")
         return

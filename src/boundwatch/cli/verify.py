@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from boundwatch.cli import output as out
-from boundwatch.cli.options import (
-    By,
-    CertificateFile,
-    Column,
-    CostRange,
-    Episode,
-    Evaluation,
-    FileFormat,
-    Json,
-    Reduce,
-)
+from boundwatch.cli.options import By, CertificateFile, Json
+from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes import Episodes
 from boundwatch.errors import CertificateError, ProvenanceMismatch
 from boundwatch.family import CertificateFamily, load
 from boundwatch.verification import Check
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
+@reads_costs
 def verify(
     certificate: CertificateFile,
     costs: Annotated[
@@ -39,41 +31,26 @@ def verify(
     policy: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is compared.")
     ] = None,
-    column: Column = None,
-    cost_range: CostRange = None,
     by: By = None,
-    file_format: FileFormat = None,
-    episode: Episode = None,
-    reduce: Reduce = None,
-    evaluation: Evaluation = None,
+    *,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Derive every number of a certificate again.
 
     They follow from what the certificate keeps and, with --costs, from the data. Exits with 1 if one differs.
     """
-    options: dict[str, Any] = {
-        "column": column,
-        "cost_range": cost_range,
-        "by": by,
-        "file_format": file_format,
-        "episode": episode,
-        "reduce": reduce,
-        "evaluation": evaluation,
-    }
-    if costs is None and any(value is not None for value in options.values()):
-        raise typer.BadParameter(
-            "--column and --cost-range go with --costs, "
-            "as do --by, --format, --episode, --reduce and --evaluation"
-        )
+    if costs is None:
+        reading.refuse_without_costs(by=by)
     loaded = load(certificate)
     if isinstance(loaded, CertificateFamily):
-        options |= {"by": by or loaded.by, "binary": all(each.binary for each in loaded.values())}
-        checks = _verify_tasks(loaded, None if costs is None else read_costs(costs, **options), policy)
+        binary, column = all(each.binary for each in loaded.values()), by or loaded.by
+        episodes = None if costs is None else reading.read(costs, binary=binary, by=column)
+        checks = _verify_tasks(loaded, episodes, policy)
     elif by is not None:
         raise typer.BadParameter("--by goes with certificates of several tasks; leave it out")
     else:
-        values = None if costs is None else read_costs(costs, binary=loaded.binary, **options).costs
+        values = None if costs is None else reading.read(costs, binary=loaded.binary).costs
         checks = loaded.verify(values, policy=policy)
     if as_json:
         ok = all(check.ok for check in checks)
