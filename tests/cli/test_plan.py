@@ -14,10 +14,12 @@ def binary(tmp_path):
 
 
 def test_table_and_plot(run, binary, tmp_path):
-    done = run("plan", binary, "--cost", "0.5", "--n", "20", "--n", "40", "--plot", "power.svg")
+    done = run("plan", binary, "--cost", "0.5", "-n", "20", "-n", "40", "--plot", "power.svg")
     assert done.code == 0
     assert "information limit 14.4" in done.out
     assert "hypothesis-test, exact" in done.out
+    assert "beyond the certified upper limit" in done.out
+    assert all(f"- {term}: " in done.out for term in ("mixture", "-", "information limit"))
     assert (tmp_path / "power.svg").read_bytes().startswith(b"<?xml")
 
 
@@ -28,8 +30,8 @@ def test_json_is_what_the_library_says(run, binary, tmp_path):
 
 def test_bounded_costs_come_with_a_caveat(run, binary, tmp_path):
     bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).save(tmp_path / "bounded.json")
-    assert "may need more" in run("plan", "bounded.json", "--cost", "0.5", "--n", "10").out
-    assert "may need more" not in run("plan", binary, "--cost", "0.5", "--n", "10").out
+    assert "may need more" in run("plan", "bounded.json", "--cost", "0.5", "-n", "10").out
+    assert "may need more" not in run("plan", binary, "--cost", "0.5", "-n", "10").out
 
 
 def test_a_sample_is_simulated(run, binary, tmp_path):
@@ -42,6 +44,25 @@ def test_a_sample_is_simulated(run, binary, tmp_path):
 def test_usage_errors(run, binary):
     assert run("plan", binary).code == 2
     assert run("plan", binary, "--cost", "0.5", "--costs", "x").code == 2
+    assert "--format goes with --costs" in run("plan", binary, "--cost", "0.5", "--format", "csv").err
     done = run("plan", binary, "--cost", "0.15")
     assert done.code == 1
     assert "inside the certified" in done.err
+
+
+def test_levels_are_those_of_the_shift(run, binary):
+    for cost, level, other in (("0.5", "adverse", "benign"), ("0.01", "benign", "adverse")):
+        content = json.loads(run("plan", binary, "--cost", cost, f"--alpha-{level}", "0.02", "--json").out)
+        assert (content["verdict"], {power["level"] for power in content["powers"]}) == (level, {0.02})
+        done = run("plan", binary, "--cost", cost, f"--alpha-{other}", "0.02")
+        assert done.code == 2
+        assert f"give --alpha-{level} alone" in done.err
+
+
+def test_a_pilot_that_was_measured_otherwise_is_warned_of(run, tmp_path):
+    (tmp_path / "lab.csv").write_text("reward\n" + "-20\n-10\n" * 40)
+    (tmp_path / "pilot.csv").write_text("success\n" + "1\n0\n" * 20)
+    assert run("certify", "lab.csv", "--cost-range", "-200", "0", "-o", "c.json").code == 0
+    done = run("plan", "c.json", "--costs", "pilot.csv", "-n", "10", "--json")
+    assert "warning: pilot.csv: costs are measured otherwise" in done.err
+    assert len(json.loads(done.out)["warnings"]) == 1

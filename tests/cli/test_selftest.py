@@ -2,7 +2,7 @@
 
 import json
 
-from boundwatch.cli import selftest as command
+from boundwatch import selftest as library
 from boundwatch.selftest import simulate_promises
 
 
@@ -22,8 +22,23 @@ def test_a_broken_promise_fails_loudly(run, folder, monkeypatch):
 
         return [dataclasses.replace(p, kept=False) for p in simulate_promises(certificate, **settings)]
 
-    monkeypatch.setattr(command, "simulate_promises", broken)
+    monkeypatch.setattr(library, "simulate_promises", broken)
     done = run("selftest", folder / "certificate.json", "--runs", "20")
     assert done.code == 1
     assert "BROKEN" in done.out
     assert "promises are broken" in done.err
+
+
+def test_costs_are_read_as_everywhere_else(run, folder):
+    steps = "".join(
+        f"{i},{cost}\n{i},0\n" for i, cost in enumerate((folder / "costs.csv").read_text().split()[1:])
+    )
+    (folder / "steps.csv").write_text("trial,cost\n" + steps)
+    options = ["--episode", "trial", "--reduce", "max", "--runs", "20"]
+    assert run("selftest", folder / "certificate.json", "--costs", folder / "steps.csv", *options).code == 0
+
+
+def test_how_to_read_needs_something_to_read(run, folder):
+    done = run("selftest", folder / "certificate.json", "--column", "cost")
+    assert done.code == 2
+    assert "--column goes with --costs" in done.err

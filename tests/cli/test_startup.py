@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas"}
+HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas", "scipy.stats"}
 
 
 def loaded_modules(code, folder, *arguments):

@@ -9,26 +9,19 @@ import typer
 
 from boundwatch.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import (
-    CertificateFile,
-    Column,
-    CostRange,
-    Episode,
-    Evaluation,
-    FileFormat,
-    Json,
-    Reduce,
-)
+from boundwatch.cli.options import CertificateFile, Json
+from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
-from boundwatch.episodes import read_costs
+from boundwatch.detectors import Verdict
 from boundwatch.planning import SIZES, Plan
 from boundwatch.planning import plan as make_plan
 
 
 @command(
     example="boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
-    "boundwatch plan certificate.json --costs pilot.csv --n 20"
+    "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
+@reads_costs
 def plan(
     certificate: CertificateFile,
     cost: Annotated[
@@ -37,28 +30,32 @@ def plan(
     ] = None,
     costs: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Or a sample of costs from the suspected world, to draw from."),
+        typer.Option(metavar="COSTS", help="Or a sample of costs from the suspected world, to draw from."),
     ] = None,
     n: Annotated[
         list[int] | None,
         typer.Option(
-            "--n", min=1, metavar="N", help="Also say the smallest shift noticed in N trials; repeatable."
+            "-n", min=1, metavar="N", help="Also say the smallest shift noticed in N trials; repeatable."
         ),
     ] = None,
-    alpha: Annotated[
+    alpha_adverse: Annotated[
         float | None,
-        typer.Option(metavar="P", help="Level of every detector. [default: what each takes by itself]"),
+        typer.Option(
+            metavar="P",
+            help="Level of ADVERSE of every detector, for a cost above the certified ones. "
+            "[default: what each takes by itself]",
+        ),
+    ] = None,
+    alpha_benign: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="Level of BENIGN, likewise, for a cost below the certified ones."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For --costs, which is simulated.")] = 0,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw power against trials; .png, .svg or .pdf.")
     ] = None,
-    column: Column = None,
-    cost_range: CostRange = None,
-    file_format: FileFormat = None,
-    episode: Episode = None,
-    reduce: Reduce = None,
-    evaluation: Evaluation = None,
+    *,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Say how many trials each detector needs to notice a shift.
@@ -70,26 +67,25 @@ def plan(
     if (cost is None) == (costs is None):
         raise typer.BadParameter("give either --cost or --costs")
     episodes = None
-    if costs is not None:
-        episodes = read_costs(
-            costs,
-            column=column,
-            cost_range=cost_range,
-            binary=loaded.binary,
-            file_format=file_format,
-            episode=episode,
-            reduce=reduce,
-            evaluation=evaluation,
-        )
+    if costs is None:
+        reading.refuse_without_costs()
+    else:
+        episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
         out.print_warnings(episodes)
     sample = None if episodes is None else episodes.costs
+    alpha = alpha_adverse if alpha_benign is None else alpha_benign
     answer = make_plan(loaded, cost=cost, costs=sample, alpha=alpha, sizes=tuple(n or SIZES), seed=seed)
+    if (alpha_benign if answer.verdict is Verdict.ADVERSE else alpha_adverse) is not None:
+        raise typer.BadParameter(
+            f"expected cost {answer.cost:g} would be {answer.verdict.name}; "
+            f"give --alpha-{answer.verdict.value} alone"
+        )
     if plot is not None:
         from boundwatch import plots
 
         plots.save_figure(plots.plot_plan(answer), plot)
     if as_json:
-        out.print_json(answer.to_dict())
+        out.print_json(answer.to_dict() | ({} if episodes is None else out.source_fields(episodes)))
     else:
         _print_plan(answer)
         if episodes is not None:
@@ -115,7 +111,10 @@ def _print_plan(answer: Plan) -> None:
         f"\n  sequential test: alarm after {mean} trials on average, median {median}; "
         f"information limit {answer.information_limit:.1f}"
     )
-    print("\n  smallest shift noticed with 90 % power (costs of 0 and 1; the sequential test is 'mixture')")
+    limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
+    print(
+        f"\n  smallest shift noticed with 90 % power, beyond the certified {limit} limit (costs of 0 and 1)"
+    )
     tails = list(answer.smallest_shifts[0]["shift"])
     print(f"  {'trials':>8}" + "".join(f"{tail:>11}" for tail in tails))
     for row in answer.smallest_shifts:
@@ -123,6 +122,12 @@ def _print_plan(answer: Plan) -> None:
             f"{'-' if row['shift'][t] is None else format(row['shift'][t], '.3f'):>11}" for t in tails
         )
         print(f"  {row['n']:>8}{cells}")
+    notes = [
+        "mixture: the sequential test, which may be read after every trial and bets on shifts of many sizes.",
+        "-: no shift is noticed with 90 % power in so few trials.",
+        "information limit: the trials that one who knew the new costs' distribution would need on average.",
+    ]
+    out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:
         print(f"\n  {answer.caveat} (--costs)")
 
