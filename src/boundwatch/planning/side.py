@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from boundwatch.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS
-from boundwatch.detectors.mixture import Bets, clamp_bound
-from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.detectors.mixture import Bets, Mark, bet_bounds
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -95,10 +94,9 @@ def choose_side(certificate: Certificate, mean: float, alpha: float | None) -> t
         "confidence-interval": alpha or 0.05 - delta,
         "sequential-test": alpha or 0.04,
     }
-    sequential = levels["sequential-test"]
-    test = SequentialTest(certificate, alpha_adverse=sequential, alpha_benign=sequential)
-    null_mean = certificate.upper if adverse else 1 - certificate.lower
-    side = Side(certificate, clamp_bound(null_mean), levels, test.thresholds[not adverse], test.bets)
+    null_mean = bet_bounds(certificate.lower, certificate.upper)[not adverse]
+    threshold = Mark(null_mean, levels["sequential-test"], certificate.binary).threshold
+    side = Side(certificate, null_mean, levels, threshold, Bets.for_costs(binary=certificate.binary))
     return (Verdict.ADVERSE if adverse else Verdict.BENIGN), side
 
 
