@@ -44,8 +44,8 @@ class Settings:
     """Clearances, metres, from which a flight costs nothing."""
     settings: tuple[str, ...] = SWEEP
     """The distributions, in order of difficulty."""
-    environments: int = 20_000
-    """Flights in each: 2000 datasets of 10, or 400 of 50."""
+    environments: int = 10_000
+    """Flights in each: 1000 datasets of 10, or 200 of 50."""
     truth: int = 100_000
     """Flights in the training distribution, for the expected cost."""
     sizes: tuple[int, ...] = (10, 50)
