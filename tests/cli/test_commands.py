@@ -9,8 +9,10 @@ import sys
 
 import numpy as np
 import pytest
+import typer
 
 import boundwatch as bw
+from boundwatch.cli import app
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -25,12 +27,26 @@ def test_without_arguments_help_and_usage_error(run):
     assert "Commands:" in result.out + result.err
 
 
-@pytest.mark.parametrize("command", ["certify", "verify", "show", "check"])
-def test_help_ends_with_an_example_that_is_about_the_command(run, command):
-    result = run(command, "--help")
+def commands(group=None, *path):
+    """Return the path of every command that does something."""
+    children = getattr(group or typer.main.get_command(app), "commands", None)
+    if children is None:
+        return [path]
+    return [found for name, child in children.items() for found in commands(child, *path, name)]
+
+
+@pytest.mark.parametrize("path", commands(), ids=" ".join)
+def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path):
+    result = run(*path, "--help")
     assert result.code == 0
-    example = result.out[result.out.index("Example:") :].split("\n\n")[-1].strip().splitlines()
-    assert all(line.strip().startswith(f"boundwatch {command} ") for line in example)
+    lines = result.out[result.out.index("Example:") :].split("\n\n")[-1].strip().splitlines()
+    examples = [line[line.index("boundwatch ") :].split(" < ")[0].split()[1:] for line in lines]
+    assert tuple(examples[0][: len(path)]) == path
+    for words in examples:
+        command, words = typer.main.get_command(app), list(words)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        command.make_context("boundwatch", words)  # refuses what it does not know
 
 
 def test_examples_in_help_run(run, folder):
@@ -43,7 +59,18 @@ def test_examples_in_help_run(run, folder):
     metrics = [{"successes": [True] * 9 + [False]}, {"successes": [False, True] * 5}]
     tasks = [{"task_group": "libero_goal", "task_id": i, "metrics": m} for i, m in enumerate(metrics)]
     (folder / "eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
-    expected = {"certify": [0, 0, 0], "verify": [0, 0], "show": [0], "check": [0, 3, 0]}
+    for each in metrics:
+        each["successes"] = [True, True, *each["successes"]]
+    (folder / "new_eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
+    (folder / "pilot.csv").write_text((folder / "worse.csv").read_text())
+    expected = {
+        "certify": [0, 0, 0],
+        "verify": [0, 0],
+        "show": [0],
+        "check": [0, 3, 0],
+        "report": [0],
+        "plan": [0, 0],
+    }
     for command, codes in expected.items():
         bw.Certificate.from_held_out(np.loadtxt(folder / "costs.csv", skiprows=1)).save(
             folder / "certificate.json"
@@ -233,6 +260,8 @@ def test_check_json_has_the_fields_of_the_library(run, folder):
         "format": "csv",
         "cost_range": None,
         "by": None,
+        "episode": None,
+        "reduce": None,
         "detail": "",
         "warnings": [],
         "certificate": {
@@ -261,6 +290,75 @@ def test_check_from_standard_input(run, folder):
     result = run("check", "certificate.json", "-", "--json", stdin=(folder / "worse.csv").read_bytes())
     assert json.loads(result.out)["source"] == "standard input"
     assert json.loads(result.out)["verdict"] == "adverse"
+
+
+REWARDS = "reward\n" + "-20\n-10\n-40\n-60\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (REWARDS, ["--cost-range", "-400", "0"]),
+        ("success\n1\n1\n0\n", []),
+        ("cost\n0.2\n0.3\n", []),
+        ("old_reward\n-20\n-30\n", ["--column", "old_reward", "--cost-range", "-200", "0"]),
+        (
+            "trial,reward\n1,-20\n1,-3\n2,-9\n",
+            ["--episode", "trial", "--reduce", "max", "--cost-range", "-200", "0"],
+        ),
+    ],
+)
+def test_costs_measured_otherwise_are_warned_of(run, folder, text, options):
+    (folder / "rewards.csv").write_text(REWARDS)
+    assert run("certify", "rewards.csv", "--cost-range", "-200", "0", "-o", "r.json").code == 0
+    measured = "cost = (high - reward)/(high - low), reward in [-200, 0]"
+    assert f"How its costs were measured: {measured}." in run("show", "r.json").out
+    (folder / "new.csv").write_text(text)
+    done = run("check", "r.json", "new.csv", "--json", *options)
+    assert "warning: new.csv: costs are measured otherwise than those of the certificate" in done.err
+    assert f"certified {measured}" in json.loads(done.out)["warnings"][0]
+    report = run("report", "r.json", "new.csv", "-o", "report.html", *options)
+    assert "measured otherwise" in report.err
+    assert "measured otherwise" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_costs_measured_alike_are_not(run, folder):
+    (folder / "rewards.csv").write_text(REWARDS)
+    options = ["--cost-range", "-200", "0"]
+    assert run("certify", "rewards.csv", *options, "-o", "r.json").code == 0
+    (folder / "steps.csv").write_text("trial,reward\n" + "1,-20\n1,-3\n2,-9\n")
+    assert run("check", "r.json", "steps.csv", *options, "--episode", "trial", "--reduce", "sum").err == ""
+    assert "measured" not in run("check", "binary.json", "success.csv").err  # that one keeps no rule
+
+
+def test_the_certificates_own_episodes_are_warned_of(run, folder):
+    for command in (["check"], ["report", "-o", "report.html"]):
+        done = run(command[0], "certificate.json", "costs.csv", *command[1:])
+        assert "warning: costs.csv: these are the costs that the certificate was made from" in done.err
+    (folder / "tasks.csv").write_text("task,cost\n" + "a,0.1\nb,0.3\n" * 30)
+    assert run("certify", "tasks.csv", "--by", "task", "-o", "tasks.json").code == 0
+    done = run("check", "tasks.json", "tasks.csv")
+    assert [f"{task}: these are the costs" in done.err for task in "ab"] == [True, True]
+
+
+def test_too_few_episodes_to_alarm_are_said_to_be(run, folder):
+    (folder / "one.csv").write_text("success\n0\n")
+    (folder / "ten.csv").write_text("success\n" + "1\n" * 10)
+    phrase = "With 1 episode, even failures throughout could not have been called ADVERSE"
+    assert phrase in run("check", "binary.json", "one.csv").out
+    assert "could not have been called" not in run("check", "binary.json", "ten.csv").out
+
+
+def test_tasks_without_new_episodes_are_counted_and_warned_of(run, folder):
+    (folder / "tasks.csv").write_text("task,success\n" + "a,1\nb,1\na,0\nb,1\n" * 30)
+    assert run("certify", "tasks.csv", "--by", "task", "-o", "tasks.json").code == 0
+    (folder / "new.csv").write_text("task,success\na,1\n")
+    done = run("check", "tasks.json", "new.csv")
+    assert done.out.startswith("WITHIN: no evidence of a shift, for 1 of 2 tasks, 1 not judged\n")
+    assert "warning: new.csv: no new episodes of b, so that 1 of 2 certified tasks are not judged" in done.err
+    assert "So few episodes of a could not have been called ADVERSE at all" in done.out
+    content = json.loads(run("check", "tasks.json", "new.csv", "--json").out)
+    assert (content["not_judged"], len(content["warnings"])) == (["b"], 1)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
@@ -302,11 +400,9 @@ def test_check_draws(run, folder, ending):
             ),
             "--alpha-benign does not go with --detector confidence-interval; use --false-negative",
         ),
-        (("verify", "certificate.json", "--column", "cost"), "--column and --cost-range go with --costs"),
-        (
-            ("verify", "certificate.json", "--cost-range", "0", "1"),
-            "--column and --cost-range go with --costs",
-        ),
+        (("verify", "certificate.json", "--column", "cost"), "--column goes with --costs"),
+        (("verify", "certificate.json", "--cost-range", "0", "1"), "--cost-range goes with --costs"),
+        (("verify", "certificate.json", "--by", "task"), "--by goes with --costs"),
         (("magic",), "No such command"),
     ],
 )
