@@ -117,6 +117,17 @@ def test_episode_i_has_seed_i_whatever_the_number_of_episodes():
     assert np.unique(many).size == 30
 
 
+def test_a_fault_of_the_environment_is_not_taken_for_one_of_the_seeds():
+    class Broken(gymnasium.vector.SyncVectorEnv):
+        def reset(self, *, seed=None, options=None):
+            if isinstance(seed, list):
+                raise ValueError("no simulator at this port")
+            return super().reset(seed=seed, options=options)
+
+    with pytest.raises(ValueError, match="no simulator"):
+        bw.gymnasium.rollout(Broken([Coin] * 2), act, 4, cost="is_success")
+
+
 def test_a_vector_environment_with_one_seed_for_all_is_seeded_by_batch():
     env = gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
     lean = lambda observation: (observation[:, 2] > 0).astype(int)  # noqa: E731

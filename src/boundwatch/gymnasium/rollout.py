@@ -121,7 +121,7 @@ def _reset(env: VectorEnv[Any, Any, Any], seeds: list[int]) -> Any:
     reset: Any = env.reset  # the base class announces one seed; those of Gymnasium take one for each
     try:
         observations, _ = reset(seed=seeds)
-    except (TypeError, ValueError, gymnasium.error.Error):
+    except gymnasium.error.Error:  # what Gymnasium's own generator says to a list; other faults are the env's
         observations, _ = reset(seed=seeds[0])  # one generator for all sub-environments
     return observations
 
