@@ -24,47 +24,18 @@ An error is one line on standard error with its remedy.
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | an error: bad input, or a certificate that does not verify; nothing was written |
+| 1 | bad input, or a certificate that does not verify; nothing was written. A broken promise in `selftest` |
 | 2 | wrong usage |
-| 3 | `check --exit-code` found an adverse shift |
+| 3 | `check --exit-code` or `watch --exit-code` found an adverse shift |
 
-## Cost files
-
-One row per episode. The format is recognised by content, not by name (`--format` names it), and may be
-gzipped:
-
-| format | what it holds |
-|---|---|
-| CSV | commas, semicolons or tabs; with a header, or without one if the first row is all numbers |
-| JSON lines | a number or an object on each line |
-| NPY | an array of shape (n,) or (n, columns), or a record array; never pickled objects |
-| Parquet | a flat column (needs the extra `io`: `pip install 'boundwatch[io]'`) |
-
-The logs of LeRobot, Stable-Baselines3 and MCAP, files with several rows an episode, and several tasks at once
-are described in [Logs](logs.md).
-
-A header that is a number cannot be told from data: pandas writes `0` above a Series without a name, which
-would count as one more cost. Give it a name, or write `header=False`.
-
-A cost lies in [0, 1], and higher is worse. The last word of a column's name says what it holds:
-
-| column | becomes |
-|---|---|
-| `success`, `is_success`, `next.success` | cost = 1 - success; true, false, 0 or 1; a binary certificate |
-| `reward`, `return` | cost = (HIGH - reward) / (HIGH - LOW); needs `--cost-range LOW HIGH` |
-| `cost` and every other name | the cost itself, or (cost - LOW) / (HIGH - LOW) with `--cost-range LOW HIGH` |
-
-The range must be known before the data: one that is read off the data bounds nothing.
-Without `--column`, exactly one column must be called `cost`, `success` or `reward`, or there must be a single
-column without a name. Whatever is missing, not a number or out of range is refused with its row, because an
-episode that is left out quietly would make every guarantee wrong.
+Which files are read, and what their columns mean, is described in [Cost files and logs](logs.md).
 
 ## What check --json prints
 
 The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`,
 `p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `detector`, `tail`;
-where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `detail` and
-`warnings`; and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
+where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `episode`,
+`reduce`, `detail` and `warnings`; and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
 
 With several tasks: `verdict` (`adverse` if any task is), `tasks` with one object a task (`task`, `verdict`,
 `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`, `adjusted_benign`, `e_adverse`, `e_benign`,

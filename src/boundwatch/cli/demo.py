@@ -13,17 +13,18 @@ from boundwatch.cli.root import command
 from boundwatch.files import write_text
 
 
-@command(example="boundwatch demo\nboundwatch demo -o /tmp/demo --json")
+@command(example="boundwatch demo\nboundwatch demo -o my-demo --json")
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.")] = Path(
         "demo"
     ),
     as_json: Json = False,
 ) -> None:
-    """Train a drone, certify it, fly it in five worlds, and let every detector judge.
+    """Certify a drone, fly it in five worlds, and judge each.
 
-    Takes half a minute on two free cores, a minute or more on busy ones. Writes a report with pictures, the
-    certificate, the policy, and the costs of every world. Needs the extra `train`.
+    The drone is trained first, and every detector judges. Takes half a minute on two free cores, a minute or
+    more on busy ones. Writes a report with pictures, the certificate, the policy, and the costs of every
+    world. Needs the extra `train`.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.demo.flow import TOTAL, run_demo

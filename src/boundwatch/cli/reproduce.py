@@ -33,11 +33,11 @@ def reproduce(
         ),
     ] = None,
 ) -> None:
-    """Make the paper's figures and tables, and a page with what became of its claims.
+    """Make the paper's figures and tables, and judge its claims.
 
-    Everything computed is kept under the hash of its settings: a run that was killed goes on where it was,
-    and a second one only draws. Figures: difficulty, rates, baselines, irrelevant-shift, cost-function, wind,
-    theorem-3, mug-placement, mugs-and-bowls, power, certificates.
+    All on one page. Everything computed is kept under the hash of its settings: a run that was killed goes on
+    where it was, and a second one only draws. Figures: difficulty, rates, baselines, irrelevant-shift,
+    cost-function, wind, theorem-3, mug-placement, mugs-and-bowls, power, certificates.
     """
     try:
         from boundwatch.experiments import runner, wind

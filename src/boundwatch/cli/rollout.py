@@ -44,8 +44,10 @@ def navigation(
             "(-9 to 9, 0 is training), obstacles:K.",
         ),
     ] = "training",
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of flights.")] = 10,
-    seed: Annotated[int, typer.Option(help="Of the environments; never those of the training.")] = 0,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of flights.")] = 10,
+    seed: Annotated[
+        int, typer.Option(metavar="SEED", help="Of the environments; never those of the training.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """Fly a trained drone in new environments of a named distribution."""

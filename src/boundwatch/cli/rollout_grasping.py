@@ -32,10 +32,13 @@ def grasping(
     placement: Annotated[
         int,
         typer.Option(
-            min=1, max=6, help="Where: a square with sides of 10 (training), 20, 30, 40, 50 or 60 cm."
+            metavar="K",
+            min=1,
+            max=6,
+            help="Where: a square with sides of 10 (training), 20, 30, 40, 50 or 60 cm.",
         ),
     ] = 1,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of objects.")] = 10,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of objects.")] = 10,
     friction: Annotated[
         float | None,
         typer.Option(metavar="MU", help="Of the finger pads. [default: that of the training, 0.5]"),
@@ -44,8 +47,12 @@ def grasping(
         float | None,
         typer.Option(metavar="KG/M3", help="Of the objects. [default: that of the training, 2300]"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the objects; never those of the training.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes; they change the time, nothing else.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="SEED", min=0, help="Of the objects; never those of the training.")
+    ] = 0,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")
+    ] = 1,
     render: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help=f"Draw films (GIF) of the first {MOST_FILMS} grasps; needs `plot`."),

@@ -35,9 +35,9 @@ def selftest(
 
     Tried are, at the two levels: the hypothesis test with every tail and the confidence interval, looking
     once at 10 and at 50 episodes, and the sequential test, read 200 times; and the change detector at its own
-    level of 0.001, over 200 episodes. All in the worlds where the promise is hardest to keep. (By default, the
-    levels of `check` are 0.05, those of `watch` 0.04.) Exits with 1 if a promise is broken. The certificate's
-    own delta is not simulated; it comes on top.
+    level of 0.001, over 200 episodes. All in the worlds where the promise is hardest to keep. (By default the
+    levels are those of `watch`; those of `check` are 0.05.) Exits with 1 if a promise is broken. The
+    certificate's own delta is not simulated; it comes on top.
     """
     from boundwatch.selftest import simulate_promises  # with scipy.stats, which takes a second
 

@@ -54,7 +54,7 @@ def navigation(
     delta: Annotated[
         float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Of everything random.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Fly a drone through obstacle fields by one depth image.

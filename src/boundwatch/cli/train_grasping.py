@@ -23,7 +23,9 @@ def grasping(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small setting: 1,000 demonstrations, 60 mugs.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes; they change the time, nothing else.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")
+    ] = 1,
     bound: Annotated[
         Literal["pointwise", "kl", "pinsker"],
         typer.Option(help="What is minimised and certified; pinsker is Theorem 1 as printed."),
@@ -31,7 +33,7 @@ def grasping(
     delta: Annotated[
         float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Of everything random.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Lift mugs with a Panda arm by one depth image from above.
