@@ -210,10 +210,10 @@ BAD_VALUES = [
     (
         "cost\n" + "0.2\n" * 16 + "1.4\n",
         r"row 17 (line 18), column 'cost' = 1.4 is outside [0, 1]",
-        "--cost-range 0 2",
+        "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
     ),
-    ("0.2\n" * 16 + "1.4\n", "row 17 (line 17) = 1.4 is outside [0, 1]", "--cost-range 0 2"),
-    ("a,cost\n1,0.2\n2,-3\n", "row 2 (line 3), column 'cost' = -3 is outside [0, 1]", "cost_range=(-3, 1)"),
+    ("0.2\n" * 16 + "1.4\n", "row 17 (line 17) = 1.4 is outside [0, 1]", "--cost-range LOW HIGH"),
+    ("a,cost\n1,0.2\n2,-3\n", "row 2 (line 3), column 'cost' = -3 is outside [0, 1]", "known beforehand"),
     ("cost\nnan\n", "row 1 (line 2), column 'cost' = nan is not finite", "give every episode a number"),
     ("cost\n0.1\ninf\n", "row 2 (line 3), column 'cost' = inf is not finite", "give every episode a number"),
     ("cost\n0.1\nabc\n", "row 2 (line 3), column 'cost' = 'abc' is not a number", "every episode needs one"),
@@ -221,7 +221,23 @@ BAD_VALUES = [
     ("a,cost\n1,0.1\n2,\n", "row 2 (line 3), column 'cost' = '' is not a number", "every episode needs one"),
     ("cost\n0.1\n" + "x" * 90, "row 2 (line 3), column 'cost' = 'xxxx", "every episode needs one"),
     ("success\n1\n0.5\n", "row 2 (line 3), column 'success' = 0.5 is not true, false, 0 or 1", "1 - rate"),
-    ("success\nyes\n", "row 1 (line 2), column 'success' = 'yes' is not a number", "every episode needs one"),
+    ("success\nyes\n", "row 1 (line 2), column 'success' = 'yes' is not true, false, 0 or 1", "one of these"),
+    ("success\nY\n", "row 1 (line 2), column 'success' = 'Y' is not true, false, 0 or 1", "one of these"),
+    ("cost\n5%\n", "row 1 (line 2), column 'cost' = '5%' is not a number", "write 0.05, not 5%"),
+    ("5%\n3%\n", "line 1: '5%' is not a number", "write 0.05, not 5%"),
+    ("a;cost\n1;0,25\n", "row 1 (line 2), column 'cost' = '0,25' is not a number", "decimals with a point"),
+    ('"0,25"\n"0,5"\n', "line 1: '0,25' is not a number", "decimals with a point"),
+    ("cost\n0,25\n", "line 2 has 2 fields, the first line has 1", "decimals with a point"),
+    ('cost\n"1,234.5"\n', "row 1 (line 2), column 'cost' = '1,234.5' is not", "nothing between thousands"),
+    ("cost\n0_1\n", "row 1 (line 2), column 'cost' = '0_1' is not a number", "every episode needs one"),
+    (
+        "reward\n3\nbad\n",
+        "row 2 (line 3), column 'reward' = 'bad' is not a number",
+        "every episode needs one",
+    ),
+    ("cost\n# broken\n0.1\n", "row 1 (line 2), column 'cost' = '# broken' is a comment", "take it out"),
+    ("# costs\n0.1\n", "line 1: '# costs' is a comment", "take it out"),
+    ("# made by us\na,cost\n1,0.1\n", "line 1: '# made by us' is a comment", "take it out"),
     ("true\nfalse\n", "row 1 (line 1) = true could be success or failure", "name the column"),
     ('{"cost": 0.1}\n{"cost": null}\n', "row 2 (line 2), column 'cost' = None is not a number", "needs one"),
     ('{"cost": 0.1}\n{"cost": [1]}\n', "row 2 (line 2), column 'cost' = [1] is not a number", "needs one"),
@@ -230,12 +246,12 @@ BAD_VALUES = [
     ('{"cost": 1' + "0" * 400 + "}\n", "row 1 (line 1), column 'cost' = 1000", "every episode needs one"),
     ('{"cost": 0.1}\n{"price": 1}\n', "row 2 (line 2) has no 'cost'", "every episode needs one"),
     (as_npy([0.1, np.nan]), "row 2 = nan is not finite", "give every episode a number"),
-    (as_npy([0.1, 2.5]), "row 2 = 2.5 is outside [0, 1]", "cost_range=(0, 3)"),
+    (as_npy([0.1, 2.5]), "row 2 = 2.5 is outside [0, 1]", "known beforehand"),
     (as_npy([True, False]), "row 1 = True could be success or failure", "name the column"),
     (as_npy(["a", "b"]), "row 1 = 'a' is not a number", "every episode needs one"),
     (as_npy([1j]), "row 1 = 1j is not a number", "every episode needs one"),
     (as_parquet([0.1, None]), "row 2, column 'cost' = None is not a number", "every episode needs one"),
-    (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7.0 is outside [0, 1]", "cost_range=(0, 7)"),
+    (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7.0 is outside [0, 1]", "known beforehand"),
 ]
 
 NPY = as_npy(COSTS)
@@ -258,8 +274,8 @@ BAD_FILES = [
     ('{"cost": 0.1}\n0.2\n', "line 2 is not a JSON object", "jq -c"),
     ("[0.1, 0.2]\n", "line 1 is not a JSON object", "jq -c"),
     ("[" * 100_000, "line 1 is not valid JSON", "one object on each line"),
-    ("kosten: 0,5\u20ac".encode("latin-1", "replace") + b"\xff", "is not UTF-8 text (byte 12)", "save it as"),
-    ("cost\n0.1\n".encode("utf-16"), "is not UTF-8 text (byte 0)", "save it as"),
+    ("kosten: 0,5\u20ac".encode("latin-1", "replace") + b"\xff", "is not UTF-8 text (byte 12)", "CSV UTF-8"),
+    ("cost\n0.1\n".encode("utf-16"), "is not UTF-8 text (byte 0)", "in Excel"),
     (b"PK\x03\x04rest", "is a ZIP archive", "numpy.save"),
     (gzip.compress(as_csv(COSTS))[:-9], "the gzip data is damaged or cut short", "again"),
     (gzip.compress(as_csv(COSTS))[:5], "the gzip data is damaged or cut short", "again"),
@@ -290,18 +306,27 @@ def test_bad_content_has_a_place_a_reason_and_a_remedy(read, tmp_path, data, fau
 
 BAD_CHOICES = [
     ("cost,success\n1,0\n", {}, "columns cost, success could all be meant; choose one with column='cost'"),
-    ("a,b\n1,0\n", {}, "has no column named cost, success or reward; choose one of 'a', 'b' with column='a'"),
+    ("a,b\n1,0\n", {}, "has no column named cost, success or reward; choose one of 'a', 'b' with column=..."),
     ("is_success\n1\n", {}, "has no column named cost, success or reward; choose one of 'is_success'"),
     (
         "a,b\n1,0\n",
         {"column": "cost"},
-        "has no column 'cost'; choose one of 'a', 'b' with column='a' (--column 'a')",
+        "has no column 'cost'; choose one of 'a', 'b' with column=... (--column NAME)",
     ),
     ("0.1\n", {"column": "cost"}, "has no column 'cost'; it is a list of numbers without names"),
     ("1,0.1\n", {}, "has several columns without names; choose one of '1', '2'"),
     ("cost,cost\n0,1\n", {"column": "cost"}, "has several columns named 'cost'; rename all but one"),
-    ("cost,cost\n0,1\n", {}, "columns cost, cost could all be meant"),
-    ("reward\n-3\n", {}, "column 'reward' holds rewards; pass their least and greatest value"),
+    ("cost,cost\n0,1\n", {}, "has several columns named 'cost'; rename all but one"),
+    (
+        "0,25\n0,5\n",
+        {},
+        "has several columns without names; write decimals with a point (0.25) or choose one",
+    ),
+    (
+        "reward\n-3\n",
+        {},
+        "column 'reward' holds rewards; pass their least and greatest value as cost_range",
+    ),
     ("success\n1\n", {"cost_range": (0, 1)}, "column 'success' holds successes, not numbers in a range"),
     (",".join(f"c{i}" for i in range(99)) + "\n" + "0," * 98 + "0\n", {}, "has no column named"),
 ]
@@ -325,9 +350,77 @@ def test_bad_ranges_are_refused_before_anything_is_read(ends):
         read_costs("no/such/file", cost_range=ends)
 
 
-def test_wider_range_is_suggested_around_the_one_given(read):
-    with pytest.raises(InvalidCost, match=r"= -150.5 is outside \[-100, -10\]; .*--cost-range -151 -10"):
+def test_no_range_is_suggested_from_the_data(read):
+    with pytest.raises(InvalidCost, match=r"= -150.5 is outside \[-100, -10\]; .*known beforehand") as caught:
         read("reward\n-150.5\n", cost_range=(-100, -10))
+    assert "-151" not in str(caught.value)
+
+
+BETTER = [
+    "score",
+    "accuracy",
+    "success_rate",
+    "SuccessRate",
+    "progress",
+    "not_success",
+    "success_reward",
+    "rate",
+]
+
+
+@pytest.mark.parametrize("name", BETTER)
+def test_names_of_which_more_may_be_better_are_refused(read, name):
+    for options in ({}, {"cost_range": (0, 1)}):
+        with pytest.raises(InvalidSetting, match="may be better when it is higher; rename it to cost if"):
+            read(as_csv([1, 0], name), column=name, **options)
+
+
+@pytest.mark.parametrize(
+    "name", ["Success?", "succeeded", "successful", "success (0/1)", "isSuccess", "SUCCESS"]
+)
+def test_successes_by_other_names(read, name):
+    episodes = read(as_csv([1, 0], name), column=name)
+    assert (episodes.costs.tolist(), episodes.meaning) == ([0.0, 1.0], "success")
+
+
+@pytest.mark.parametrize("name", ["gap", "failure_rate", "collision", "Error?", "cost [1]"])
+def test_costs_by_other_names(read, name):
+    episodes = read(as_csv([1, 0], name), column=name)
+    assert (episodes.costs.tolist(), episodes.meaning) == ([1.0, 0.0], "cost")
+
+
+def test_the_separator_that_excel_declares(read):
+    assert read("sep=;\r\na, b;cost\r\n1;0.5\r\n").costs.tolist() == [0.5]
+    with pytest.raises(InvalidCost, match=r"row 1 \(line 3\), column 'cost' = 'x'"):
+        read("sep=;\na;cost\n1;x\n")
+    with pytest.raises(BoundwatchError):
+        read("sep=;\n")
+
+
+STEPS = "episode,step,success\n1,1,0\n1,2,1\n2,1,0\n"
+
+
+def test_rows_that_share_an_episode_are_warned_of(read):
+    (warning,) = read(STEPS).warnings
+    assert "3 rows have only 2 different values of episode; if rows are steps" in warning
+    assert warning.endswith("--episode episode")
+    episodes = read(STEPS, episode="episode")
+    assert episodes.warnings == ()
+    assert (episodes.episode, episodes.reduce, episodes.costs.tolist()) == ("episode", "any", [0.0, 1.0])
+    assert read(STEPS, episode="episode", reduce="last").reduce == "last"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("episode,cost\n1,0\n2,0\n", {}),
+        ("episode_length,cost\n9,0\n9,0\n", {}),
+        ("robot,episode,cost\na,1,0\nb,1,0\n", {"by": "robot"}),
+    ],
+)
+def test_rows_that_are_episodes_are_not(read, text, options):
+    episodes = read(text, **options)
+    assert (episodes.warnings, episodes.episode, episodes.reduce) == ((), None, None)
 
 
 def test_missing_file_and_folder(tmp_path):
@@ -335,6 +428,8 @@ def test_missing_file_and_folder(tmp_path):
         read_costs(tmp_path / "missing.csv")
     with pytest.raises(InvalidSetting, match="is a folder, not a file"):
         read_costs(tmp_path)
+    with pytest.raises(InvalidSetting, match="cannot be read, file name too long"):
+        read_costs("x" * 300)
 
 
 def test_parquet_without_pyarrow_names_the_extra(read, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.live import Line, Watch, parse_line, read_lines
+from boundwatch.live import Line, Watch, parse_line, read_lines, refuse_header
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
@@ -26,6 +26,7 @@ CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 )
 def test_lines_that_hold_a_cost(text, options, cost):
     assert parse_line(text, **options) == cost
+    assert parse_line(f"\ufeff{text}", **options) == cost
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,25 @@ def test_lines_that_do_not(text):
 def test_a_reward_without_its_range_is_a_wrong_setting():
     with pytest.raises(InvalidSetting, match="--cost-range"):
         parse_line('{"reward": 3}')
+    with pytest.raises(InvalidSetting, match="may be better when it is higher"):
+        parse_line('{"score": 1}', column="score")
+    with pytest.raises(InvalidSetting, match="leave out cost_range"):
+        parse_line('{"success": 1}', cost_range=(0, 1))
+
+
+@pytest.mark.parametrize("text", ["success", "is_success", '"cost"', "trial,success", "Episode Reward"])
+def test_headers_are_refused_wherever_they_come(text):
+    for first in (True, False):
+        with pytest.raises(InvalidSetting, match=r"standard input: line 3 = .*; read a table .*--format csv"):
+            refuse_header(Line(3, f"{text}\n", 9), "-", first=first)
+
+
+def test_other_text_is_a_header_at_the_beginning_only():
+    with pytest.raises(InvalidSetting, match="log: line 1 = 'abc' is neither"):
+        refuse_header(Line(1, "abc\n", 4), "log", first=True)
+    refuse_header(Line(2, "abc\n", 4), "log", first=False)
+    for text in ("0.5", "1.4", "nan", '{"success": 1}', "\ufeff0.5"):
+        refuse_header(Line(1, text, 4), "log", first=True)
 
 
 def test_a_file_is_read_from_where_it_was_left(tmp_path):
@@ -79,18 +99,26 @@ def test_a_growing_file_is_followed_line_by_whole_line(tmp_path):
 
 
 def test_states_belong_to_a_certificate_and_a_source(tmp_path):
-    watch = Watch(bw.SequentialTest(CERT), "a.jsonl")
+    log = tmp_path / "a.jsonl"
+    log.write_text("0.3\nx\n0.4\n")
+    watch = Watch(bw.SequentialTest(CERT), str(log))
     watch.count(Line(1, "0.3\n", 4), 0.3)
     watch.skip(Line(2, "x\n", 6), malformed=True)
     watch.save(tmp_path / "s")
-    again = Watch.load(tmp_path / "s", CERT, "a.jsonl")
+    again = Watch.load(tmp_path / "s", CERT, str(log))
     assert (again.lines, again.end, again.skipped, again.last_cost) == (2, 6, 1, 0.3)
     assert again.to_dict() == watch.to_dict()
     with pytest.raises(InvalidSetting, match="follows"):
         Watch.load(tmp_path / "s", CERT, "b.jsonl")
     other = bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01)
-    with pytest.raises(ProvenanceMismatch):
-        Watch.load(tmp_path / "s", other, "a.jsonl")
+    with pytest.raises(ProvenanceMismatch, match=f"^{tmp_path / 's'}: the state belongs to certificate"):
+        Watch.load(tmp_path / "s", other, str(log))
+    for text in ("0.4\nx\n0.4\n", "0.3\ny\n0.4\n", "0.3\n", ""):
+        log.write_text(text)
+        with pytest.raises(
+            InvalidSetting, match=f"^{tmp_path / 's'}: the 2 lines .* no longer .* new --state"
+        ):
+            Watch.load(tmp_path / "s", CERT, str(log))
 
 
 @pytest.mark.parametrize(

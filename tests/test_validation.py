@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidLevel
-from boundwatch.validation import check_costs, check_level, enclosing_range, shortest
+from boundwatch.validation import check_costs, check_level, shortest
 
 BAD_COSTS = [
     (
         [0.2] * 17 + [1.4],
-        r"costs[17] = 1.4 is outside [0, 1]; rescale, or pass cost_range=(0, 2) to read_costs",
+        r"costs[17] = 1.4 is outside [0, 1]; rescale, or pass cost_range=(low, high) to read_costs",
     ),
-    ([0.2, -0.5], r"costs[1] = -0.5 is outside [0, 1]; rescale, or pass cost_range=(-1, 1) to read_costs"),
+    (
+        [0.2, -0.5],
+        r"costs[1] = -0.5 is outside [0, 1]; rescale, or pass cost_range=(low, high) to read_costs",
+    ),
     ([1.0000000000000002], r"costs[0] = 1.0000000000000002 is outside [0, 1]"),
     ([0.1, float("nan")], "costs[1] = nan is not a finite number"),
     ([float("inf")], "costs[0] = inf is not a finite number"),
@@ -93,12 +96,6 @@ def test_costs_in_range_come_back_unchanged(costs):
 def test_one_cost_out_of_range_is_found_wherever_it_is(good, bad):
     with pytest.raises(InvalidCost, match=rf"^costs\[{len(good)}\] = "):
         check_costs([*good, bad, *good])
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1))
-def test_suggested_range_makes_costs_valid(values):
-    low, high = map(float, enclosing_range(np.array(values)))
-    check_costs((np.array(values) - low) / (high - low))
 
 
 @pytest.mark.parametrize("value", [0, 1, -0.1, 1.5, float("nan"), float("inf"), True, "0.05", None, 1j])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,15 +19,15 @@ from boundwatch.certificate import Certificate
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.stream import StreamDetector
-from boundwatch.episodes.table import Table, check_range, to_costs
-from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.episodes.table import Table, kinds, parse, shown, to_costs
+from boundwatch.errors import BoundwatchError, CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
     "change-detector": ChangeDetector,
 }
 _KIND = "watch"
-_VERSION = 1
+_VERSION = 2
 
 
 class Line(NamedTuple):
@@ -57,14 +59,15 @@ def parse_line(
     InvalidCost
         When the line holds no cost.
     InvalidSetting
-        When it holds a reward, whose range is not given.
+        When all lines like it would be misread: a reward without its range, a column that may be better when
+        it is higher.
 
     Examples
     --------
     >>> parse_line("0.25"), parse_line('{"episode": 3, "success": true}'), parse_line("7", cost_range=(0, 10))
     (0.25, 0.0, 0.7)
     """
-    text = text.strip()
+    text = _bare(text)
     values: Mapping[str, Any] = {"1": text}
     if text.startswith(("{", "[", '"')):
         try:
@@ -75,18 +78,44 @@ def parse_line(
             raise InvalidCost(f"{text[:40]!r} is neither a number nor a JSON object")
     table = Table(list(values), text.startswith("{"), lambda name: [values[name]])
     try:
-        name, meaning = table.choose(column, "the line")
+        name = table.choose(column, "the line")
     except InvalidSetting as error:
         raise InvalidCost(str(error)) from error
-    if meaning == "reward" and cost_range is None:
-        raise InvalidSetting(
-            f"{name!r} holds rewards; pass the least and greatest possible one as --cost-range LOW HIGH"
-        )
-    ends = check_range(cost_range)
+    meaning = table.meaning(name, "the line")
     try:
-        return float(to_costs(table, name, meaning, ends, binary=binary, source="the line")[0])
+        return float(to_costs(table, name, meaning, cost_range, binary=binary, source="the line")[0])
     except InvalidCost as error:
         raise InvalidCost(str(error).removeprefix("the line: row 1 = ")) from error
+
+
+def refuse_header(line: Line, path: str, *, first: bool) -> None:
+    r"""Raise `InvalidSetting` for the header of a table: without it, the lines after it would be misread.
+
+    Parameters
+    ----------
+    line
+        A line that is not empty.
+    path
+        Where it comes from, for the error.
+    first
+        Whether nothing came before it. Later on, only the name of a success, reward or cost is a header.
+
+    Examples
+    --------
+    >>> refuse_header(Line(1, "0.25\n", 5), "-", first=True)
+    >>> refuse_header(Line(2, "success\n", 8), "-", first=False)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: standard input: line 2 = 'success' is neither a number nor JSON...
+    """
+    text = _bare(line.text)
+    if text.startswith(("{", "[")) or parse(text.strip('"')) is not None:
+        return
+    if first or any(kinds(text)):
+        source = "standard input" if path == "-" else path
+        raise InvalidSetting(
+            f"{source}: line {line.number} = {shown(text)} is neither a number nor JSON, and what follows a "
+            "header means nothing without it; read a table as a whole with --format csv, else take it out"
+        )
 
 
 def read_lines(path: str, *, start: int = 0, number: int = 0, wait: bool = False) -> Iterator[Line]:
@@ -103,11 +132,14 @@ def read_lines(path: str, *, start: int = 0, number: int = 0, wait: bool = False
         before it is finished.
     """
     if path == "-":
-        # Unbuffered: what was not yet counted when the program is killed stays in the pipe.
-        with io.FileIO(sys.stdin.fileno(), closefd=False) as pipe:
-            for raw in pipe:
-                number += 1
-                yield Line(number, raw.decode("utf-8", "replace"), 0)
+        try:
+            # Unbuffered: what was not yet counted when the program is killed stays in the pipe.
+            with io.FileIO(sys.stdin.fileno(), closefd=False) as pipe:
+                for raw in pipe:
+                    number += 1
+                    yield Line(number, raw.decode("utf-8", "replace"), 0)
+        except (OSError, AttributeError) as error:  # a folder, or closed
+            raise InvalidSetting("standard input: cannot be read; pipe or redirect a file into it") from error
         return
     try:
         with Path(path).open("rb") as file:
@@ -151,17 +183,24 @@ class Watch:
     end: int = 0
     skipped: int = 0
     last_cost: float | None = None
+    digest: str = ""
+    """SHA-256 of the last line and of the digest before it, so of all lines: is it still the same stream?"""
 
     def count(self, line: Line, cost: float) -> Any:
         """Count the cost of a line and return the finding."""
         finding = self.detector.update(cost)
-        self.lines, self.end, self.last_cost = line.number, line.end, cost
+        self.last_cost = cost
+        self._pass(line)
         return finding
 
     def skip(self, line: Line, *, malformed: bool) -> None:
         """Pass over a line that holds no cost."""
-        self.lines, self.end = line.number, line.end
+        self._pass(line)
         self.skipped += malformed
+
+    def _pass(self, line: Line) -> None:
+        self.lines, self.end = line.number, line.end
+        self.digest = _chain(self.digest, line)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -173,6 +212,7 @@ class Watch:
             "end": self.end,
             "skipped": self.skipped,
             "last_cost": self.last_cost,
+            "digest": self.digest,
             "detector": self.detector.state_dict(),
         }
 
@@ -198,6 +238,7 @@ class Watch:
             end=content["end"],
             skipped=content["skipped"],
             last_cost=content.get("last_cost"),
+            digest=str(content.get("digest")),
         )
 
     def save(self, path: Path) -> None:
@@ -206,17 +247,38 @@ class Watch:
 
     @classmethod
     def load(cls, path: Path, certificate: Certificate, source: str) -> Watch:
-        """Read a state and check that it belongs to the certificate and the source."""
+        """Read a state and check that it belongs to the certificate and to the source as it is now."""
         try:
             watch = cls.from_dict(json.loads(files.read_bytes(path)), certificate)
         except ValueError as error:
             if isinstance(error, BoundwatchError):
                 raise
             raise SchemaMismatch(f"{path}: is not JSON; name another file, or delete it") from error
-        except SchemaMismatch as error:
-            raise SchemaMismatch(f"{path}: {error}") from error
+        except CertificateError as error:
+            raise type(error)(f"{path}: {error}") from error
         if watch.source != source:
             raise InvalidSetting(
                 f"{path}: follows {watch.source!r}, not {source!r}; use one state file per source"
             )
+        if source != "-" and watch.digest != _digest(source, watch.end):
+            raise InvalidSetting(
+                f"{path}: the {watch.lines} lines that it counted are no longer those of {source}; restore "
+                "that file, or start a new --state"
+            )
         return watch
+
+
+def _bare(text: str) -> str:
+    return text.removeprefix("\ufeff").strip()
+
+
+def _chain(digest: str, line: Line) -> str:
+    return hashlib.sha256(f"{digest}{line.text}".encode()).hexdigest()
+
+
+def _digest(source: str, end: int) -> str:
+    """Return the digest of a file's lines up to a byte."""
+    digest = ""
+    for line in takewhile(lambda line: line.end <= end, read_lines(source)):
+        digest = _chain(digest, line)
+    return digest

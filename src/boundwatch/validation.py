@@ -37,7 +37,7 @@ def check_costs(
     array([0.  , 0.25, 1.  ])
     >>> check_costs([0.2, 1.4])
     Traceback (most recent call last):
-    boundwatch.errors.InvalidCost: costs[1] = 1.4 is outside [0, 1]; rescale, or pass cost_range=(0, 2) ...
+    boundwatch.errors.InvalidCost: costs[1] = 1.4 is outside [0, 1]; rescale, or pass cost_range=(low, ...
     >>> check_costs([0, 1, 0.4], binary=True)
     Traceback (most recent call last):
     boundwatch.errors.InvalidCost: costs[2] = 0.4 is not 0 or 1; binary costs were promised
@@ -48,10 +48,9 @@ def check_costs(
         raise InvalidCost(f"{name} has shape {values.shape}; it must be {shape}")
     if values.size == 0:
         raise InvalidCost(f"{name} is empty; at least one episode is needed")
-    low, high = enclosing_range(values)
     faults = {
         "is not a finite number; give every episode a cost (a failed one is usually 1)": ~np.isfinite(values),
-        f"is outside [0, 1]; rescale, or pass cost_range=({low}, {high}) to read_costs": (values < 0)
+        "is outside [0, 1]; rescale, or pass cost_range=(low, high) to read_costs": (values < 0)
         | (values > 1),
         "is not 0 or 1; binary costs were promised": (values != 0) & (values != 1) & binary,
     }
@@ -79,18 +78,6 @@ def check_level(value: object, name: str) -> float:
     if not 0 < level < 1:
         raise InvalidLevel(f"{name} = {shortest(level)} is outside (0, 1); choose a probability such as 0.05")
     return level
-
-
-def enclosing_range(values: NDArray[np.float64], low: float = 0.0, high: float = 1.0) -> tuple[str, str]:
-    """Return the ends, as text, of a range around [low, high] and the finite values: a remedy to suggest.
-
-    Examples
-    --------
-    >>> enclosing_range(np.array([-0.2, 1.4, np.nan]))
-    ('-1', '2')
-    """
-    finite = values[np.isfinite(values)]
-    return shortest(np.floor(finite.min(initial=low))), shortest(np.ceil(finite.max(initial=high)))
 
 
 def shortest(value: float) -> str:

@@ -61,8 +61,8 @@ def test_lerobot(run, logs, forced):
 def test_monitor(run, logs, forced):
     result = run("certify", "0.monitor.csv", *RANGE, *forced, "-o", str(logs / "c.json"))
     assert (
-        "column r, rescaled to a cost from the range -1627 to 0; sb3-monitor, 40 episodes, environment"
-        in result.out
+        "column r, rescaled to a cost from the range -1627 to 0: -1627 is worst; sb3-monitor, 40 episodes, "
+        "environment" in result.out
     )
     assert run("check", "c.json", "1.monitor.csv", *RANGE, *forced, "--exit-code").code == 3
 
@@ -73,6 +73,22 @@ def test_evaluations(run, logs):
     last = run("check", "c.json", "evaluations.npz", *RANGE)
     assert "BENIGN" in last.out
     assert "evaluation 2 of 2, after 1000 steps" in last.out
+
+
+def test_what_was_made_of_the_rows_is_said(run, logs):
+    (logs / "bare.csv").write_text("0.1\n0.3\n")
+    (logs / "steps.csv").write_text("episode,step,success\n1,1,0\n1,2,1\n2,1,0\n")
+    assert (
+        "bare.csv, read as a cost: 1 is worst; csv, 2 episodes" in run("certify", "bare.csv", "-o", "c").out
+    )
+    rows = run("certify", "steps.csv", "-o", "c")
+    assert "csv, 3 episodes." in rows.out
+    assert "3 rows have only 2 different values of episode" in rows.err
+    episodes = run("certify", "steps.csv", "--episode", "episode", "-o", "c")
+    assert "cost = 1 - success; csv, 2 episodes (any of the rows with the same episode)" in episodes.out
+    assert episodes.err == ""
+    content = json.loads(run("check", "c", "steps.csv", "--episode", "episode", "--json").out)
+    assert (content["episode"], content["reduce"]) == ("episode", "any")
 
 
 def test_several_tasks(run, logs):

@@ -165,7 +165,7 @@ DAMAGED = {
     ),
     "text for a success": (
         changed(MANY, "per_task", 1, "metrics", "successes", 1, value="maybe"),
-        r"per_task\[1\].metrics.successes\[1\] = 'maybe' is not a number",
+        r"per_task\[1\].metrics.successes\[1\] = 'maybe' is not true, false, 0 or 1",
     ),
     "a rate for a success": (
         changed(OLDER, "per_episode", 1, "success", value=0.5),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.episodes.opening import Format, holds_lines, open_table
-from boundwatch.episodes.steps import Reduction, task_names, to_episodes
+from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
 from boundwatch.episodes.table import Meaning, Table, check_range, to_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -52,6 +52,10 @@ class Episodes:
     """The column of tasks (or robots) that are taken together although they come one after the other."""
     warnings: tuple[str, ...] = ()
     """What may make the guarantees wrong, one sentence each."""
+    episode: str | None = None
+    """The column that said which episode a row is a step of, where rows were not episodes."""
+    reduce: Reduction | None = None
+    """How the steps of an episode became one value, where rows were not episodes."""
 
     def by_task(self) -> Mapping[str, NDArray[np.float64]]:
         """Return the costs of each task, in the order in which the tasks appear.
@@ -90,9 +94,10 @@ def read_costs(
     column : str, optional
         The column to read. Left out: the success of a log, or its reward if it has none; elsewhere the only
         one named ``cost``, ``success`` or ``reward``, or the only one if it has no name. Columns without
-        names are numbered from 1; those of MCAP are ``/topic.field``. The last word of a name says what it
+        names are numbered from 1; those of MCAP are ``/topic.field``. The words of a name say what it
         holds: ``is_success`` a success (true, false, 0 or 1; cost = 1 - success, binary), ``episode_reward``
-        (or ``return``) a reward, anything else a cost.
+        (or ``return``) a reward, anything else a cost; names like ``score`` or ``success_rate``, of which
+        more may be better, are refused.
     cost_range : (low, high), optional
         The range that a cost or a reward can have, rescaled to [0, 1]; a reward needs it: cost =
         (high - reward) / (high - low). It must be known before the data: one read off the data is no bound.
@@ -140,19 +145,12 @@ def read_costs(
         raise InvalidSetting(
             f"{source}: reduce needs episode, the column that tells episodes apart (--episode)"
         )
-    name, meaning = table.choose(column, source)
-    if meaning == "reward" and cost_range is None:
-        raise InvalidSetting(
-            f"{source}: column {name!r} holds rewards; pass their least and greatest value as "
-            "cost_range=(low, high) (--cost-range LOW HIGH)"
-        )
-    if meaning == "success" and cost_range is not None:
-        raise InvalidSetting(
-            f"{source}: column {name!r} holds successes, not numbers in a range; "
-            "leave out cost_range (--cost-range)"
-        )
-    costs = to_costs(table, name, meaning, ends, binary=binary, source=source)
+    name = table.choose(column, source)
+    meaning = table.meaning(name, source)
+    costs = to_costs(table, name, meaning, cost_range, binary=binary, source=source)
+    tasks = () if by is None else tuple(task_names(table, by, source))
     pooled = _pooled(table, source) if by is None else {}
+    repeated = () if episode is not None else repeated_episodes(table, by or pooled.get("column"), source)
     return Episodes(
         costs=costs,
         binary=binary or meaning == "success",
@@ -162,10 +160,12 @@ def read_costs(
         file_format=found,
         cost_range=None if cost_range is None else ends,
         by=by,
-        tasks=() if by is None else tuple(task_names(table, by, source)),
+        tasks=tasks,
         detail=table.detail,
         blocks_of=pooled.get("blocks_of"),
-        warnings=(*table.warnings, *pooled.get("warnings", ())),
+        warnings=(*table.warnings, *pooled.get("warnings", ()), *repeated),
+        episode=episode,
+        reduce=None if episode is None else reduction(reduce, meaning),
     )
 
 
@@ -186,4 +186,4 @@ def _pooled(table: Table, source: str) -> dict[str, Any]:
         f"{source}: {different} different values of {column}{' in a row' if blocks else ''} are taken for "
         f"one mixture; certify and check keep them apart with --by {column}"
     )
-    return {"blocks_of": column if blocks else None, "warnings": (warning,)}
+    return {"column": column, "blocks_of": column if blocks else None, "warnings": (warning,)}

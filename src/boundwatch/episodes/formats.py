@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
 
-from boundwatch.episodes.table import Table, parse
+from boundwatch.episodes.table import Table, not_a_number, parse, shown
 from boundwatch.errors import InvalidCost, MissingExtra
 
 
 def read_csv(text: str, source: str, first_line: int = 1) -> Table:
     """Read values between commas, semicolons or tabs; a first row that is not all numbers is the header."""
-    text = text.rstrip(
-        " \r\n"
-    )  # blank lines at the end; an empty quoted cell there is a missing value, and stays
-    delimiter = max(",;\t", key=text.splitlines()[0].count)
+    # Blank lines at the end; an empty quoted cell there is a missing value, and stays.
+    text = text.rstrip(" \r\n")
+    first = text.splitlines()[0]
+    if declared := re.match(r'"?sep=([,;\t])"?\r?\n', text, re.IGNORECASE):  # for Excel
+        text, first_line = text[declared.end() :], first_line + 1
+        delimiter = declared[1]
+    else:
+        delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -29,11 +34,16 @@ def read_csv(text: str, source: str, first_line: int = 1) -> Table:
     except csv.Error as error:
         line = reader.line_num + first_line - 1
         raise InvalidCost(f"{source}: line {line} is not valid CSV ({error}); correct it") from error
+    for cell in rows[0]:
+        # Not a header, but what somebody took for a number or a comment; # alone is a name for a count.
+        if parse(cell) is None and re.fullmatch(r"#.+|[-+]?\d[\d.,' ]*%?", cell):
+            raise InvalidCost(f"{source}: line {lines[0]}: {shown(cell)} {not_a_number(cell)}")
     width = len(rows[0])
     for cells, line in zip(rows, lines, strict=True):
         if len(cells) != width:
             fault = f"has {len(cells)} fields, the first line has {width}" if cells else "is empty"
-            raise InvalidCost(f"{source}: line {line} {fault}; complete it, or take it out")
+            point = "write decimals with a point, " if delimiter == "," and len(cells) > width else ""
+            raise InvalidCost(f"{source}: line {line} {fault}; {point}complete it, or take it out")
     named = any(parse(cell) is None for cell in rows[0])
     names = rows[0] if named else _positions(width)
     rows, lines = rows[named:], lines[named:]

@@ -88,7 +88,7 @@ def _choose(
     shown = ", ".join(offered[:8]) + (", ..." if len(offered) > 8 else "")
     raise InvalidSetting(
         f"{source}: has {'more than one' if found else 'no'} {wish}; choose one of {shown} "
-        f"with column={offered[0]!r} (--column {offered[0]})"
+        "with column=... (--column NAME)"
     )
 
 

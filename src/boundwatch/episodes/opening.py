@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import re
 import sys
 import zlib
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Literal, get_args
 
 from boundwatch import files
 from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, stable_baselines3
-from boundwatch.episodes.table import Table
+from boundwatch.episodes.table import Table, parse
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Format = Literal[
@@ -63,15 +62,15 @@ def open_table(
 def holds_lines(path: str) -> bool:
     """Return whether a file can be read line by line as it grows.
 
-    It cannot if it is a binary format, a whole log, or a table: a first line with several fields, or with the
-    name of a column.
+    It can if its first line is a number or the beginning of a JSON object, or if there is none yet. Anything
+    else is a binary format, a whole log, or a table, whose lines mean nothing without the first one.
 
     Examples
     --------
     >>> holds_lines("-"), holds_lines("not/yet/there.jsonl")
     (True, True)
     """
-    if path == "-" or not Path(path).is_file():
+    if path == "-" or not _is_file(Path(path)):
         return not _is_dataset(Path(path))
     with files.open_binary(path) as file:
         head = file.read(_HEAD)
@@ -80,9 +79,8 @@ def holds_lines(path: str) -> bool:
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     if lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text):
         return False
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    named = first.strip(' "').lower() in ("cost", "success", "reward")
-    return first.lstrip().startswith("{") or not (named or re.search("[,;\t]", first))
+    first = text.strip().split("\n", 1)[0]
+    return not first or first.startswith("{") or isinstance(parse(first), float)
 
 
 def _read(data: bytes, found: str, source: str, column: str | None, evaluation: int | None) -> Table:
@@ -129,7 +127,8 @@ def _text(data: bytes, source: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidCost(
-            f"{source}: is not UTF-8 text (byte {error.start}), NPY or Parquet; save it as one of these"
+            f"{source}: is not UTF-8 text (byte {error.start}), NPY or Parquet; save it as one of these "
+            "(in Excel: CSV UTF-8)"
         ) from error
     if not text.strip():
         raise InvalidCost(f"{source}: is empty; at least one episode is needed")
@@ -156,12 +155,19 @@ def _read_standard_input() -> bytes:
 
 
 def _is_dataset(path: Path) -> bool:
-    return (path / lerobot_dataset.INFO).is_file()
+    return _is_file(path / lerobot_dataset.INFO)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, say; whoever opens it says so
+        return False
 
 
 def _begins_with(path: Path, magic: bytes) -> bool:
     """Look at a file's first bytes; whatever cannot be opened is for the reader to complain about."""
-    if not path.is_file():  # looking into a pipe would take from it
+    if not _is_file(path):  # looking into a pipe would take from it
         return False
     with files.open_binary(path) as file:
         return file.read(len(magic)) == magic

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.episodes.table import Meaning, Table, parse, shown
+from boundwatch.episodes.table import Meaning, Table, not_a_number, parse, shown
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.validation import shortest
 
@@ -18,6 +19,9 @@ Reduction = Literal["any", "sum", "mean", "max", "last"]
 # As in LeRobot: an episode succeeds if any step says so, and its return is the sum of its rewards.
 # There is no such custom for costs: the worst step and the average one are both common.
 _CUSTOM: dict[Meaning, Reduction] = {"success": "any", "reward": "sum"}
+
+# Not episode_reward or episode_length, which may well repeat.
+_EPISODE = re.compile(r"(episodes?|ep)([\W_]*(id|index|idx|number|num|nr|no))?", re.IGNORECASE)
 
 Array = NDArray[np.float64]
 _RULES: dict[Reduction, Callable[[Array], float]] = {
@@ -61,15 +65,15 @@ def to_episodes(table: Table, episode: str, reduce: str | None, source: str) -> 
     groups = [np.array(members) for members in rows.values()]
 
     def values(column: str) -> list[Any]:
-        meaning = table.meaning(column)
-        rule = reduce or _CUSTOM.get(meaning)
+        meaning = table.meaning(column, source)
+        rule = reduction(reduce, meaning)
         if rule is None:
             raise InvalidSetting(
                 f"{source}: column {column!r} has a cost for every step of an episode; "
                 "choose what makes them one with reduce='mean', 'max', 'last' or 'sum' (--reduce)"
             )
         numbers = _numbers(table, column, meaning, source)
-        return [_RULES[rule](numbers[members]) for members in groups]  # type: ignore[index]
+        return [_RULES[rule](numbers[members]) for members in groups]
 
     def labels(column: str) -> list[Any]:
         found = task_names(table, column, source)
@@ -86,6 +90,40 @@ def to_episodes(table: Table, episode: str, reduce: str | None, source: str) -> 
         return f"episode {names[row]}, column {column!r}"
 
     return dataclasses.replace(table, values=values, labels=labels, lines=None, place=place, episode=None)
+
+
+def reduction(reduce: str | None, meaning: Meaning) -> Reduction | None:
+    """Return the rule that makes steps one value, the customary one if none is asked for.
+
+    Examples
+    --------
+    >>> reduction(None, "success"), reduction("last", "success"), reduction(None, "cost")
+    ('any', 'last', None)
+    """
+    return reduce or _CUSTOM.get(meaning)  # type: ignore[return-value]  # to_episodes refuses other rules
+
+
+def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, ...]:
+    """Warn when rows are taken for episodes although a column says that several belong to the same one.
+
+    Examples
+    --------
+    >>> columns = {"episode": [1, 1, 2], "cost": [0, 0, 1]}
+    >>> repeated_episodes(Table(list(columns), True, columns.__getitem__), None, "x.csv")[0][:56]
+    'x.csv: 3 rows have only 2 different values of episode; i'
+    """
+    column = next((name for name in table.names if _EPISODE.fullmatch(name.strip())), None)
+    if not table.named or column is None or table.names.count(column) > 1:
+        return ()
+    values = [str(value) for value in table.values(column)]
+    # Every task may count its episodes from 1.
+    tasks = values if by is None else task_names(table, by, source)
+    if (different := len(set(zip(values, tasks, strict=True)))) == len(values):
+        return ()
+    return (
+        f"{source}: {len(values)} rows have only {different} different values of {column}; if rows are "
+        f"steps, no error rate holds for them: make them episodes with --episode {column}",
+    )
 
 
 def task_names(table: Table, by: str, source: str) -> list[str]:
@@ -125,11 +163,10 @@ def _name(value: object) -> str | None:
 def _numbers(table: Table, column: str, meaning: Meaning, source: str) -> Array:
     raw = table.values(column)
     parsed = [parse(value) for value in raw]
-    wanted = "true, false, 0 or 1" if meaning == "success" else "a number"
     for row, value in enumerate(parsed):
         if value is None or (meaning == "success" and value not in (0, 1)):
             raise InvalidCost(
-                f"{source}: {table.locate(row, column)} = {shown(raw[row])} is not {wanted}; "
-                "every step needs one"
+                f"{source}: {table.locate(row, column)} = {shown(raw[row])} "
+                f"{not_a_number(raw[row], meaning, 'step')}"
             )
     return np.array(parsed, dtype=np.float64)

@@ -12,18 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.validation import enclosing_range, shortest
+from boundwatch.validation import shortest
 
 Meaning = Literal["cost", "success", "reward"]
 
 # A column that is better when it is higher must never pass for a cost: the verdict would be turned round.
-_WORDS: dict[str, Meaning] = {
-    "success": "success",
-    "successes": "success",
-    "reward": "reward",
-    "rewards": "reward",
-    "return": "reward",
-    "returns": "reward",
+_REWARD = {"reward", "rewards", "return", "returns"}
+_COST = {
+    *("cost", "costs", "loss", "error", "errors", "failure", "failures", "collision", "collisions"),
+    *("violation", "violations"),
+}
+_PART = {"rate", "ratio", "fraction", "percent", "percentage", "share"}
+_UNCLEAR = {
+    *("score", "scores", "accuracy", "precision", "recall", "progress", "performance", "quality"),
+    *("utility", "fitness", "completion", "completed", "solved", "passed", "win", "wins", "won"),
+    *("no", "not", "non", "without"),
 }
 
 
@@ -68,12 +71,12 @@ class Table:
     detail: str = ""
     warnings: tuple[str, ...] = ()
 
-    def choose(self, column: str | None, source: str) -> tuple[str, Meaning]:
-        """Return the column to read and what it holds; raise `InvalidSetting` when that is not clear."""
+    def choose(self, column: str | None, source: str) -> str:
+        """Return the column to read; raise `InvalidSetting` when that is not clear."""
         if column is None:
             column = self.preferred or self._only_candidate(source)
         self.require(column, source)
-        return column, self.meaning(column)
+        return column
 
     def require(self, column: str, source: str, option: str = "column") -> None:
         """Raise `InvalidSetting` unless there is exactly one column of this name."""
@@ -82,12 +85,19 @@ class Table:
         if self.names.count(column) > 1:
             raise InvalidSetting(f"{source}: has several columns named {column!r}; rename all but one")
 
-    def meaning(self, column: str) -> Meaning:
-        """Return what a column holds."""
+    def meaning(self, column: str, source: str) -> Meaning:
+        """Return what a column holds; raise `InvalidSetting` when its name may say that higher is better."""
         if not self.named:
             return "cost"
-        last_word = re.split(r"[\W_]+", column.lower().strip())[-1]
-        return self.meanings.get(column) or _WORDS.get(last_word, "cost")
+        if column in self.meanings:
+            return self.meanings[column]
+        found = kinds(column)
+        if len(found) > 1 or "unclear" in found:
+            raise InvalidSetting(
+                f"{source}: column {column!r} may be better when it is higher; rename it to cost if it is "
+                "worse, to success if it is true or false, else to reward, with its range as --cost-range"
+            )
+        return "success" if "success" in found else "reward" if "reward" in found else "cost"
 
     def locate(self, row: int, column: str) -> str:
         """Say where a value is, for an error."""
@@ -104,8 +114,9 @@ class Table:
             what = (
                 "no column named cost, success or reward" if self.named else "several columns without names"
             )
-            raise InvalidSetting(f"{source}: has {what}; {self._offer()}")
+            raise InvalidSetting(f"{source}: has {what}; {self._point()}{self._offer()}")
         if len(known) > 1:
+            self.require(known[0], source)
             raise InvalidSetting(
                 f"{source}: columns {', '.join(known)} could all be meant; "
                 f"choose one with column={known[0]!r} (--column {known[0]})"
@@ -118,8 +129,38 @@ class Table:
         if not self.named and len(self.names) == 1 and option == "column":
             return "it is a list of numbers without names, read as costs; leave out column (--column)"
         offered = ", ".join(shown(name) for name in self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-        first = shown(self.names[0])
-        return f"choose one of {offered} with {option}={first} (--{option} {first})"
+        return f"choose one of {offered} with {option}=... (--{option} NAME)"
+
+    def _point(self) -> str:
+        """Say that 0,25 is no number, should all rows look like that."""
+        if self.named or len(self.names) != 2 or self.lines is None:
+            return ""
+        cells = [cell for name in self.names for cell in self.values(name)]
+        return "write decimals with a point (0.25) or " if all(map(str.isdigit, cells)) else ""
+
+
+def kinds(name: str) -> set[str]:
+    """Return what the words of a name speak of: success, reward, cost; ``unclear`` if that may be better.
+
+    Examples
+    --------
+    >>> kinds("Success?"), kinds("episodeReturn"), kinds("failure_rate"), kinds("gap")
+    ({'success'}, {'reward'}, {'cost'}, set())
+    >>> kinds("accuracy"), sorted(kinds("success_rate"))
+    ({'unclear'}, ['success', 'unclear'])
+    """
+    words = re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    found = set()
+    for word in filter(None, words):
+        if word.startswith("succe"):
+            found.add("success")
+        elif word in _REWARD:
+            found.add("reward")
+        elif word in _COST:
+            found.add("cost")
+        elif word in _UNCLEAR:
+            found.add("unclear")
+    return found | ({"unclear"} if _PART & set(words) and found != {"cost"} else set())
 
 
 def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:
@@ -148,13 +189,21 @@ def to_costs(
     table: Table,
     column: str,
     meaning: Meaning,
-    ends: tuple[float, float],
+    cost_range: tuple[float, float] | None,
     *,
     binary: bool,
     source: str,
 ) -> NDArray[np.float64]:
-    """Return the costs that a column holds; raise `InvalidCost` at the first value that is none."""
-    low, high = ends
+    """Return the costs that a column holds.
+
+    Raises
+    ------
+    InvalidCost
+        At the first value that is no cost.
+    InvalidSetting
+        For rewards without a range, or successes with one.
+    """
+    low, high = check_range(cost_range)
     raw = table.values(column)
     if len(raw) == 0:
         raise InvalidCost(f"{source}: holds no episodes; at least one row is needed")
@@ -167,12 +216,19 @@ def to_costs(
             value = raw[row] if parsed[row] is not None and isinstance(raw[row], str) else shown(raw[row])
             raise InvalidCost(f"{source}: {table.locate(row, column)} = {value} {fault}")
 
-    refuse(np.array([value is None for value in parsed]), "is not a number; every episode needs one")
+    unknown = np.array([value is None for value in parsed])
+    if unknown.any():
+        refuse(unknown, not_a_number(raw[int(np.argmax(unknown))], meaning))
     numbers = np.array(parsed, dtype=np.float64)
     if meaning == "success":
         refuse(
             ~np.isin(numbers, (0, 1)), "is not true, false, 0 or 1; give a success rate as a cost, 1 - rate"
         )
+        if cost_range is not None:
+            raise InvalidSetting(
+                f"{source}: column {column!r} holds successes, not numbers in a range; "
+                "leave out cost_range (--cost-range)"
+            )
         return 1 - numbers
     if not table.named:
         is_truth = np.array([isinstance(value, bool) for value in parsed])
@@ -182,11 +238,15 @@ def to_costs(
     refuse(
         ~np.isfinite(numbers), "is not finite; give every episode a number (a failed one usually the worst)"
     )
-    wider = enclosing_range(numbers, low, high)
+    if meaning == "reward" and cost_range is None:
+        raise InvalidSetting(
+            f"{source}: column {column!r} holds rewards; pass their least and greatest value as "
+            "cost_range=(low, high), known beforehand (--cost-range LOW HIGH)"
+        )
     refuse(
         (numbers < low) | (numbers > high),
         f"is outside [{shortest(low)}, {shortest(high)}]; rescale, or pass the range that it can have, "
-        f"such as cost_range=({', '.join(wider)}) (--cost-range {' '.join(wider)})",
+        "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
     )
     costs = (high - numbers if meaning == "reward" else numbers - low) / (high - low)
     if binary:
@@ -197,12 +257,37 @@ def to_costs(
     return costs
 
 
+def not_a_number(value: object, meaning: Meaning = "cost", row: str = "episode") -> str:
+    """Say what is wrong with a value that `parse` did not understand, and the remedy.
+
+    Examples
+    --------
+    >>> not_a_number("yes", "success")
+    'is not true, false, 0 or 1; write one of these'
+    >>> not_a_number("5%")
+    'is not a number; write 0.05, not 5%'
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    if text.startswith("#"):
+        return "is a comment; take it out"
+    if meaning == "success":
+        return "is not true, false, 0 or 1; write one of these"
+    remedy = f"every {row} needs one"
+    if re.fullmatch(r"[-+]?[\d.,]+\s*%", text):
+        remedy = "write 0.05, not 5%"
+    elif re.fullmatch(r"[-+]?\d[\d.,' ]*", text):
+        remedy = "write decimals with a point, and nothing between thousands (1234.5)"
+    return f"is not a number; {remedy}"
+
+
 def parse(value: object) -> float | bool | None:
     """Return a number or a truth value, also from text; None for what is neither."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
+    if isinstance(value, str) and "_" in value:  # Python reads 0_1 as 1
+        return None
     try:
         return float(value)  # type: ignore[arg-type]  # whatever cannot be converted says so
     except (TypeError, ValueError, OverflowError):
