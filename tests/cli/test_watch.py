@@ -63,6 +63,7 @@ def test_a_malformed_line_is_named_and_not_counted(certificate):
     assert "line 5 skipped" in done.stderr
     assert "episodes      2," in done.stdout
     assert "2 malformed lines" in done.stdout
+    assert "assumes that no episode was left out" in done.stdout
     strict = run(certificate, "-", "--strict", text=text)
     assert strict.returncode == 1
     assert strict.stderr.startswith("boundwatch: line 2:")
@@ -125,7 +126,8 @@ def test_a_state_is_not_mixed_with_other_settings(certificate, tmp_path):
         assert done.stderr.startswith("boundwatch: ")
     other = tmp_path / "other.json"
     bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01).save(other)
-    assert "belongs to certificate" in run(other, "-", "--state", state, text="0.1\n").stderr
+    refused = run(other, "-", "--state", state, text="0.1\n").stderr
+    assert refused.startswith(f"boundwatch: {state}: the state belongs to certificate")
 
 
 def test_the_change_detector_says_when_and_how_rarely_it_errs(certificate):
@@ -140,8 +142,67 @@ def test_options_that_do_not_go_together(certificate, options):
     assert run(certificate, "-", *options, text="").returncode == 2
 
 
-def test_no_episode_at_all(certificate):
-    assert "No episode was counted" in run(certificate, "-", text="\n").stdout
+@pytest.mark.parametrize("text", ["", "\n", "1.4\n", '{"a": 1}\n'])
+def test_a_watch_that_judged_nothing_does_not_pass(certificate, text):
+    for options in ([], ["--json"]):
+        done = run(certificate, "-", *options, text=text)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.endswith("no episode was counted, so nothing was judged; send at least one\n")
+
+
+@pytest.mark.parametrize("header", ["success", "is_success", "trial,success", "abc"])
+def test_a_header_is_never_skipped(certificate, tmp_path, header):
+    """Without the header, failures would be read as costs of 0."""
+    text = f"{header}\n0\n0\n"
+    done = run(certificate, "-", text=text)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"line 1 = '{header}' is neither a number nor JSON" in done.stderr
+    assert "--format csv" in done.stderr
+    (tmp_path / "log").write_text(text)
+    file = run(certificate, tmp_path / "log", "--json")
+    costs = [json.loads(line)["cost"] for line in file.stdout.splitlines()]
+    assert (file.returncode, costs) == ((0, [1, 1]) if header == "success" else (1, []))
+
+
+def test_a_table_on_standard_input_is_read_as_a_whole(certificate):
+    done = run(certificate, "-", "--format", "csv", "--json", text="success\n0\n1\n")
+    assert [json.loads(line)["cost"] for line in done.stdout.splitlines()] == [1, 0]
+
+
+def test_a_header_after_a_restart_is_refused(certificate, tmp_path):
+    state = tmp_path / "state"
+    assert run(certificate, "-", "--state", state, text="0.1\n").returncode == 0
+    before = state.read_bytes()
+    done = run(certificate, "-", "--state", state, text="abc\n0\n")
+    assert done.returncode == 1
+    assert "line 2 = 'abc' is neither" in done.stderr
+    assert state.read_bytes() == before
+
+
+def test_a_file_that_was_rewritten_is_not_resumed(certificate, tmp_path):
+    log, state = tmp_path / "log", tmp_path / "state"
+    log.write_text("0.1\n0.2\n")
+    run(certificate, log, "--state", state)
+    log.write_text("0.9\n0.2\n0.9\n")
+    done = run(certificate, log, "--state", state)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"boundwatch: {state}: the 2 lines that it counted are no longer")
+
+
+def test_an_alarm_before_its_interval_is_explained(tmp_path):
+    """The exact threshold of binary costs, see docs/anytime.md."""
+    path = tmp_path / "binary.json"
+    bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True).save(path)
+    early = run(path, "-", "--until-alarm", text="0\n" * 4 + "1\n" * 6)
+    assert "ADVERSE" in early.stdout
+    assert "the alarm may precede the interval" in early.stdout
+    assert "may precede" not in run(path, "-", text="1\n" * 40).stdout
+
+
+def test_standard_input_that_is_closed(certificate):
+    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()' watch {certificate} - <&-"
+    done = subprocess.run(program, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
+    assert done.stderr == "boundwatch: standard input: cannot be read; pipe or redirect a file into it\n"
 
 
 def test_a_table_is_read_as_one(certificate, tmp_path):

@@ -29,14 +29,14 @@ from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes import Episodes, holds_lines, read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.live import DETECTORS, Line, Watch, parse_line, read_lines
+from boundwatch.live import DETECTORS, Line, Watch, parse_line, read_lines, refuse_header
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
 
 
 @command(
-    example="my-robot | boundwatch watch certificate.json - --state watch.state.json\n"
-    "boundwatch watch certificate.json episodes.jsonl --follow --until-alarm --exit-code"
+    example="my-robot | boundwatch watch certificate.json - --strict --state watch.state.json\n"
+    "boundwatch watch certificate.json episodes.jsonl --strict --follow --until-alarm --exit-code"
 )
 def watch(
     certificate: CertificateFile,
@@ -51,8 +51,9 @@ def watch(
     detector: Annotated[
         Literal["sequential-test", "change-detector"],
         typer.Option(
-            help="sequential-test: P[ever a false alarm] <= alpha. change-detector: the shift may begin at "
-            "any time, false alarms come on average after 1/alpha episodes or more."
+            help="sequential-test: P[ever a false alarm] <= alpha + the certificate's delta. "
+            "change-detector: the shift may begin at any time; if the certificate holds, false alarms come "
+            "on average after 1/alpha episodes or more."
         ),
     ] = "sequential-test",
     alpha_adverse: Annotated[
@@ -73,7 +74,11 @@ def watch(
         bool, typer.Option("--exit-code", help="Exit with 3 if the verdict is ADVERSE.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at a malformed line instead of skipping it.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Stop at a malformed line instead of skipping it: episodes that are left out make it wrong.",
+        ),
     ] = False,
     interval: Annotated[
         bool, typer.Option("--interval", help="Print the limits on the shift, too (3 ms a line).")
@@ -89,7 +94,8 @@ def watch(
     """Watch a stream of episodes and alarm as soon as there is evidence of a shift.
 
     You may look after every episode and stop whenever you like. A line is printed once its episode is in the
-    state file. After a crash, give the same command: it says which line was the last one counted.
+    state file. After a crash, give the same command: it says which line was the last one counted. Exits with
+    1 if no episode was counted.
     """
     loaded = Certificate.load(certificate)
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
@@ -108,7 +114,9 @@ def watch(
     episodes: Episodes | None = None
     if any(value is not None for value in layout.values()) or not holds_lines(stream):
         if follow or state is not None:
-            raise typer.BadParameter("--follow and --state are for files of lines; leave them out")
+            raise typer.BadParameter(
+                "--follow and --state are for a number or JSON object a line; leave them out"
+            )
         episodes = read_costs(stream, **rules, **layout)
         if episodes.blocks_of is not None:
             raise InvalidSetting(
@@ -122,6 +130,7 @@ def watch(
         session = _resume(state, loaded, source, detector, levels)
     else:
         session = Watch(DETECTORS[detector](loaded, **levels), source)
+    first = stream == "-" or session.end == 0
     show = _json_line if as_json else _text_line
     try:
         if not (until_alarm and session.detector.first_alarm):
@@ -131,6 +140,9 @@ def watch(
                 if state is not None and stream != "-" and not line.text.endswith("\n"):
                     _warn(f"line {line.number} has no newline yet; it is left for the next time")
                     break
+                if episodes is None and line.text.strip():
+                    refuse_header(line, stream, first=first)
+                    first = False
                 cost = _cost(line, strict, **rules)
                 if cost is None:
                     session.skip(line, malformed=bool(line.text.strip()))
@@ -145,6 +157,8 @@ def watch(
                         break
     except KeyboardInterrupt:
         pass  # the usual end of --follow
+    if session.detector.n == 0:
+        raise InvalidCost(f"{stream}: no episode was counted, so nothing was judged; send at least one")
     if not as_json:
         _summary(session)
         if episodes is not None:
@@ -228,20 +242,22 @@ def _text_line(session: Watch, finding: Any, interval: bool) -> None:
 
 def _summary(session: Watch) -> None:
     detector = session.detector
-    if detector.n == 0:
-        print("No episode was counted.")
-        return
     finding = detector.finding()
     print(f"\n{wording.HEADLINES[detector.verdict]}")
     reached = "" if detector.first_alarm is None else f"; first alarm at episode {detector.first_alarm}"
     print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
     if session.skipped:
-        print(f"  skipped       {session.skipped} malformed lines, not counted")
+        print(
+            f"  skipped       {session.skipped} malformed lines, not counted; the guarantee assumes that no "
+            "episode was left out"
+        )
     if hasattr(finding, "e_adverse"):
         print(
             f"  shift         expected cost changed by {wording.floor(finding.shift_lower, '+')} "
             f"to {wording.ceiling(finding.shift_upper, '+')}, valid at all times at once"
         )
+        if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
+            print("  note          with binary costs the alarm may precede the interval: see docs/anytime.md")
         print(
             f"  false alarms  ADVERSE is ever declared with probability at most "
             f"{finding.false_positive_rate:.6g} in any world that is not worse"
