@@ -68,6 +68,21 @@ def test_device_is_written_not_replaced():
     assert os.stat(os.devnull).st_ino == before.st_ino  # noqa: PTH116 - as above
 
 
+def test_pipe_is_written_through_its_link():
+    reader, writer = os.pipe()
+    files.write_text(f"/dev/fd/{writer}", "through")
+    os.close(writer)
+    assert os.read(reader, 99) == b"through"
+    os.close(reader)
+
+
+def test_dash_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidSetting, match=r"^-: .*; name a file, or /dev/stdout$"):
+        files.write_text("-", "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_long_names_fit(tmp_path):
     name = "x" * 255
     files.write_text(tmp_path / name, "")

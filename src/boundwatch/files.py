@@ -77,12 +77,13 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     ('b413f47d', ['data'])
     """
     target = Path(path)
+    if str(target) == "-":
+        raise InvalidSetting("-: files are not written to standard output; name a file, or /dev/stdout")
     try:
-        target = target.resolve()
         if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)  # a pipe or /dev/stdout: there is nothing to replace
+            target.write_bytes(data)  # a pipe or /dev/stdout: there is nothing to replace, nor to resolve
         else:
-            _replace(target, data)
+            _replace(target.resolve(), data)
     except (OSError, ValueError, RuntimeError) as error:
         reason = "is a folder" if target.is_dir() else _reason(error)
         raise InvalidSetting(f"{path}: cannot be written, {reason}; choose another path") from error

@@ -115,6 +115,13 @@ def test_bad_costs_on_standard_input(run, folder):
         (["certify", "missing.csv", "-o", "new.json"], "missing.csv: no such file"),
         (["certify", ".", "-o", "new.json"], ".: is a folder, not a file"),
         (["certify", "costs.csv", "-o", "."], ".: cannot be written, is a folder"),
+        (["certify", "costs.csv", "-o", "-"], "-: files are not written to standard output"),
+        (["certify", "x" * 300, "-o", "new.json"], "cannot be read, file name too long"),
+        (["watch", "certificate.json", "x" * 300], "cannot be read, File name too long"),
+        (
+            ["watch", "certificate.json", "costs.jsonl", "--state", "x" * 300],
+            "File name too long; check the path",
+        ),
         (["certify", "costs.csv", "-o", "missing/new.json"], "missing/new.json: cannot be written"),
         (
             ["check", "certificate.json", "costs.csv", "--alpha-adverse", "1"],
@@ -247,3 +254,17 @@ def test_broken_streams(folder, redirection, fault):
     assert done.returncode == 1
     assert fault in done.stderr
     assert done.stderr.count(b"\n") == 1
+
+
+def test_a_certificate_through_a_pipe(folder):
+    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()'"
+    done = subprocess.run(  # noqa: S602 - a pipe of the shell
+        f"{program} certify costs.csv --json -o /dev/stdout | cat",
+        shell=True,
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b""
+    assert b"cannot be written" not in done.stdout
+    assert done.stdout.count(b'"schema_version"') == 2

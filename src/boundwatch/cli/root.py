@@ -49,9 +49,12 @@ def main() -> None:
     except BoundwatchError as error:
         message = " ".join(str(error).split())
     except OSError as error:
-        message = f"cannot print the result, {error.strerror}; free the disk or mend the pipe"
-        # What is left in the buffer would fail once more when Python ends, with a traceback.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.filename is not None:  # not known of the streams
+            message = f"{error.filename}: cannot be used, {error.strerror}; check the path"
+        else:
+            message = f"cannot print the result, {error.strerror}; free the disk or mend the pipe"
+            # What is left in the buffer would fail once more when Python ends, with a traceback.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(f"boundwatch: {message}", file=sys.stderr)
     sys.exit(1)
 
