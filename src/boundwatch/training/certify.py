@@ -41,8 +41,8 @@ def certify(
     posterior
         A trained posterior. Or several candidates, e.g. after different numbers of steps: one policy is drawn
         from each, every candidate is certified at delta/K, and the one with the lowest upper bound is kept.
-        That price (a union bound, contained in the certificate's divergence and written in ``draw.json``) is
-        what makes a choice by certificate valid; one candidate pays nothing.
+        That price (a union bound, contained in the certificate's divergence) is what makes a choice by
+        certificate valid; one candidate pays nothing. K is ``candidates`` in ``draw.json``.
     costs_of
         Maps a policy to its costs in [0, 1], one for each of the m >= 8 *training* environments. For a
         simulator use `boundwatch.training.Rollouts`. It must leave the policy's ``state_dict`` as it is, and

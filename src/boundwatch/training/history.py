@@ -23,9 +23,11 @@ class History:
     cost
         Mean training cost of the sampled policies; the true cost where the surrogate gave it.
     divergence
-        D₂(P‖P₀), or the mean of ln P(w)/P₀(w) over the sampled policies for the pointwise objective.
+        D₂(P‖P₀). For the pointwise objective, ln P(w)/P₀(w): the mean over the sampled policies in
+        Algorithm 3, the expectation KL(P‖P₀) in Algorithm 4.
     bound
-        Mean upper bound of the sampled policies at that cost.
+        Upper bound: the mean of those of the sampled policies in Algorithm 3, the bound at their mean cost
+        and at that divergence in Algorithm 4.
 
     Examples
     --------

@@ -204,7 +204,16 @@ class GaussianPosterior:
         return torch.func.functional_call(self._module, self._unflatten(weights), inputs)
 
     def apply(self, weights: Tensor, *inputs: Any) -> Any:
-        """Return the outputs of k policies (k, d) for the same inputs, stacked along a new first axis."""
+        """Return the outputs of k policies (k, d) for the same inputs, stacked along a new first axis.
+
+        All at once, by ``torch.func.vmap``: for simulators that take many policies.
+
+        Examples
+        --------
+        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
+        >>> posterior.apply(torch.ones(5, 4), torch.ones(2, 3)).shape
+        torch.Size([5, 2, 1])
+        """
         return torch.func.vmap(lambda w: self.call(w, *inputs))(weights)
 
     def policy(self, weights: Tensor) -> nn.Module:

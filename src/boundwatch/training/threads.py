@@ -1,4 +1,4 @@
-"""One torch thread at a time, so that sums are added in the same order on every machine and worker."""
+"""One torch thread at a time, so that sums are added in the same order whatever the number of workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import torch
 def single_thread() -> Iterator[None]:
     """Let torch use one thread inside the block, and what it used before afterwards.
 
-    Sums split over threads are rounded differently, and training must give the same bytes everywhere.
+    Sums split over threads are rounded differently, and training must give the same bytes whatever their
+    number. Another kind of processor may still round differently.
 
     Examples
     --------
