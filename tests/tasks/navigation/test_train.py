@@ -78,15 +78,15 @@ def test_training_is_deterministic_down_to_the_bytes(tiny, run_folder, tmp_path)
     train(tiny, tmp_path / "again")
     for name in ("policy.safetensors", "posterior.safetensors", "costs.csv", "summary.json", "logits.npy"):
         assert (tmp_path / "again" / name).read_bytes() == (run_folder / name).read_bytes()
-    other = train(replace(tiny, seed=1), tmp_path / "other")
+    other = train(replace(tiny, seed=2), tmp_path / "other")
     assert other.summary["trained"]["cost"] != load_run(run_folder).summary["trained"]["cost"]
 
 
 def test_prior_training_set_and_deployment_are_different_environments(run):
-    sets = [run.world.draw(TRAINING, 300, seed=(0, stream), images=False) for stream in Draw]
+    sets = [run.world.draw(TRAINING, 300, seed=(run.recipe.seed, stream), images=False) for stream in Draw]
     firsts = {tuple(part.obstacles[0].ravel().tolist()) for part in sets}
     assert len(firsts) == len(Draw)
-    costs, _ = run.deploy("training", 300, seed=0)
+    costs, _ = run.deploy("training", 300, seed=run.recipe.seed)
     assert not np.array_equal(costs, run.task().costs(run.logits, sets[Draw.TRAINING]))
 
 
