@@ -19,7 +19,7 @@ def test_table_and_plot(run, binary, tmp_path):
     assert "information limit 14.4" in done.out
     assert "hypothesis-test, exact" in done.out
     assert "beyond the certified upper limit" in done.out
-    assert all(f"- {term}: " in done.out for term in ("mixture", "-", "information limit"))
+    assert all(f"- {term}: " in done.out for term in ("mixture", "'-'", "information limit"))
     assert (tmp_path / "power.svg").read_bytes().startswith(b"<?xml")
 
 

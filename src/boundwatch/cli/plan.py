@@ -124,7 +124,7 @@ def _print_plan(answer: Plan) -> None:
         print(f"  {row['n']:>8}{cells}")
     notes = [
         "mixture: the sequential test, which may be read after every trial and bets on shifts of many sizes.",
-        "-: no shift is noticed with 90 % power in so few trials.",
+        "'-': no shift is noticed with 90 % power in so few trials.",
         "information limit: the trials that one who knew the new costs' distribution would need on average.",
     ]
     out.print_section("Note", notes, bullet="- ")
