@@ -98,7 +98,8 @@ def refuse_header(line: Line, path: str, *, first: bool) -> None:
     path
         Where it comes from, for the error.
     first
-        Whether nothing came before it. Later on, only the name of a success, reward or cost is a header.
+        Whether nothing came before it. Later on, only the name of a success or reward is a header, as only
+        these turn costs round.
 
     Examples
     --------
@@ -110,11 +111,11 @@ def refuse_header(line: Line, path: str, *, first: bool) -> None:
     text = _bare(line.text)
     if text.startswith(("{", "[")) or parse(text.strip('"')) is not None:
         return
-    if first or any(kinds(text)):
+    if first or kinds(text) & {"success", "reward"}:
         source = "standard input" if path == "-" else path
         raise InvalidSetting(
             f"{source}: line {line.number} = {shown(text)} is neither a number nor JSON, and what follows a "
-            "header means nothing without it; read a table as a whole with --format csv, else take it out"
+            "header means nothing without it; read a table with --format csv, or send costs or JSON objects"
         )
 
 

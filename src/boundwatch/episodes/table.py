@@ -25,7 +25,8 @@ _COST = {
 _PART = {"rate", "ratio", "fraction", "percent", "percentage", "share"}
 _UNCLEAR = {
     *("score", "scores", "accuracy", "precision", "recall", "progress", "performance", "quality"),
-    *("utility", "fitness", "completion", "completed", "solved", "passed", "win", "wins", "won"),
+    *("utility", "fitness", "completion", "completed", "finished", "done", "solved", "reached", "achieved"),
+    *("pass", "passed", "win", "wins", "won", "ok", "good", "valid", "correct", "survived"),
     *("no", "not", "non", "without"),
 }
 
@@ -269,7 +270,7 @@ def not_a_number(value: object, meaning: Meaning = "cost", row: str = "episode")
     """
     text = value.strip() if isinstance(value, str) else ""
     if text.startswith("#"):
-        return "is a comment; take it out"
+        return "is a comment; take out the # if it names columns, else the line"
     if meaning == "success":
         return "is not true, false, 0 or 1; write one of these"
     remedy = f"every {row} needs one"
