@@ -165,8 +165,8 @@ def draw(results: Results) -> Figure:
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
     return Caption(
-        see="Left: no kind of certificate fails more often than promised (dashed). Right: what it gives "
-        "away; further left is better.",
+        see="Left: every kind of certificate should fail at most as often as promised (dashed). Right: what "
+        "it gives away; further left is better.",
         numbers=f"{results['repetitions']} certificates of each kind and size, delta = {results['delta']}.",
         paper="The paper certifies once per experiment; it has no such figure.",
         differs="Costs are drawn with replacement from the policy's flights, so that the truth is known "

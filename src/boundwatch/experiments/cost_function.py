@@ -163,11 +163,11 @@ def draw(results: Results) -> Figure:
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
     counts = {row["n"]: row["datasets"] for row in results["tallies"]}
+    inside = [row for row in results["certificates"] if row["lower"] <= row["expected_cost"] <= row["upper"]]
     return Caption(
-        see="Left: the larger the threshold, the higher the cost in training; the truth lies in every "
-        "certified interval. Right: what counts is the shift in the policy's own cost. A small threshold "
-        "leaves room for large shifts, a large one saturates, and curves for different costs nearly "
-        "coincide at equal shifts.",
+        see="Left: the larger the threshold, the higher the cost in training; the true expected cost lies in "
+        f"{len(inside)} of {len(results['certificates'])} certified intervals. Right: what counts is the "
+        "shift in the policy's own cost; how large a shift the same settings cause depends on the threshold.",
         numbers=f"{len(results['certificates'])} policies, each trained and certified for its cost; "
         + ", ".join(f"{datasets} datasets of {n}" for n, datasets in sorted(counts.items()))
         + " a setting; confidence interval at 5 %, Hoeffding.",

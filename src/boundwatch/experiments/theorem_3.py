@@ -133,8 +133,8 @@ def caption(results: Results) -> Caption:
     """Say what the figure shows."""
     return Caption(
         see="Theorem 3 promises that the lower limit exceeds the true shift in at most 10 % of the datasets: "
-        "the solid line must stay below the dotted one. It does, with room to spare, at every number of "
-        "trials; the largest of all limits (dashed) may exceed it.",
+        "the solid line must stay below the dotted one at every number of trials; the largest of all limits "
+        "(dashed) may exceed it.",
         numbers=f"{results['datasets']:,} datasets for each curve, n = 1 to "
         f"{results['series'][0]['rows'][-1]['n']}; confidence {1 - results['rate']:.2f}, delta included.",
         paper="As in the paper's Figure 9, for which it does not say where the policy was deployed; shown "
