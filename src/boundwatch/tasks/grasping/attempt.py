@@ -12,9 +12,9 @@ from boundwatch.tasks.grasping.scenes import Scene
 from boundwatch.tasks.grasping.world import Physics, compile_scene
 
 REFLEX = 100.0
-"""Force, newtons, on a finger at which the arm stops on its way down, as the real one's collision reflex does;
-any force on the palm does. Of 200 noisy grasps none felt between 30 (brushing a wall) and 100 (landing on a
-rim)."""
+"""Force, newtons, on a finger at which the arm stops on its way down, as the real one's collision reflex
+does; any force on the palm does. Of 200 noisy grasps none felt between 30 (brushing a wall) and 100
+(landing on a rim)."""
 LIFTED = 0.1
 """The object's centre of mass must rise by this much, metres."""
 
