@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificate import Certificate
 from boundwatch.page import Html
+from boundwatch.wording import count
 
 _WIDTH, _HEIGHT = 560, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 14, 44
@@ -56,7 +57,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
         f'<path class="mean" d="M{centre} {_y(mean) - 6:.1f}l6 6l-6 6l-6 -6z"/>',
         _text(centre, _HEIGHT - 26, f"mean {mean:.3f}"),
     ]
-    label = f"Costs of {n} episodes with mean {mean:.3f}; {_range_text(certificate)}"
+    label = f"Costs of {count(n, 'episode')} with mean {mean:.3f}; {_range_text(certificate)}"
     return _svg(label, parts)
 
 

@@ -49,10 +49,10 @@ class Reading:
         """
         if episodes.meaning == "success":
             rule = "cost = 1 - success"
-        elif episodes.cost_range is None:
+        elif episodes.meaning == "cost" and episodes.cost_range in (None, (0.0, 1.0)):
             rule = "cost as given"
         else:
-            low, high = map(shortest, episodes.cost_range)
+            low, high = map(shortest, episodes.cost_range or (0.0, 1.0))  # a reward has one
             above = "high - reward" if episodes.meaning == "reward" else "reading - low"
             name = "reward" if episodes.meaning == "reward" else "reading"
             rule = f"cost = ({above})/(high - low), {name} in [{low}, {high}]"
@@ -78,8 +78,8 @@ class Reading:
             made = certificate.provenance
             if made.measured not in (None, measured):
                 found.append(
-                    f"{episodes.source}: costs are measured otherwise than those of the certificate, so no "
-                    f"verdict on them means anything: now {measured}; certified {made.measured}"
+                    f"{episodes.source}: costs are measured otherwise than those of the certificate (now "
+                    f"{measured}; certified {made.measured}); a verdict means nothing unless they agree"
                 )
             if made.costs_sha256 == costs_digest(costs):
                 found.append(

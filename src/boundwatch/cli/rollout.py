@@ -11,6 +11,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import app, command
 from boundwatch.files import write_text
+from boundwatch.wording import count
 
 group = typer.Typer(
     name="rollout",
@@ -71,4 +72,4 @@ def navigation(
         )
         return
     spread = "" if error is None else f" (standard error {error:.4f})"
-    print(f"Wrote {output}: {n} flights in {distribution}, mean cost {costs.mean():.4f}{spread}")
+    print(f"Wrote {output}: {count(n, 'flight')} in {distribution}, mean cost {costs.mean():.4f}{spread}")

@@ -13,6 +13,7 @@ from boundwatch.cli.options import Json
 from boundwatch.cli.rollout import CostsOut, PolicyRun, group
 from boundwatch.cli.root import command
 from boundwatch.files import write_text
+from boundwatch.wording import count
 
 MOST_FILMS = 10
 
@@ -82,6 +83,9 @@ def grasping(
         files = {"output": str(output), "films": [str(film) for film in films]}
         out.print_json(settings | {"failures": failures, "mean_cost": failures / n} | files)
         return
-    print(f"Wrote {output}: {failures} failures in {n} grasps of {objects}, placement {placement}")
+    print(
+        f"Wrote {output}: {count(failures, 'failure')} in {count(n, 'grasp')} of {objects}, "
+        f"placement {placement}"
+    )
     if films:
         print(f"Drew {films[0]} to {films[-1].name}")

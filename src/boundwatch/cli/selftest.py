@@ -64,7 +64,5 @@ def selftest(
         total = f"{len(promises)} promises, {runs} simulations each (change-detector: {min(runs, 500)})"
         print(f"\n{total}; {len(broken)} broken. 95 % intervals; BROKEN means a chance below 1e-6.")
     if broken:
-        typer.secho(
-            f"boundwatch: {len(broken)} promises are broken; do not rely on them", err=True, bold=True
-        )
+        typer.secho(f"boundwatch: broken promises: {len(broken)}; do not rely on them", err=True, bold=True)
         raise typer.Exit(1)
