@@ -24,7 +24,7 @@ An error is one line on standard error with its remedy.
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | bad input, a certificate that does not verify, a `watch` without episodes; a broken promise in `selftest` |
+| 1 | bad input, a certificate that does not verify, no episode to `watch`, a broken promise in `selftest` |
 | 2 | wrong usage |
 | 3 | `check --exit-code` or `watch --exit-code` found an adverse shift |
 

@@ -63,6 +63,7 @@ def test_a_malformed_line_is_named_and_not_counted(certificate):
     assert "line 5 skipped" in done.stderr
     assert "episodes      2," in done.stdout
     assert "2 malformed lines" in done.stdout
+    assert "a number is read as a cost (highest is worst)" in done.stdout
     assert "assumes that no episode was left out" in done.stdout
     strict = run(certificate, "-", "--strict", text=text)
     assert strict.returncode == 1

@@ -161,8 +161,8 @@ def watch(
         raise InvalidCost(f"{stream}: no episode was counted, so nothing was judged; send at least one")
     if not as_json:
         _summary(session)
-        if episodes is not None:
-            print(f"  costs         {out.describe_source(episodes)}")
+        rule = "lines: a number is read as a cost (highest is worst), an object by the name of its column"
+        print(f"  costs         {rule if episodes is None else out.describe_source(episodes)}")
     if exit_code and session.detector.verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
