@@ -353,7 +353,7 @@ def test_bad_ranges_are_refused_before_anything_is_read(ends):
 def test_no_range_is_suggested_from_the_data(read):
     with pytest.raises(InvalidCost, match=r"= -150.5 is outside \[-100, -10\]; .*known beforehand") as caught:
         read("reward\n-150.5\n", cost_range=(-100, -10))
-    assert "-151" not in str(caught.value)
+    assert str(caught.value).endswith("as cost_range=(low, high) (--cost-range LOW HIGH)")
 
 
 BETTER = [
