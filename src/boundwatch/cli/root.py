@@ -66,8 +66,8 @@ def _print_version(value: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done; 1 error, or selftest found a broken promise; 2 wrong usage; 3 check or watch, "
-    "with --exit-code, found an adverse shift."
+    epilog="Exit codes: 0 done; 1 error, or selftest found a broken promise; 2 wrong usage; "
+    "3 check or watch, with --exit-code, found an adverse shift."
 )
 def _root(
     _version: Annotated[
