@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
+from boundwatch.parallel import in_parallel
 from boundwatch.tasks.grasping import Physics, attempt, draw_scenes, expert_grasp
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.parallel import in_parallel
 from boundwatch.tasks.grasping.runs import Run, load_run
 
 RESULTS = Path(__file__).parent / "assets" / "grasping.json"

@@ -54,6 +54,9 @@ def grasping(
     jobs: Annotated[
         int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")
     ] = 1,
+    backend: Annotated[
+        Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
+    ] = "loky",
     render: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help=f"Draw films (GIF) of the first {MOST_FILMS} grasps; needs `plot`."),
@@ -73,7 +76,9 @@ def grasping(
     run = load_run(policy)
     given = {name: v for name, v in (("pad_friction", friction), ("density", density)) if v is not None}
     physics = replace(run.physics, **given)
-    deployment = run.deploy(n, objects=objects, placement=placement, physics=physics, seed=seed, jobs=jobs)
+    deployment = run.deploy(
+        n, objects=objects, placement=placement, physics=physics, seed=seed, jobs=jobs, backend=backend
+    )
     rows = [f"{outcome.cost},{outcome.rise:.4f},{outcome.reason}\n" for outcome in deployment.outcomes]
     write_text(output, "cost,rise,reason\n" + "".join(rows))
     films = [] if render is None else deployment.draw(render, f"{objects}, placement {placement}", MOST_FILMS)

@@ -26,6 +26,9 @@ def grasping(
     jobs: Annotated[
         int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")
     ] = 1,
+    backend: Annotated[
+        Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
+    ] = "loky",
     bound: Annotated[
         Literal["pointwise", "kl", "pinsker"],
         typer.Option(help="What is minimised and certified; pinsker is Theorem 1 as printed."),
@@ -48,7 +51,7 @@ def grasping(
     from boundwatch.tasks.grasping.train import train
 
     recipe = replace(QUICK if quick else Recipe(), bound=bound, delta=delta, seed=seed)
-    run = train(recipe, output, jobs=jobs)
+    run = train(recipe, output, jobs=jobs, backend=backend)
     if as_json:
         out.print_json(run.certificate.to_dict() | {"summary": run.summary})
         return

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from boundwatch.errors import InvalidSetting
+from boundwatch.parallel import in_parallel
 from boundwatch.tasks.grasping import Grasp, Mug, Physics, Scene, attempt, draw_scenes, expert_grasp, panda
 from boundwatch.tasks.grasping.motion import APPROACH, plan, reach_line
-from boundwatch.tasks.grasping.parallel import in_parallel
 from boundwatch.tasks.grasping.world import arm_alone, compile_scene
 
 MUG = Mug(radius=0.045, height=0.1, wall=0.005, taper=0.9, handle_reach=0.035, handle_height=0.55)

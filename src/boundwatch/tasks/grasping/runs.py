@@ -78,13 +78,14 @@ class Run:
         physics: Physics | None = None,
         seed: int = 0,
         jobs: int = 1,
+        backend: str = "loky",
     ) -> Deployment:
         """Try the policy on n new objects.
 
         They are independent of the training's, and of those of other objects and placements, whatever the
         seed. With another ``physics`` they are the same objects.
         """
-        task = Grasping(objects, placement, self.physics if physics is None else physics, jobs)
+        task = Grasping(objects, placement, self.physics if physics is None else physics, jobs, backend)
         purpose = [self.recipe.seed, Draw.DEPLOYMENT, seed, placement, *objects.encode()]
         rng = np.random.default_rng(purpose)
         scenes = task.draw(n, rng)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from boundwatch.parallel import in_parallel
 from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.parallel import in_parallel
 from boundwatch.tasks.grasping.policy import GraspNetwork, choose, to_grasp
 from boundwatch.tasks.grasping.scenes import Scene, check_distribution, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
@@ -43,10 +44,16 @@ class Grasping:
     physics: Physics = field(default_factory=Physics)
     jobs: int = 1
     """Processes."""
+    backend: str = "loky"
+    """Where they run: ``"loky"``, on this machine, or ``"ray"``, on a Ray cluster (extra ``ray``)."""
     binary: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         check_distribution(self.objects, self.placement)
+
+    @property
+    def _workers(self) -> dict[str, Any]:
+        return {"jobs": self.jobs, "backend": self.backend}
 
     def draw(self, n: int, rng: np.random.Generator) -> list[Scene]:
         """Draw n environments, independently of each other."""
@@ -59,7 +66,7 @@ class Grasping:
 
     def photographs(self, scenes: Sequence[Scene]) -> list[Image]:
         """Return the depth images of scenes."""
-        return in_parallel(photograph, [(scene,) for scene in scenes], jobs=self.jobs, label="depth images")
+        return in_parallel(photograph, [(scene,) for scene in scenes], **self._workers, label="depth images")
 
     def grasps(self, policy: nn.Module, images: Sequence[Image]) -> list[Grasp]:
         """Return the grasps that a policy chooses."""
@@ -71,7 +78,7 @@ class Grasping:
     ) -> list[Outcome]:
         """Simulate one grasp in each scene; the progress bar has the label, if there is one."""
         work = [(scene, grasp, self.physics) for scene, grasp in zip(scenes, grasps, strict=True)]
-        return in_parallel(attempt, work, jobs=self.jobs, label=label)
+        return in_parallel(attempt, work, **self._workers, label=label)
 
 
 class LatentCosts:

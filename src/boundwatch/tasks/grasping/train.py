@@ -38,7 +38,14 @@ _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""
 
 
-def train(recipe: Recipe, folder: str | Path, physics: Physics | None = None, *, jobs: int = 1) -> Run:
+def train(
+    recipe: Recipe,
+    folder: str | Path,
+    physics: Physics | None = None,
+    *,
+    jobs: int = 1,
+    backend: str = "loky",
+) -> Run:
     """Train, draw and certify a policy; write everything to a folder.
 
     Parameters
@@ -51,8 +58,8 @@ def train(recipe: Recipe, folder: str | Path, physics: Physics | None = None, *,
         another training is refused; one that holds an interrupted one is continued.
     physics
         Of training; by default as documented.
-    jobs
-        Processes. They change the time, nothing else.
+    jobs, backend
+        Processes, on this machine (``"loky"``) or a Ray cluster (``"ray"``): they change the time only.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost on such environments lies between the certificate's limits. The same recipe
@@ -62,7 +69,7 @@ def train(recipe: Recipe, folder: str | Path, physics: Physics | None = None, *,
     folder = Path(folder)
     if runs.claim(folder, recipe, physics):
         return runs.load_run(folder)
-    task = Grasping(physics=physics, jobs=jobs)
+    task = Grasping(physics=physics, jobs=jobs, backend=backend)
     shown = task.draw(recipe.demonstrations, recipe.generator(Draw.DEMONSTRATIONS))
     prior = task.draw(recipe.prior_environments, recipe.generator(Draw.PRIOR))
     scenes = task.draw(recipe.environments, recipe.generator(Draw.TRAINING))
