@@ -135,7 +135,7 @@ def test_standard_input():
     code = (
         "from boundwatch.episodes import read_costs; e = read_costs('-'); print(e.costs.tolist(), e.source)"
     )
-    for data in (as_csv(COSTS), gzip.compress(as_parquet(COSTS))):
+    for data in (as_csv(COSTS), gzip.compress(as_parquet(COSTS), mtime=0)):
         done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
         assert done.stdout.decode().strip() == f"{COSTS} standard input"
 
@@ -277,8 +277,8 @@ BAD_FILES = [
     ("kosten: 0,5\u20ac".encode("latin-1", "replace") + b"\xff", "is not UTF-8 text (byte 12)", "CSV UTF-8"),
     ("cost\n0.1\n".encode("utf-16"), "is not UTF-8 text (byte 0)", "in Excel"),
     (b"PK\x03\x04rest", "is a ZIP archive", "numpy.save"),
-    (gzip.compress(as_csv(COSTS))[:-9], "the gzip data is damaged or cut short", "again"),
-    (gzip.compress(as_csv(COSTS))[:5], "the gzip data is damaged or cut short", "again"),
+    (gzip.compress(as_csv(COSTS), mtime=0)[:-9], "the gzip data is damaged or cut short", "again"),
+    (gzip.compress(as_csv(COSTS), mtime=0)[:5], "the gzip data is damaged or cut short", "again"),
     (NPY[:-1], "the NPY data is damaged or cut short", "numpy.save"),
     (NPY[:20], "the NPY data is damaged or cut short", "numpy.save"),
     (as_npy(np.array([{}])), "the NPY data holds Python objects", "plain numeric array"),
