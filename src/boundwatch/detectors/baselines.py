@@ -8,6 +8,7 @@ low confidence need not mean a higher cost, nor a higher cost low confidence.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,7 +68,7 @@ class BaselineFindings:
     false_negative_rate: float = 1.0
 
 
-class _ConfidenceBaseline:
+class _ConfidenceBaseline(ABC):
     """Declares a shift when the mean confidence of n outputs is low for n training outputs."""
 
     name: ClassVar[str]
@@ -79,9 +80,9 @@ class _ConfidenceBaseline:
         self._thresholds: dict[int, float] = {}
 
     @staticmethod
+    @abstractmethod
     def scores(logits: Array) -> Array:
         """Return the confidence of each output."""
-        raise NotImplementedError
 
     def threshold(self, n: int) -> float:
         """Return the alpha-quantile of the mean confidence of n environments resampled from training."""
