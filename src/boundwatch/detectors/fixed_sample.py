@@ -128,7 +128,7 @@ class FixedSampleDetector(ABC):
         costs
             The costs of n new episodes, of the kind that was certified. n must not depend on the costs.
         """
-        many = self.decide_many(self.certificate.check_costs(costs)[None])
+        many = self._judge(self.certificate.check_costs(costs)[None])
         return Finding(
             verdict=Verdict(str(many.verdict[0])),
             n=many.n,
@@ -151,7 +151,9 @@ class FixedSampleDetector(ABC):
         costs
             A (datasets, n) array. Each row is one dataset; the guarantee holds for each, not for all at once.
         """
-        values = self.certificate.check_costs(costs, ndim=2)
+        return self._judge(self.certificate.check_costs(costs, ndim=2))
+
+    def _judge(self, values: Array) -> Findings:
         certificate, tail = self.certificate, TAILS[self.tail_name]
         p_adverse = tail.p_value(values, certificate.upper)
         p_benign = tail.p_value(1 - values, 1 - certificate.lower)
