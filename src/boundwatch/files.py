@@ -89,6 +89,21 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         raise InvalidSetting(f"{path}: cannot be written, {reason}; choose another path") from error
 
 
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder and those above it, before hours of work wait to be written there.
+
+    Examples
+    --------
+    >>> make_folder("/dev/null/runs")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: /dev/null/runs: cannot be made, ...; choose another folder
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path}: cannot be made, {_reason(error)}; choose another folder") from error
+
+
 def sha256_file(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file in hexadecimal, reading a mebibyte at a time.
 

@@ -205,5 +205,5 @@ def test_bad_arguments_are_explained(trained, tmp_path, arguments, error, messag
 
 def test_a_directory_that_cannot_be_is_named(trained, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidSetting, match="file/run: cannot be created"):
+    with pytest.raises(InvalidSetting, match="file/run: cannot be made"):
         certify(trained, COSTS_OF, tmp_path / "file" / "run")

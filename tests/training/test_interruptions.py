@@ -236,7 +236,7 @@ def test_the_folder_of_a_checkpoint_is_made_before_training(tmp_path):
     train_backprop(posterior(), surrogate, (targets(30, 0),), steps=1, checkpoint=tmp_path / "new" / "c")
     assert (tmp_path / "new" / "c").exists()
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidSetting, match="cannot be created"):
+    with pytest.raises(InvalidSetting, match="cannot be made"):
         train_backprop(
             posterior(), interrupting(0), (targets(30, 0),), steps=1, checkpoint=tmp_path / "file" / "c"
         )

@@ -15,6 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.files import make_folder
 from boundwatch.progress import progress_bar
 from boundwatch.training import tensorfile
 from boundwatch.training.history import History
@@ -23,23 +24,6 @@ from boundwatch.training.posterior import GaussianPosterior
 
 _KIND = "boundwatch.checkpoint/1"
 _SERIES = ("cost", "divergence", "bound")
-
-
-def make_folder(path: Path) -> None:
-    """Create a folder and those above it, before hours of work wait to be written there.
-
-    Examples
-    --------
-    >>> make_folder(Path("/dev/null/runs"))
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/null/runs: cannot be created (...); choose another folder
-    """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSetting(
-            f"{path}: cannot be created ({error.strerror}); choose another folder"
-        ) from error
 
 
 class Run:

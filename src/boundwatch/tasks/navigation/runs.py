@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from boundwatch import bounds
 from boundwatch.certificate import Certificate
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.files import read_bytes, sha256_file, write_bytes, write_text
+from boundwatch.files import make_folder, read_bytes, sha256_file, write_bytes, write_text
 from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
 from boundwatch.tasks.navigation.policy import Policy, logits_of
@@ -75,10 +75,7 @@ def claim(folder: Path, recipe: Recipe, world: World) -> None:
     checkpoints = folder / CHECKPOINTS
     if checkpoints.exists() and not same:
         shutil.rmtree(checkpoints)
-    try:
-        checkpoints.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSetting(f"{folder} cannot be made ({error.strerror}); choose another folder") from error
+    make_folder(checkpoints)
     write_text(path, text)
     if world.drone is None:
         world.recordings.save(folder / "recordings.npz")
