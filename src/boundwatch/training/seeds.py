@@ -25,6 +25,7 @@ class Stream(IntEnum):
     BATCHES = 1
     ENVIRONMENTS = 2
     CERTIFIED_POLICY = 3
+    SCENES = 4
 
 
 def generator(seed: int, stream: Stream, *index: int) -> np.random.Generator:

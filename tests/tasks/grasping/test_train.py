@@ -133,6 +133,30 @@ def test_an_interrupted_training_ends_with_the_same_bytes(tiny, tmp_path, monkey
         assert (tmp_path / "run" / name).read_bytes() == (tiny / name).read_bytes(), name
 
 
+def test_a_kill_costs_one_part_of_the_demonstrations(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "_PART", 8)
+    shown = []
+
+    def killed_in_the_third(task, scenes, grasps, **kwargs):
+        shown.append(len(scenes))
+        if len(shown) == 3:
+            raise KeyboardInterrupt
+        return attempts(task, scenes, grasps, **kwargs)
+
+    attempts = training.Grasping.attempts
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Grasping, "attempts", killed_in_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            training.train(TINY, tmp_path / "run")
+        shown += [None]
+        training.train(TINY, tmp_path / "run")
+    assert shown[:5] == [8, 8, 8, None, 8]  # the third part alone was shown again
+    assert (tmp_path / "run" / "costs.csv").read_bytes() == (tiny / "costs.csv").read_bytes()
+    assert (tmp_path / "run" / "policy.safetensors").read_bytes() == (
+        tiny / "policy.safetensors"
+    ).read_bytes()
+
+
 def test_a_finished_training_is_not_repeated(tiny, monkeypatch):
     monkeypatch.setattr(training, "certify", None)
     assert training.train(TINY, tiny).summary == load_run(tiny).summary
@@ -143,9 +167,19 @@ def test_another_training_is_refused(tiny):
         training.train(dataclasses.replace(TINY, seed=1), tiny)
 
 
+def test_every_purpose_has_mugs_of_its_own():
+    purposes = (Draw.DEMONSTRATIONS, Draw.PRIOR, Draw.TRAINING, Draw.DEPLOYMENT)
+    drawn = [draw_scenes(50, recipe.generator(purpose)) for recipe in (TINY, QUICK) for purpose in purposes]
+    drawn.append(draw_scenes(50, np.random.default_rng(TINY.seed)))  # what somebody else draws with this seed
+    drawn.append(draw_scenes(50, dataclasses.replace(TINY, seed=1).generator(Draw.TRAINING)))
+    mugs = [scene.item for scenes in drawn for scene in scenes]
+    assert TINY.seed == QUICK.seed
+    assert len(set(mugs)) == len(mugs) - 4 * 50
+
+
 def test_shared_environments_are_refused(tmp_path, monkeypatch):
-    def same(self, purpose):
-        return np.random.default_rng([self.seed, 0 * purpose])
+    def same(self, _purpose):
+        return np.random.default_rng(self.seed)
 
     monkeypatch.setattr(Recipe, "generator", same)
     with pytest.raises(InvalidSetting, match="in the prior set too"):

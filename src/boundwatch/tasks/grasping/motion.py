@@ -1,7 +1,7 @@
 """From a grasp to a motion of the joints: inverse kinematics, a spline, and references for the servos.
 
 The hand comes straight down over the grasp and goes straight up again, so that one vertical line of postures
-serves both ways.
+serves both ways. Where a joint would exceed its speed or acceleration, the motion takes longer.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ from boundwatch.tasks.grasping.world import arm_alone
 APPROACH = 0.15
 """How far above the grasp the hand starts, and how far it lifts, metres."""
 DESCEND, CLOSE, LIFT, HOLD = 0.4, 0.3, 0.5, 0.1
-"""Duration of the four phases, seconds."""
+"""Duration of the four phases, seconds; of descending and lifting the least."""
 WAYPOINTS = 7
 TOLERANCE = 1e-4
 """Of inverse kinematics: metres, and radians."""
 _ITERATIONS = 60
+_INSTANTS = np.linspace(0.0, 1.0, 201)
+_LOW, _HIGH, _SPEEDS, _ACCELERATIONS = (
+    np.array([getattr(joint, name) for joint in panda.JOINTS])
+    for name in ("low", "high", "speed", "acceleration")
+)
 _DAMPING = 1e-3
 _CLOSED = -panda.OPENING  # far enough beyond to press with full force
 
@@ -61,7 +66,7 @@ def plan(grasp: Grasp, timestep: float) -> Motion | None:
     Examples
     --------
     >>> plan(Grasp(0.5, 0.0, 0.06, 0.0), 0.004).controls.shape
-    (325, 9)
+    (364, 9)
     >>> plan(Grasp(1.5, 0.0, 0.06, 0.0), 0.004) is None
     True
     """
@@ -70,14 +75,16 @@ def plan(grasp: Grasp, timestep: float) -> Motion | None:
     if postures is None:
         return None
     line = CubicSpline(heights, postures)
-    slope = line.derivative()
-    phases = [round(duration / timestep) for duration in (DESCEND, CLOSE, LIFT, HOLD)]
-    down, down_speed = _ease(phases[0], timestep)
-    up, up_speed = _ease(phases[2], timestep)
-    share = np.concatenate([1.0 - down, np.zeros(phases[1]), up, np.ones(phases[3])])
-    speed = np.concatenate([-down_speed, np.zeros(phases[1]), up_speed, np.zeros(phases[3])])
-    height = APPROACH * share
-    joints, velocities = line(height), slope(height) * (APPROACH * speed)[:, None]
+    fastest = _shortest(line)
+    durations = (max(DESCEND, fastest), CLOSE, max(LIFT, fastest), HOLD)
+    phases = [math.ceil(duration / timestep - 1e-9) for duration in durations]
+    down, up = (_ease(np.arange(1, steps + 1) / steps) for steps in (phases[0], phases[2]))
+    height = APPROACH * np.concatenate([1.0 - down[0], np.zeros(phases[1]), up[0], np.ones(phases[3])])
+    rates = (-down[1] / phases[0], np.zeros(phases[1]), up[1] / phases[2], np.zeros(phases[3]))
+    joints, velocities = (
+        line(height),
+        line(height, 1) * (APPROACH / timestep * np.concatenate(rates))[:, None],
+    )
     fingers = np.full((len(height), 2), _CLOSED)
     fingers[: phases[0]] = panda.OPENING
     # Velocity feed-forward: without it the servos' damping holds the arm back, centimetres at this speed.
@@ -85,10 +92,24 @@ def plan(grasp: Grasp, timestep: float) -> Motion | None:
     return Motion(np.append(line(APPROACH), [panda.OPENING] * 2), controls, phases[0])
 
 
-def _ease(steps: int, timestep: float) -> tuple[Floats, Floats]:
-    """Return progress from 0 to 1 with the least jerk, and its rate, at the end of each step."""
-    t = np.arange(1, steps + 1) / steps
-    return t**3 * (10.0 - 15.0 * t + 6.0 * t**2), 30.0 * t**2 * (1.0 - t) ** 2 / (steps * timestep)
+def _ease(t: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return progress from 0 to 1 with the least jerk over a time from 0 to 1, and its two derivatives."""
+    return (
+        t**3 * (10.0 - 15.0 * t + 6.0 * t**2),
+        30.0 * t**2 * (1.0 - t) ** 2,
+        60.0 * t * (1.0 - t) * (1.0 - 2.0 * t),
+    )
+
+
+def _shortest(line: CubicSpline) -> float:
+    """Return the least time, seconds, in which the joints run along the line within their limits."""
+    height, rate, change = (APPROACH * part for part in _ease(_INSTANTS))
+    slope, bend = line(height, 1), line(height, 2)
+    speeds = np.abs(slope * rate[:, None]).max(0)
+    accelerations = np.abs(bend * rate[:, None] ** 2 + slope * change[:, None]).max(0)
+    # Twice the time halves the speeds and quarters the accelerations.
+    times = [speeds / _SPEEDS, np.sqrt(accelerations / _ACCELERATIONS)]
+    return float(np.max(times))
 
 
 def reach_line(grasp: Grasp, heights: Floats) -> Floats | None:
@@ -111,8 +132,6 @@ def reach(tip: Floats, yaw: float, posture: Floats) -> Floats | None:
     """Solve inverse kinematics by damped least squares from a posture nearby; None without a solution."""
     model, data = arm_alone()
     site = model.site("tip").id
-    low = np.array([joint.low for joint in panda.JOINTS])
-    high = np.array([joint.high for joint in panda.JOINTS])
     closing = np.array([math.cos(yaw), math.sin(yaw), 0.0])
     jacobian = np.empty((6, model.nv))
     posture = posture.copy()
@@ -131,5 +150,5 @@ def reach(tip: Floats, yaw: float, posture: Floats) -> Floats | None:
         mujoco.mj_jacSite(model, data, jacobian[:3], jacobian[3:], site)
         arm = jacobian[:, :7]
         step = arm.T @ np.linalg.solve(arm @ arm.T + _DAMPING * np.eye(6), error)
-        posture = np.clip(posture + np.clip(step, -0.3, 0.3), low, high)
+        posture = np.clip(posture + np.clip(step, -0.3, 0.3), _LOW, _HIGH)
     return None

@@ -1,7 +1,8 @@
 """Crockery by recipe: mugs and bowls made of boxes, capsules and a cylinder, with random dimensions.
 
 The dimensions are those of household stoneware, chosen before any policy was tried on them;
-``docs/grasping.md`` gives the reasons.
+``docs/grasping.md`` gives the reasons. The parts overlap where they meet, so each has a mass of its own: that
+of the piece of crockery which it stands for.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class Mug:
             handle_height=float(rng.uniform(0.45, 0.65)),
         )
 
-    def geoms(self) -> Iterator[str]:
-        """Yield the parts as MJCF."""
+    def geoms(self, density: float) -> Iterator[str]:
+        """Yield the parts, of a material with this density, kg/m³, as MJCF."""
         bottom = self.taper * self.radius
-        yield _base(bottom)
-        yield from _ring(MUG_SIDES, (bottom, 0.0), (self.radius, self.height), self.wall)
-        yield from self._handle()
+        yield _base(bottom, self.wall, density)
+        yield from _ring(MUG_SIDES, (bottom, 0.0), (self.radius, self.height), self.wall, density)
+        yield from self._handle(density)
 
-    def _handle(self) -> Iterator[str]:
+    def _handle(self, density: float) -> Iterator[str]:
         middle, half = 0.5 * self.height, 0.5 * self.handle_height * self.height
         turns = np.linspace(-0.5 * math.pi, 0.5 * math.pi, HANDLE_PARTS + 1)
         heights = middle + half * np.sin(turns)
@@ -74,7 +75,10 @@ class Mug:
         out = outside - self.wall + HANDLE_RADIUS + self.handle_reach * np.cos(turns)
         for i in range(HANDLE_PARTS):
             ends = f"{out[i]:.6f} 0 {heights[i]:.6f} {out[i + 1]:.6f} 0 {heights[i + 1]:.6f}"
-            yield f'<geom class="object" type="capsule" fromto="{ends}" size="{HANDLE_RADIUS}"/>'
+            length = math.hypot(out[i + 1] - out[i], heights[i + 1] - heights[i])
+            mass = density * math.pi * HANDLE_RADIUS**2 * length
+            form = f'type="capsule" fromto="{ends}" size="{HANDLE_RADIUS}"'
+            yield f'<geom class="object" {form} mass="{mass:.9f}"/>'
 
 
 @dataclass(frozen=True)
@@ -121,28 +125,32 @@ class Bowl:
             foot=float(rng.uniform(0.40, 0.55)),
         )
 
-    def geoms(self) -> Iterator[str]:
-        """Yield the parts as MJCF."""
+    def geoms(self, density: float) -> Iterator[str]:
+        """Yield the parts, of a material with this density, kg/m³, as MJCF."""
         turns = np.linspace(0.0, 0.5 * math.pi, BOWL_RINGS + 1)
         foot = self.foot * self.radius
         # A quarter of an ellipse, cut at the foot: flat below, steep at the rim.
         radii = foot + (self.radius - foot) * np.sin(turns)
         heights = self.height * (1.0 - np.cos(turns))
-        yield _base(foot)
+        yield _base(foot, self.wall, density)
         for i in range(BOWL_RINGS):
             lower, upper = (radii[i], heights[i]), (radii[i + 1], heights[i + 1])
-            yield from _ring(BOWL_SIDES, lower, upper, self.wall)
+            yield from _ring(BOWL_SIDES, lower, upper, self.wall, density)
 
 
 Item = Mug | Bowl
 
 
-def _base(radius: float) -> str:
+def _base(radius: float, wall: float, density: float) -> str:
     half = 0.5 * BASE
-    return f'<geom class="object" type="cylinder" size="{radius:.6f} {half}" pos="0 0 {half}"/>'
+    mass = density * math.pi * (radius - wall) ** 2 * BASE  # the wall weighs for itself
+    form = f'type="cylinder" size="{radius:.6f} {half}" pos="0 0 {half}"'
+    return f'<geom class="object" {form} mass="{mass:.9f}"/>'
 
 
-def _ring(sides: int, lower: tuple[float, float], upper: tuple[float, float], wall: float) -> Iterator[str]:
+def _ring(
+    sides: int, lower: tuple[float, float], upper: tuple[float, float], wall: float, density: float
+) -> Iterator[str]:
     """Yield boxes whose outer faces make a ring between two (radius, height) circles."""
     (r0, z0), (r1, z1) = lower, upper
     length = math.hypot(r1 - r0, z1 - z0)
@@ -152,10 +160,11 @@ def _ring(sides: int, lower: tuple[float, float], upper: tuple[float, float], wa
     height = 0.5 * (z0 + z1) + 0.5 * wall * math.sin(lean)
     width = max(r0, r1) * math.tan(math.pi / sides)
     size = f"{0.5 * wall:.6f} {width:.6f} {0.5 * length:.6f}"
+    mass = density * 2.0 * math.pi * radius * length * wall / sides  # Pappus: a rectangle goes round
     for i in range(sides):
         turn = 2.0 * math.pi * (i + 0.5) / sides
         position = f"{radius * math.cos(turn):.6f} {radius * math.sin(turn):.6f} {height:.6f}"
         yield (
             f'<geom class="object" type="box" size="{size}" pos="{position}" '
-            f'euler="0 {lean:.6f} {turn:.6f}"/>'
+            f'euler="0 {lean:.6f} {turn:.6f}" mass="{mass:.9f}"/>'
         )

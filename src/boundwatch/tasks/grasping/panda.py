@@ -1,11 +1,11 @@
 """The Franka Panda with its hand, as MJCF made from published constants; no meshes.
 
-Kinematics (modified Denavit-Hartenberg rows), limits of joint positions, velocities and torques: Franka
-Robotics, "Franka Control Interface documentation: robot and interface specifications". Masses of the links:
-C. Gaz, M. Cognetti, A. Oliva, P. Robuffo Giordano, A. De Luca, "Dynamic identification of the Franka Emika
-Panda robot with retrieval of feasible parameters using penalty-based optimization", IEEE RA-L 4(4), 2019,
-rounded. Shapes of the links are capsules of about the right size; they carry the mass and are what the
-pictures show.
+Kinematics (modified Denavit-Hartenberg rows), limits of joint positions, velocities, accelerations and
+torques: Franka Robotics, "Franka Control Interface documentation: robot and interface specifications".
+Masses of the links: C. Gaz, M. Cognetti, A. Oliva, P. Robuffo Giordano, A. De Luca, "Dynamic identification
+of the Franka Emika Panda robot with retrieval of feasible parameters using penalty-based optimization", IEEE
+RA-L 4(4), 2019, rounded. Shapes of the links are capsules of about the right size; they carry the mass and
+are what the pictures show.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ class Joint(NamedTuple):
     low: float
     high: float
     speed: float
+    acceleration: float
     torque: float
     stiffness: float
     """Of the position servo, Nm/rad."""
 
 
 JOINTS = (
-    Joint(0.0, 0.333, 0.0, -2.8973, 2.8973, 2.175, 87.0, 4000.0),
-    Joint(0.0, 0.0, -_RIGHT, -1.7628, 1.7628, 2.175, 87.0, 4000.0),
-    Joint(0.0, 0.316, _RIGHT, -2.8973, 2.8973, 2.175, 87.0, 3500.0),
-    Joint(0.0825, 0.0, _RIGHT, -3.0718, -0.0698, 2.175, 87.0, 3500.0),
-    Joint(-0.0825, 0.384, -_RIGHT, -2.8973, 2.8973, 2.610, 12.0, 600.0),
-    Joint(0.0, 0.0, _RIGHT, -0.0175, 3.7525, 2.610, 12.0, 600.0),
-    Joint(0.088, 0.0, _RIGHT, -2.8973, 2.8973, 2.610, 12.0, 600.0),
+    Joint(0.0, 0.333, 0.0, -2.8973, 2.8973, 2.175, 15.0, 87.0, 4000.0),
+    Joint(0.0, 0.0, -_RIGHT, -1.7628, 1.7628, 2.175, 7.5, 87.0, 4000.0),
+    Joint(0.0, 0.316, _RIGHT, -2.8973, 2.8973, 2.175, 10.0, 87.0, 3500.0),
+    Joint(0.0825, 0.0, _RIGHT, -3.0718, -0.0698, 2.175, 12.5, 87.0, 3500.0),
+    Joint(-0.0825, 0.384, -_RIGHT, -2.8973, 2.8973, 2.610, 15.0, 12.0, 600.0),
+    Joint(0.0, 0.0, _RIGHT, -0.0175, 3.7525, 2.610, 20.0, 12.0, 600.0),
+    Joint(0.088, 0.0, _RIGHT, -2.8973, 2.8973, 2.610, 20.0, 12.0, 600.0),
 )
 DAMPING_TIME = 0.03
 """Damping of a servo over its stiffness, seconds: the reference leads the arm by this times its velocity."""

@@ -9,15 +9,18 @@ from typing import Literal
 import numpy as np
 
 from boundwatch.errors import InvalidSetting
+from boundwatch.training.seeds import Stream, generator
 
 
 class Draw(IntEnum):
-    """What environments are drawn for; different purposes are independent under the same seed."""
+    """What is drawn; different purposes are independent under the same seed."""
 
     DEMONSTRATIONS = 0
-    PRIOR = 1
-    TRAINING = 2
-    DEPLOYMENT = 3
+    RIM_ANGLES = 1
+    PRIOR = 2
+    PRIOR_LATENTS = 3
+    TRAINING = 4
+    DEPLOYMENT = 5
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,9 @@ class Recipe:
             if getattr(self, name) < low:
                 raise InvalidSetting(f"{name} = {getattr(self, name)} is below {low}; training needs more")
 
-    def generator(self, purpose: Draw) -> np.random.Generator:
-        """Return the generator of the environments for a purpose."""
-        return np.random.default_rng([self.seed, purpose])
+    def generator(self, purpose: Draw, *index: int) -> np.random.Generator:
+        """Return the generator for a purpose; other purposes, indices and plain seeds give other numbers."""
+        return generator(self.seed, Stream.SCENES, purpose, *index)
 
 
 QUICK = Recipe(demonstrations=1_000, clone_steps=800, prior_environments=50, environments=60, steps=2)

@@ -15,7 +15,7 @@ from torch import nn
 from boundwatch import bounds
 from boundwatch.certificate import Certificate
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.files import read_bytes, sha256_file, write_text
+from boundwatch.files import make_folder, read_bytes, sha256_file, write_text
 from boundwatch.tasks.grasping.attempt import Outcome
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.motion import Grasp
@@ -49,7 +49,7 @@ class Deployment:
         from boundwatch.tasks.grasping.pictures import film
 
         folder = Path(folder)
-        _make(folder)
+        make_folder(folder)
         paths = [folder / f"{number:02d}.gif" for number in range(1, min(most, len(self.scenes)) + 1)]
         for path, scene, image, grasp in zip(paths, self.scenes, self.images, self.grasps, strict=False):
             film(scene, image, grasp, self.physics, path, f"{title}, number {path.stem}: ")
@@ -86,8 +86,7 @@ class Run:
         seed. With another ``physics`` they are the same objects.
         """
         task = Grasping(objects, placement, self.physics if physics is None else physics, jobs, backend)
-        purpose = [self.recipe.seed, Draw.DEPLOYMENT, seed, placement, *objects.encode()]
-        rng = np.random.default_rng(purpose)
+        rng = self.recipe.generator(Draw.DEPLOYMENT, seed, placement, *objects.encode())
         scenes = task.draw(n, rng)
         images = task.photographs(scenes)
         grasps = task.grasps(self.policy, images)
@@ -110,16 +109,9 @@ def claim(folder: Path, recipe: Recipe, physics: Physics) -> bool:
         raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
     if (folder / "summary.json").exists():
         return True
-    _make(folder / CHECKPOINTS)
+    make_folder(folder / CHECKPOINTS)
     write_text(path, text)
     return False
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSetting(f"{folder} cannot be made, {error.strerror}; choose another folder") from error
 
 
 def finish(

@@ -36,6 +36,7 @@ from boundwatch.training import (
 
 _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""
+_PART = 1000  # demonstrations between two checkpoints, a quarter of a minute
 
 
 def train(
@@ -78,8 +79,7 @@ def train(
     checkpoints = folder / runs.CHECKPOINTS
     network, success = _clone(recipe, task, checkpoints, shown, np.stack(images))
     posterior = GaussianPosterior.over_latent(network, LATENT)
-    # Latent vectors from a stream of their own: neither training nor the certified policy knows of them.
-    latents = posterior.sample(len(prior), np.random.default_rng([recipe.seed, len(Draw)]))
+    latents = posterior.sample(len(prior), recipe.generator(Draw.PRIOR_LATENTS))
     judged = LatentCosts(task, network, prior, task.photographs(prior))
     prior_cost = float(judged.costs(posterior, latents, np.arange(len(prior))[:, None]).mean())
     costs = LatentCosts(task, network, scenes, images)
@@ -133,17 +133,19 @@ def _demonstrations(
     recipe: Recipe, task: Grasping, checkpoints: Path, scenes: list[Scene]
 ) -> tuple[Tensor, Tensor, Tensor, float]:
     """Return images, actions and angles of the expert's successes, and how often there was one."""
-    rng = np.random.default_rng([recipe.seed, Draw.DEMONSTRATIONS, 1])
-    angles = rng.uniform(-ARC, ARC, len(scenes))
+    angles = recipe.generator(Draw.RIM_ANGLES).uniform(-ARC, ARC, len(scenes))
     grasps = [expert_grasp(scene, angle) for scene, angle in zip(scenes, angles.tolist(), strict=True)]
-    path = checkpoints / "demonstrations.safetensors"
-    if path.exists():
-        saved = tensorfile.load(path)[0]
-        images, lifted = saved["images"], saved["lifted"]
-    else:
-        images = torch.from_numpy(np.stack(task.photographs(scenes)))
-        lifted = torch.tensor([outcome.cost == 0.0 for outcome in task.attempts(scenes, grasps)])
-        tensorfile.save(path, {"images": images, "lifted": lifted})
+    parts = []
+    for start in range(0, len(scenes), _PART):
+        path = checkpoints / f"demonstrations{start // _PART + 1}.safetensors"
+        if not path.exists():
+            part = slice(start, start + _PART)
+            seen = torch.from_numpy(np.stack(task.photographs(scenes[part])))
+            outcomes = task.attempts(scenes[part], grasps[part], label="demonstrations")
+            lifted = torch.tensor([outcome.cost == 0.0 for outcome in outcomes])
+            tensorfile.save(path, {"images": seen, "lifted": lifted})
+        parts.append(tensorfile.load(path)[0])
+    images, lifted = (torch.cat([part[name] for part in parts]) for name in ("images", "lifted"))
     if int(lifted.sum()) < recipe.clone_batch:
         raise InvalidSetting(
             f"the expert succeeded {int(lifted.sum())} times in {len(scenes)}, less than clone_batch = "

@@ -46,7 +46,7 @@ def scene_xml(scene: Scene | None, physics: Physics) -> str:
     """
     item = ""
     if scene is not None:
-        parts = "".join(scene.item.geoms())
+        parts = "".join(scene.item.geoms(physics.density))
         item = (
             f'<body name="object" pos="{scene.x:.9f} {scene.y:.9f} 0" euler="0 0 {scene.yaw:.9f}">'
             f"<freejoint/>{parts}</body>"
@@ -63,8 +63,7 @@ def scene_xml(scene: Scene | None, physics: Physics) -> str:
     <geom contype="2" conaffinity="1" group="{ARM_GROUP}" friction="{physics.pad_friction} 0.005 0.0001"/>
   </default>
   <default class="object">
-    <geom contype="1" conaffinity="0" group="{OBJECT_GROUP}" density="{physics.density}"
-      friction="0 0.005 0.0001"/>
+    <geom contype="1" conaffinity="0" group="{OBJECT_GROUP}" friction="0 0.005 0.0001"/>
   </default>
 </default>
 <worldbody>
