@@ -8,6 +8,9 @@ import secrets
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from boundwatch.errors import InvalidSetting
 
 _CHUNK = 1 << 20
@@ -55,6 +58,20 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     'done\n'
     """
     write_bytes(path, text.encode("utf-8"))
+
+
+def write_costs(path: str | os.PathLike[str], costs: NDArray[np.float64]) -> None:
+    r"""Write costs as a table with the one column ``cost``, in digits that give the same numbers back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "costs.csv"
+    >>> write_costs(path, np.array([0.1, 1.0]))
+    >>> path.read_text()
+    'cost\n0.1\n1.0\n'
+    """
+    write_text(path, "cost\n" + "".join(f"{cost!r}\n" for cost in costs.tolist()))
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:

@@ -10,7 +10,7 @@ import typer
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import app, command
-from boundwatch.files import write_text
+from boundwatch.files import write_costs
 from boundwatch.wording import count
 
 group = typer.Typer(
@@ -57,7 +57,7 @@ def navigation(
 
     run = load_run(policy)
     costs, _ = run.deploy(distribution, n, seed=seed)
-    write_text(output, "cost\n" + "".join(f"{cost!r}\n" for cost in costs.tolist()))
+    write_costs(output, costs)
     error = float(costs.std(ddof=1) / n**0.5) if n > 1 else None
     if as_json:
         out.print_json(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.errors import InvalidSetting
-from boundwatch.files import write_text
+from boundwatch.files import make_folder, write_costs, write_text
 from boundwatch.progress import progress_bar
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe
@@ -97,9 +97,8 @@ def run_demo(folder: str | Path, *, recipe: Recipe = QUICK, trials: int = TRIALS
         task = progress.add_task("", total=len(WORLDS), note="")
         for number, world in enumerate(WORLDS):
             visits.append(_visit(run, world, trials, number))
-            lines = "".join(f"{cost!r}\n" for cost in visits[-1].costs.tolist())
-            (folder / "costs").mkdir(exist_ok=True)
-            write_text(folder / "costs" / f"{world}.csv", "cost\n" + lines)
+            make_folder(folder / "costs")
+            write_costs(folder / "costs" / f"{world}.csv", visits[-1].costs)
             progress.update(task, advance=1, note=world)
     demo = Demo(run, visits)
     write_text(folder / "findings.json", json.dumps(demo.to_dict(), indent=2, allow_nan=False) + "\n")

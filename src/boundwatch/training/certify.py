@@ -14,7 +14,7 @@ from torch import nn
 
 from boundwatch.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
-from boundwatch.files import make_folder, read_bytes, write_text
+from boundwatch.files import make_folder, read_bytes, write_costs, write_text
 from boundwatch.training.objectives import check_objective
 from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
@@ -129,7 +129,7 @@ def certify(
     certificate, candidate, policy, costs = min(results, key=lambda result: result[0].upper)
     candidate.save(folder / "posterior.safetensors")
     save_policy(policy_path, policy)
-    write_text(folder / "costs.csv", "cost\n" + "".join(f"{cost!r}\n" for cost in costs.tolist()))
+    write_costs(folder / "costs.csv", costs)
     certificate.save(folder / "certificate.json")
     return certificate
 
