@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.experiments import difficulty, runner
+from boundwatch.experiments import artefacts, difficulty, index, runner
 from boundwatch.experiments.artefacts import Cache, key
 from boundwatch.experiments.runner import EXPERIMENTS, Computed, reproduce
+from boundwatch.experiments.source import PACKAGE, source_digest, sources
+from boundwatch.tasks.navigation.recipe import Recipe
 from experiments.tiny import SWEEP, tiny_settings
 
 HOLDS = {"yes", "partly", "no", "not checkable here"}
@@ -156,6 +158,64 @@ def test_the_key_depends_on_every_setting():
     sweep = dataclasses.replace(SWEEP, policy=policy)
     keys.add(key(Computed("difficulty", dataclasses.replace(settings, sweep=sweep))))
     assert len(keys) == 7
+
+
+def test_the_key_depends_on_the_source_that_makes_the_artefact_and_on_no_other(tmp_path):
+    package = tmp_path / "robot"
+    (package / "parts").mkdir(parents=True)
+    files = {
+        "__init__.py": "from robot.parts import arm",
+        "policy.py": "from robot.parts import arm\ndef make():\n    import robot.wheels",
+        "parts/__init__.py": "",
+        "parts/arm.py": "from robot.limits import FORCE",
+        "limits.py": "FORCE = 1",
+        "wheels.py": "",
+        "figure.py": "import robot.policy\nCAPTION = 'policies'",
+    }
+
+    def digests(changes: dict[str, str]) -> list[str]:
+        for name, text in (files | changes).items():
+            (package / name).write_text(text)
+        source_digest.cache_clear()
+        return [source_digest(f"robot.{name}", package) for name in ("policy", "figure")]
+
+    policy, figure = digests({})
+    assert [policy, figure] == digests({})
+    for name in ("policy.py", "parts/arm.py", "limits.py", "wheels.py"):  # those inside functions included
+        changed = digests({name: "# changed\n" + files[name]})
+        assert changed[0] != policy, name
+        assert changed[1] != figure, name
+    assert digests({"figure.py": "import robot.policy\nCAPTION = 'all policies'"})[0] == policy
+    source_digest.cache_clear()
+
+
+def test_policies_depend_on_their_task_and_not_on_what_draws_and_explains():
+    drone, arm, figure = (
+        {str(file.relative_to(PACKAGE)) for file in sources(f"boundwatch.experiments.{module}").values()}
+        for module in ("navigation", "grasping", "wind")
+    )
+    # The defaults of worlds, scenes and drones are not among the settings; their source is.
+    world = {f"tasks/navigation/{name}.py" for name in ("world", "scene", "drone", "recordings", "train")}
+    assert world | {"bounds/pac_bayes.py", "training/certify.py"} <= drone
+    assert {"tasks/grasping/world.py", "tasks/grasping/objects.py", "bounds/pac_bayes.py"} <= arm
+    assert not world & arm
+    assert drone | {"experiments/wind.py", "detectors/hypothesis_test.py"} <= figure
+    explains = {"experiments/wind.py", "experiments/style.py", "experiments/index.py", "page.py", "plots.py"}
+    assert not explains & (drone | arm)
+
+
+def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
+    artefact = SWEEP.policy
+    monkeypatch.setattr(artefacts, "key", lambda artefact: f"{artefact.kind}-new")
+    with pytest.raises(InvalidSetting, match="the source changed during the run; run the command again"):
+        artefacts._make(tmp_path, artefact, f"{artefact.kind}-old")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_seed_is_on_the_page():
+    assert index._seeds(runner.full_settings()["power"]) == (
+        f"sweep.policy.recipe.seed = {Recipe().seed}, sweep.seed = 0, held_out_seed = 1"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""What is computed once and kept: policies, their costs, results, each under the hash of its settings.
+"""What is computed once and kept: policies, their costs, results, each under the hash of what determines it.
 
-An artefact is a frozen dataclass whose fields determine its content, with a method that writes the content to
-a folder. The cache makes that folder, and whoever asks again, in this run or a later one, gets the same
-folder.
+An artefact is a frozen dataclass with a method that writes its content to a folder. Its fields and its source
+code determine the content. The cache makes that folder, and whoever asks again, in this run or a later one,
+gets the same folder.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any, ClassVar, Protocol
 
 from joblib import Parallel, delayed
 
-from boundwatch import __version__
+from boundwatch._version import __version__
+from boundwatch.errors import InvalidSetting
+from boundwatch.experiments.source import source_digest
 from boundwatch.files import write_text
 
 
@@ -29,6 +31,11 @@ class Artefact(Protocol):
     parallel: ClassVar[bool]
     """Whether making one keeps all cores busy by itself."""
 
+    @property
+    def module(self) -> str:
+        """The module whose code makes it, with all that it imports from this package."""
+        ...
+
     def needs(self) -> Sequence[Artefact]:
         """Return the artefacts that it is made from."""
         ...
@@ -39,7 +46,7 @@ class Artefact(Protocol):
 
 
 def key(artefact: Artefact) -> str:
-    """Return the name of an artefact's folder: its kind, and the hash of its settings and our version.
+    """Return the name of an artefact's folder: its kind, and the hash of its settings, source and version.
 
     Examples
     --------
@@ -116,15 +123,25 @@ class Cache:
             alone = [artefact for artefact in level if not artefact.parallel]
             # Processes, not threads: torch's number of threads and the garbage of a training are per process.
             pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs)
-            for artefact in pool(delayed(_make)(self.root, artefact) for artefact in alone):
+            for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
                 done(artefact)
 
 
 def _settings_text(artefact: Artefact) -> str:
-    content = {"kind": artefact.kind, "boundwatch": __version__, "settings": dataclasses.asdict(artefact)}
+    content = {
+        "kind": artefact.kind,
+        "boundwatch": __version__,
+        "source": source_digest(artefact.module),
+        "settings": dataclasses.asdict(artefact),
+    }
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
-def _make(root: Path, artefact: Artefact) -> Artefact:
+def _make(root: Path, artefact: Artefact, expected: str) -> Artefact:
+    """Make an artefact in a process that may have been started, and have read the source, after the first."""
+    if key(artefact) != expected:
+        raise InvalidSetting(
+            "the source changed during the run; run the command again, what is whole is kept"
+        )
     Cache(root).folder(artefact)
     return artefact

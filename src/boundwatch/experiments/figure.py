@@ -54,6 +54,8 @@ class Claim:
 class Experiment(Protocol):
     """The contract of a module in this package that makes a figure."""
 
+    __name__: str
+    """The module's."""
     NAME: str
     """What the command line calls it, and its folder."""
     TITLE: str

@@ -28,6 +28,7 @@ class GraspingPolicy:
 
     kind: ClassVar[str] = "grasping-policy"
     parallel: ClassVar[bool] = True
+    module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=Recipe)
 
     def needs(self) -> Sequence[Artefact]:
@@ -51,6 +52,7 @@ class Grasps:
 
     kind: ClassVar[str] = "grasping-attempts"
     parallel: ClassVar[bool] = False
+    module: ClassVar[str] = __name__
     policy: GraspingPolicy
     environments: int
     objects: str = "mugs"

@@ -36,6 +36,7 @@ class NavigationPolicy:
 
     kind: ClassVar[str] = "navigation-policy"
     parallel: ClassVar[bool] = False
+    module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=Recipe)
 
     def needs(self) -> Sequence[Artefact]:
@@ -63,10 +64,12 @@ class Flights:
 
     kind: ClassVar[str] = "navigation-flights"
     parallel: ClassVar[bool] = False
+    module: ClassVar[str] = __name__
     policy: NavigationPolicy
     distribution: str
     environments: int
     seed: int = 0
+    """Whatever it is, these are not the environments of the training, nor of its prior."""
 
     def needs(self) -> Sequence[Artefact]:
         """Return the policy."""
@@ -107,7 +110,7 @@ class Sweep:
     datasets: int = DATASETS
     """Test datasets in each."""
     seed: int = 0
-    """Of the flights."""
+    """Of the flights; another draw than the training's, whatever the two seeds."""
 
     def flights(self, distribution: str) -> Flights:
         """Return the flights in a distribution."""

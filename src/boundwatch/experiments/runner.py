@@ -55,6 +55,11 @@ class Computed:
     experiment: str
     settings: Any
 
+    @property
+    def module(self) -> str:
+        """The experiment's own."""
+        return EXPERIMENTS[self.experiment].__name__
+
     def needs(self) -> Sequence[Artefact]:
         """Return what the experiment takes from the cache."""
         return EXPERIMENTS[self.experiment].artefacts(self.settings)
