@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from boundwatch.certificate import Certificate
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
-from boundwatch.experiments.figure import Results
+from boundwatch.experiments.figure import Holds, Results
 
 Array = NDArray[np.float64]
 
@@ -97,6 +98,28 @@ def counted(
     }
 
 
+def indicators(certificate: Certificate, alpha: float, datasets: Array) -> dict[str, dict[str, float]]:
+    """Return the paper's two indicators of an adverse shift: of the first dataset, and over all of them.
+
+    They are 1 - p of the hypothesis test, ADVERSE from 1 - alpha on, and the lower limit of the shift of the
+    confidence interval, ADVERSE above 0; both with Hoeffding's tail.
+
+    Examples
+    --------
+    >>> certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01)
+    >>> found = indicators(certificate, 0.05, np.ones((2, 10)))
+    >>> {name: round(values["mean"], 3) for name, values in found.items()}
+    {'hypothesis-test': 1.0, 'confidence-interval': 0.299}
+    """
+    test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
+    interval = ConfidenceInterval(certificate, false_positive=alpha, tail="hoeffding").decide_many(datasets)
+    columns = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower}
+    return {
+        name: {"first": float(v[0]), "mean": float(v.mean()), "deviation": float(v.std())}
+        for name, v in columns.items()
+    }
+
+
 def false_declarations(tallies: Iterable[Results]) -> list[Results]:
     """Return the check of every guarantee that some tallies can break.
 
@@ -132,3 +155,25 @@ def false_declarations(tallies: Iterable[Results]) -> list[Results]:
                     }
                 )
     return checks
+
+
+def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:
+    """Return whether "nothing is declared falsely" holds, and why not.
+
+    Parameters
+    ----------
+    false
+        How often something was.
+    corrected
+        The smallest p-value of `false_declarations` times the number of checks.
+
+    Examples
+    --------
+    >>> no_false_declaration(0, 1.0), no_false_declaration(3, 0.8)[0], no_false_declaration(90, 1e-9)[0]
+    (('yes', ''), 'partly', 'no')
+    """
+    if false == 0:
+        return "yes", ""
+    if corrected > 0.001:
+        return "partly", "Some declarations are false, not more often than the guarantee allows."
+    return "no", "Some rate exceeds its guarantee."

@@ -12,7 +12,7 @@ from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
 from boundwatch.experiments.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
-from boundwatch.experiments.judging import Array, Shift, split, tally
+from boundwatch.experiments.judging import Shift, indicators, split, tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +21,8 @@ NAME = "mug-placement"
 TITLE = "Grasping: mugs placed ever further apart"
 PAPER_FAILURES = (0.005, 0.105, 0.425, 0.660, 0.785, 0.855)
 LABELS = {"hypothesis-test": "1 − p", "confidence-interval": "ΔC + 0.95"}
+OFFSETS = {"hypothesis-test": 0.0, "confidence-interval": 0.95}
+"""With these the threshold of both is the same, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def run(settings: Settings, cache: Cache) -> Results:
                 "placement": placement,
                 "shift": shift.difference,
                 "failures": float(costs.mean()),
-                **_indicators(certificate, settings.alpha, datasets),
+                **indicators(certificate, settings.alpha, datasets),
             }
         )
     return {
@@ -107,14 +109,6 @@ def _detectors(certificate: Certificate, alpha: float) -> list[HypothesisTest | 
     ]
 
 
-def _indicators(certificate: Certificate, alpha: float, datasets: Array) -> Results:
-    """Return mean and standard deviation of 1 - p_A and of Delta C_A + 0.95 over the datasets."""
-    test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
-    interval = ConfidenceInterval(certificate, false_positive=alpha, tail="hoeffding").decide_many(datasets)
-    series = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower + 0.95}
-    return {name: {"mean": float(v.mean()), "deviation": float(v.std())} for name, v in series.items()}
-
-
 def draw(results: Results) -> Figure:
     """Draw both indicators with one standard deviation against the true shift."""
     figure = style.new_figure(7.2, 4.4)
@@ -123,7 +117,7 @@ def draw(results: Results) -> Figure:
     shifts = [row["shift"] for row in rows]
     for detector, hatch in (("hypothesis-test", "////"), ("confidence-interval", "\\\\\\\\")):
         look = style.line(detector, label=f"{LABELS[detector]}: mean, and one standard deviation")
-        means = [row[detector]["mean"] for row in rows]
+        means = [row[detector]["mean"] + OFFSETS[detector] for row in rows]
         spread = [row[detector]["deviation"] for row in rows]
         axes.plot(shifts, means, **look)
         low, high = ([m + sign * s for m, s in zip(means, spread, strict=True)] for sign in (-1, 1))
@@ -149,13 +143,15 @@ def caption(results: Results) -> Caption:
     first = results["tallies"][0]
     interval = results["certificate"]
     return Caption(
-        see="Both indicators rise with the true shift; above the dashed line ADVERSE is declared.",
+        see="The two indicators against the true shift: the paper's rise with it. Above the dashed line "
+        "ADVERSE is declared.",
         numbers=f"{first['datasets']} datasets of {first['n']} for each of {len(results['placements'])} "
         f"placements; true failure rates from {results['environments']} grasps each; certificate "
         f"[{interval['lower']:.4f}, {interval['upper']:.4f}] at delta = {interval['delta']} "
         f"({interval['source']}, {interval['method']}, {interval['n']} mugs).",
-        paper="As in the paper's Figure 2b. The authors' policy fails in 0.5, 10.5, 42.5, 66, 78.5 and "
-        "85.5 % of the grasps at the six placements.",
+        paper="The paper's Figure 2b. The authors' policy fails in "
+        + ", ".join(percent(share) for share in PAPER_FAILURES)
+        + " of the grasps at the six placements.",
         differs="MuJoCo instead of PyBullet, mugs by recipe instead of ShapeNet, a policy of our own. The "
         "certificate is the pointwise bound: Theorem 1 as printed cannot go below 0.14 with 500 mugs.",
     )
@@ -199,50 +195,71 @@ def claims(results: Results) -> list[Claim]:
         for row in results["tallies"]
         if row["tail"] == "hoeffding"
     }
-    gap = max(abs(shares[s, "hypothesis-test"] - shares[s, "confidence-interval"]) for s, _ in shares)
-    far = {
-        number: min(shares[f"placement:{number}", name] for name in LABELS)
-        for number in (4, 5)
-        if (f"placement:{number}", "hypothesis-test") in shares
-    }
-    training = max(shares[f"placement:{results['placements'][0]['placement']}", name] for name in LABELS)
-    printed = summary.get("upper_pinsker", float("nan"))
+    settings = sorted({setting for setting, _ in shares})
+    gaps = [abs(shares[s, "hypothesis-test"] - shares[s, "confidence-interval"]) for s in settings]
     return [
         Claim(
             "The bound on the failure rate is 0.1 with delta = 0.01.",
             f"{interval['upper']:.3f} by the {interval['source']} bound from {interval['n']} mugs (training "
             f"failures {percent(interval['mean_cost'])}); true failure rate "
             f"{percent(results['placements'][0]['failures'])}. Theorem 1 as printed would give "
-            f"{printed:.3f}.",
+            f"{summary['upper_pinsker']:.3f}.",
             holds(interval["upper"] <= 0.1),
+            "" if interval["upper"] <= 0.1 else "With so many mugs and failures the bound is no lower.",
         ),
         Claim(
             "Both indicators increase monotonically with the shift.",
             "Mean 1 - p: "
             + ", ".join(f"{row['hypothesis-test']['mean']:.2f}" for row in rows)
             + "; mean ΔC + 0.95: "
-            + ", ".join(f"{row['confidence-interval']['mean']:.2f}" for row in rows)
-            + ".",
+            + ", ".join(f"{row['confidence-interval']['mean'] + 0.95:.2f}" for row in rows)
+            + ", in the order of the true shift.",
             holds(rising),
+            "Both rise with the failures in a dataset by construction; that these datasets fail in the order "
+            "of the true shift is what is checked.",
         ),
         Claim(
             "Both approaches perform similarly.",
-            f"Their shares of ADVERSE differ by at most {percent(gap)}.",
-            holds(gap <= 0.1, otherwise="partly"),
+            f"Their shares of ADVERSE differ by at most {percent(max(gaps))}, "
+            f"{percent(sum(gaps) / len(gaps))} in the mean of the placements.",
+            holds(max(gaps) <= 0.1, otherwise="partly" if sum(gaps) / len(gaps) <= 0.1 else "no"),
             ""
-            if gap <= 0.1
-            else "One more failure in ten trials separates the test at alpha = 0.05 from "
-            "the interval at 5 % with delta included; where that many failures are likely, they differ.",
+            if max(gaps) <= 0.1
+            else "The test at alpha = 0.05 may err by delta more than the interval at 5 % with delta "
+            "included, and where one failure more or less in ten trials decides, they differ.",
         ),
-        Claim(
-            "ADVERSE is declared for squares of 40 and 50 cm (simulation; 50 cm on hardware).",
-            "".join(f"{10 * number} cm: {percent(share)} of the datasets; " for number, share in far.items())
-            + f"training: {percent(training)}.",
-            holds(bool(far) and min(far.values()) > 0.5 and training == 0.0, otherwise="partly"),
-        ),
+        _declared_at(shares),
         Claim(
             "On hardware, the indicators increase with the range of placements, and 50 cm is ADVERSE.",
             "There is no hardware here.",
             "not checkable here",
         ),
     ]
+
+
+def _declared_at(shares: dict[tuple[str, str], float]) -> Claim:
+    """Compare where most datasets are ADVERSE, by both detectors, with the paper's 40 and 50 cm."""
+    found = {
+        number: [shares[f"placement:{number}", name] for name in LABELS]
+        for number in range(1, 6)
+        if (f"placement:{number}", "hypothesis-test") in shares
+    }
+    right = [
+        min(both) > 0.5 if number >= 4 else max(both) <= (0.5 if number > 1 else 0.0)
+        for number, both in found.items()
+    ]
+    complete = len(right) == 5 and all(right)
+    return Claim(
+        "Of squares of 10 to 50 cm, ADVERSE is declared for 40 and 50 (in simulation).",
+        "ADVERSE by the test and by the interval: "
+        + "; ".join(
+            f"{10 * number} cm {' and '.join(percent(share) for share in both)}"
+            for number, both in found.items()
+        )
+        + " of the datasets.",
+        holds(complete, otherwise="partly" if any(right) else "no"),
+        ""
+        if complete
+        else "Compared as: more than half of the datasets at 40 and 50 cm, at most half at 20 and 30, none "
+        "at 10. How often each placement fails depends on the policy: see the table.",
+    )
