@@ -9,7 +9,15 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidSetting
-from boundwatch.experiments import difficulty, mugs_and_bowls, theorem_3, wind
+from boundwatch.experiments import (
+    baselines,
+    difficulty,
+    mug_placement,
+    mugs_and_bowls,
+    power,
+    theorem_3,
+    wind,
+)
 from boundwatch.experiments.figure import percent
 from boundwatch.experiments.judging import Shift, false_declarations, split, tally
 from rates import FALSE_FAIL
@@ -101,6 +109,89 @@ def test_a_limit_that_is_too_high_is_reported():
     assert theorem_3.claims(results)[0].holds == "yes"
     rows[1]["too_high"] = 1500
     assert theorem_3.claims(results)[0].holds == "no"
+
+
+def harder(confidence: float, alarms: int) -> dict:
+    """Return results in harder fields: the mean of 1 - p, and alarms in 100 datasets."""
+    rows = [
+        {"setting": "harder", "detector": detector, "datasets": 100, "adverse": alarms}
+        for detector in baselines.OURS
+    ]
+    evidence = {
+        "setting": "harder",
+        "shift": 0.2,
+        "hypothesis-test": {"first": confidence, "mean": confidence, "deviation": 0.1},
+        "confidence-interval": {"first": -0.1, "mean": -0.1, "deviation": 0.1},
+    }
+    return {"tallies": rows, "baselines": [], "indicators": [evidence]}
+
+
+@pytest.mark.parametrize(
+    ("confidence", "alarms", "holds"), [(0.9, 31, "yes"), (0.7, 31, "partly"), (0.9, 60, "partly")]
+)
+def test_evidence_without_alarms_needs_both(confidence, alarms, holds):
+    claim = wind._harder(harder(confidence, alarms))
+    assert claim.holds == holds
+    assert ("Not so" in claim.why) == (holds != "yes")
+
+
+def powers(ratios: list[float]) -> dict:
+    """Return results in which the paper's method needs so many times the trials of ours."""
+    trials = [
+        {
+            "certificate": label,
+            "tail": tail,
+            "setting": str(place),
+            "shift": 0.1 * place,
+            "verdict": "adverse",
+        }
+        | {"trials": round(10 * ratio) if label == power.THEOREM_1 else 10}
+        for place, ratio in enumerate(ratios)
+        for label, tail in (
+            (power.THEOREM_1, "hoeffding"),
+            (power.POINTWISE, "betting"),
+            (power.POINTWISE, "mixture"),
+            (power.HELD_OUT, "mixture"),
+        )
+    ]
+    return {"trials": trials, "held_out": 1000}
+
+
+@pytest.mark.parametrize(
+    ("ratios", "holds"),
+    [([2.0, 1.5], "yes"), ([2.0, 0.9], "partly"), ([2.0, 1.0], "partly"), ([0.9, 0.5], "no")],
+)
+def test_fewer_trials_means_in_every_setting(ratios, holds):
+    assert power._fewer_trials(powers(ratios)).holds == holds
+
+
+def test_what_only_additional_environments_reach_does_not_count():
+    results = powers([2.0])
+    for row in results["trials"]:
+        if row["certificate"] == power.POINTWISE:
+            row["trials"] = None
+    assert power._fewer_trials(results).holds == "no"
+
+
+@pytest.mark.parametrize(("easy", "holds"), [(1, "yes"), (8, "no")])
+def test_every_benign_setting_is_judged_not_only_training(easy, holds):
+    results = {"alpha": 0.05, "tallies": [], "baselines": []}
+    for setting, shift, adverse in (("training", 0.0, 0), ("easy", -0.2, easy), ("hard", 0.4, 90)):
+        for detector in (*baselines.OURS, *baselines.THEIRS):
+            row = doctored_difficulty()["tallies"][0] | {"setting": setting, "shift": shift, "n": 10}
+            kind = "tallies" if detector in baselines.OURS else "baselines"
+            results[kind].append(row | {"detector": detector, "adverse": adverse})
+    assert baselines.claims(results)[0].holds == holds
+
+
+@pytest.mark.parametrize(
+    ("shares", "holds"),
+    [((0, 0.1, 0.4, 0.9, 1), "yes"), ((0, 0.1, 0.4, 0.4, 1), "partly"), ((0.1, 0.9, 0.9, 0.4, 0.4), "no")],
+)
+def test_placements_are_compared_on_both_sides(shares, holds):
+    detectors = ("hypothesis-test", "confidence-interval")
+    found = {(f"placement:{n}", name): share for n, share in enumerate(shares, 1) for name in detectors}
+    assert mug_placement._declared_at(found).holds == holds
 
 
 @pytest.mark.parametrize(("bound", "expected"), [(0.5, 0.093), (0.25, 0.069)])

@@ -13,7 +13,7 @@ from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import Array, Shift, counted, split, tally
+from boundwatch.experiments.judging import Array, Shift, counted, false_declarations, split, tally
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Flights, Sweep
 
 if TYPE_CHECKING:
@@ -149,11 +149,10 @@ def caption(results: Results) -> Caption:
     first = results["tallies"][0]
     return Caption(
         see="Left of zero the policy pays less than in training: whoever alarms there alarms about nothing "
-        "that hurts. The detectors stay silent there, the baselines do not. Right of zero, a baseline that "
-        "is higher notices smaller adverse shifts.",
+        "that hurts. Right of zero, a curve that is higher notices smaller adverse shifts.",
         numbers=f"{first['datasets']} datasets a setting, n as in the titles; level {results['alpha']}.",
-        paper="As in the paper's Figure 6, where both baselines alarm at easier settings; see the table for "
-        "the training distribution itself.",
+        paper="In the paper's Figure 6 both baselines alarm at easier settings, and at small adverse shifts "
+        "more often than the detectors; see the table for the training distribution itself.",
         differs="The paper compares at n = 10 only. MaxLogit uses the true maximum logit. Our network has no "
         "batch statistics, so it treats an environment alike whichever others come with it; the "
         "baselines' thresholds come from its outputs on the training environments, as in the paper.",
@@ -173,7 +172,10 @@ def tables(results: Results) -> list[Table]:
                 f"{p_value:.2g}",
             )
         )
-    title = "New environments of the training distribution: alarms, and the p-value of more than 5 %"
+    title = (
+        "New environments of the training distribution: alarms, and the p-value of alarming more often than "
+        + percent(results["alpha"])
+    )
     return [Table(title, ("n", "detector", "alarms", "p-value"), tuple(lines))]
 
 
@@ -183,7 +185,10 @@ def claims(results: Results) -> list[Claim]:
         (row["detector"], row["n"]): row["adverse"] / row["datasets"] for row in _in_training(results)
     }
     sizes = sorted({n for _, n in training})
-    ours = max(training[name, n] for name in OURS for n in sizes)
+    benign = [check for check in false_declarations(results["tallies"]) if check["verdict"] == "adverse"]
+    worst = max(benign, key=lambda check: check["false"] / check["datasets"])
+    most = worst["false"] / worst["datasets"]
+    where = f"{worst['setting']}, {style.LINES[worst['detector']]['label']}, n = {worst['n']}"
     rates = "; ".join(
         f"n = {n}: MSP {percent(training['msp', n])}, MaxLogit {percent(training['max-logit', n])}"
         for n in sizes
@@ -197,8 +202,12 @@ def claims(results: Results) -> list[Claim]:
     found = [
         Claim(
             "The detectors call benign environments adverse less than 5 % of the time.",
-            f"At most {percent(ours)} in the training distribution.",
-            holds(ours < 0.05),
+            f"At most {percent(most)} ({where}) in the training distribution and in all "
+            f"{len({check['setting'] for check in benign}) - 1} settings that are not surely adverse.",
+            holds(most < 0.05),
+            ""
+            if most < 0.05
+            else "The test's guarantee is 5 % plus delta, and is one over certificates too.",
         ),
         Claim(
             "The baselines violate their false-positive rate of 5 % even on new training environments.",
@@ -207,38 +216,42 @@ def claims(results: Results) -> list[Claim]:
             "" if len(above) == 2 * len(sizes) else _exceptions(above),
         ),
     ]
-    easier = {
-        name: max(
-            (
-                row["adverse"] / row["datasets"]
-                for row in results["tallies"] + results["baselines"]
-                if row["detector"] == name and row["shift"] < -0.05
-            ),
-            default=0.0,
-        )
-        for name in (*OURS, *THEIRS)
+    return [*found, _easier(results, sizes), _small_shifts(results), _relevant_shifts(results)]
+
+
+def _easier(results: Results, sizes: list[int]) -> Claim:
+    largest = {
+        n: {
+            name: max(
+                (
+                    row["adverse"] / row["datasets"]
+                    for row in results["tallies"] + results["baselines"]
+                    if row["n"] == n and row["detector"] == name and row["shift"] < -0.05
+                ),
+                default=0.0,
+            )
+            for name in (*OURS, *THEIRS)
+        }
+        for n in sizes
     }
-    fires = [name for name in THEIRS if easier[name] > 0.5]
-    found.append(
-        Claim(
-            "The baselines declare easier environments shifted; the detectors do not.",
-            f"Largest share at a shift below -0.05: {_listed(easier)}.",
-            holds(
-                len(fires) == 2 and max(easier[name] for name in OURS) < 0.05,
-                otherwise="partly" if fires else "no",
-            ),
-            "" if len(fires) == 2 else NO_RULE,
-        )
+    fires = [shares[name] > 0.5 for shares in largest.values() for name in THEIRS]
+    silent = all(shares[name] < 0.05 for shares in largest.values() for name in OURS)
+    return Claim(
+        "The baselines declare easier environments shifted; the detectors do not.",
+        "Largest share at a shift below -0.05: "
+        + "; ".join(f"n = {n}: {_listed(shares)}" for n, shares in largest.items())
+        + ".",
+        holds(all(fires) and silent, otherwise="partly" if any(fires) and silent else "no"),
+        "" if all(fires) and silent else f"Compared as: more than half of the datasets. {NO_RULE}",
     )
-    return [*found, _small_shifts(results), _relevant_shifts(results)]
 
 
 def _exceptions(above: list[Results]) -> str:
     """Say which baseline is significantly above its level (p < 0.001) on new training environments."""
     if not above:
         return (
-            "None is significantly above 5 % here. Their thresholds come from the training environments; a "
-            "network that is as confident on new ones, as ours is, keeps the level; nothing guarantees it."
+            "None is significantly above 5 % here (p < 0.001). Their thresholds come from the training "
+            "environments, and our network seems to be as confident on new ones; nothing guarantees it."
         )
     names = ", ".join(f"{style.LINES[row['detector']]['label']} with n = {row['n']}" for row in above)
     return f"Significantly above 5 % (p < 0.001): {names}; not the others."

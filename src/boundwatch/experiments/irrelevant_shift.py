@@ -93,9 +93,9 @@ def caption(results: Results) -> Caption:
     """Say what the figure shows."""
     first = results["tallies"][0]
     return Caption(
-        see="Four obstacles instead of nine look different, but cost the policy the same: an alarm is about "
-        "something that does not matter. The dashed line is the level of 5 %.",
-        numbers=f"{first['datasets']} datasets; true shift {first['shift']:+.3f}.",
+        see="Four obstacles instead of nine look different; what they change for the task is the true shift "
+        f"of {first['shift']:+.3f}. The dashed line is the level of {percent(results['alpha'])}.",
+        numbers=f"{first['datasets']} datasets; standard error of the true shift {first['shift_error']:.4f}.",
         paper="The paper reports a shift of -0.02 and alarms of MSP 100 %, MaxLogit 98.6 %, the detectors "
         "0.1 %.",
         differs="The paper does not say which of the four-obstacle fields were kept; as in the authors' "
@@ -126,7 +126,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "With four obstacles the expected cost is nearly that of training (shift -0.02).",
             f"Shift {shift:+.3f}.",
-            holds(abs(shift) < 0.05, otherwise="partly"),
+            holds(abs(shift) < 0.05, otherwise="partly" if abs(shift) < 0.1 else "no"),
             ""
             if abs(shift) < 0.05
             else "Our drone's primitives are calibrated to the recordings, not equal "
@@ -147,6 +147,7 @@ def claims(results: Results) -> list[Claim]:
             "The detectors alarm on 0.1 % of them.",
             f"At most {percent(ours)}.",
             holds(ours <= 0.005),
+            "" if ours <= 0.005 else f"The true shift is {shift:+.3f} here, in the paper -0.02.",
         ),
     ]
 

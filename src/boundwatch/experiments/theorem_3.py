@@ -66,7 +66,8 @@ def run(settings: Settings, cache: Cache) -> Results:
     for index, name in enumerate(settings.distributions):
         costs = settings.sweep.flights(name).costs(cache)
         shift = Shift.between(costs, reference)
-        rng = np.random.default_rng([settings.seed, index])
+        # The experiment's name is part of the seed: nothing else draws the same numbers.
+        rng = np.random.default_rng([settings.seed, *NAME.encode(), index])
         means = _running_means(costs, settings, rng)
         rows = []
         for n in range(1, settings.most_trials + 1):
@@ -137,10 +138,11 @@ def caption(results: Results) -> Caption:
         "(dashed) may exceed it.",
         numbers=f"{results['datasets']:,} datasets for each curve, n = 1 to "
         f"{results['series'][0]['rows'][-1]['n']}; confidence {1 - results['rate']:.2f}, delta included.",
-        paper="As in the paper's Figure 9, for which it does not say where the policy was deployed; shown "
-        "here for no shift and for an adverse one.",
-        differs="Datasets are drawn with replacement from the recorded flights of each distribution, so that "
-        "the true shift is known exactly up to the certificate's.",
+        paper="The paper's Figure 9, for which it does not say where the policy was deployed; shown here for "
+        "no shift and for another setting. It took the percentile over 100,000 datasets.",
+        differs="Datasets are drawn with replacement from the simulated flights of each distribution, so "
+        "their expected cost is known exactly; the training's is estimated from as many flights. All "
+        "datasets share one certificate, so these failures are those of the test data alone.",
     )
 
 
@@ -172,7 +174,8 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "The lower limit of Theorem 3 is valid more than 90 % of the time.",
             f"In at least {percent(1 - worst / results['datasets'])} of {results['datasets']:,} datasets, "
-            f"at every n in both distributions; p-value of exceeding the promise {p_value:.2g}.",
+            f"at every n in every distribution; p-value of exceeding the promise {p_value:.2g}.",
             holds(worst <= results["rate"] * results["datasets"]),
+            "" if worst <= results["rate"] * results["datasets"] else "The certificate may be a wrong one.",
         )
     ]
