@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,7 @@ def reproduce(
     except ImportError as error:
         raise MissingExtra("reproducing the paper", "all") from error
 
+    began = time.monotonic()
     settings = runner.quick_settings() if quick else runner.full_settings()
     settings["wind"] = wind.with_recorded(settings["wind"], costs or ())
     names = [] if figures in (None, ["all"]) else list(figures or ())
@@ -58,4 +60,4 @@ def reproduce(
             started=lambda total: progress.update(task, total=total),
             done=lambda what: progress.update(task, advance=1, note=what),
         )
-    print(f"Wrote {page}")
+    print(f"Wrote {page} after {(time.monotonic() - began) / 60:.1f} minutes")
