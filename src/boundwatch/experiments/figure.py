@@ -42,13 +42,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper's Section V, what we found, and whether it holds."""
+    """A claim of the paper's Section V, or one of ours beyond it; what we found, and whether it holds."""
 
     paper: str
     ours: str
     holds: Holds
     why: str = ""
     """Where it does not hold, or not entirely: why."""
+    beyond: bool = False
+    """Whether it is not the paper's: ours."""
 
 
 class Experiment(Protocol):
