@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 SURE = 3.0
 """A shift is called adverse or benign when it is this many standard errors from zero."""
+SIGNIFICANT = 0.01
+"""A rate exceeds its guarantee if the p-value, corrected for the number of checks, is at most this."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,26 @@ def indicators(certificate: Certificate, alpha: float, datasets: Array) -> dict[
     }
 
 
+def certificate_note(interval: Mapping[str, float]) -> str:
+    """Say which bound a figure's policy is certified with, for its caption.
+
+    Parameters
+    ----------
+    interval
+        ``lower`` and ``upper`` of the certificate; ``theorem_1``, if given, is the paper's upper limit.
+
+    Examples
+    --------
+    >>> certificate_note({"lower": 0.25, "upper": 0.31, "theorem_1": 0.334})
+    'The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, which would give 0.334 at most.'
+    """
+    printed = f", which would give {interval['theorem_1']:.3f} at most" if "theorem_1" in interval else ""
+    return (
+        f"The certificate is our pointwise bound, [{interval['lower']:.3f}, {interval['upper']:.3f}], "
+        f"not Theorem 1{printed}."
+    )
+
+
 def false_declarations(tallies: Iterable[Results]) -> list[Results]:
     """Return the check of every guarantee that some tallies can break.
 
@@ -174,6 +196,6 @@ def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:
     """
     if false == 0:
         return "yes", ""
-    if corrected > 0.001:
+    if corrected > SIGNIFICANT:
         return "partly", "Some declarations are false, not more often than the guarantee allows."
     return "no", "Some rate exceeds its guarantee."
