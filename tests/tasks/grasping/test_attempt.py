@@ -82,7 +82,7 @@ def test_no_processes_are_refused():
 
 
 def test_half_the_time_step_agrees():
-    # 500 grasps, in docs/grasping.md, agree on at least 97 %; of 60 at most 5 may differ then, but for 0.2 %.
+    # 500 grasps, in docs/grasping.md, agree on at least 97 %; of 60 at most 5 may differ then, but for 0.9 %.
     work = list(cases(60, noise=1.0, seed=4))
     coarse = in_parallel(attempt, work, jobs=2, label="4 ms")
     fine = in_parallel(attempt, [(*pair, Physics(timestep=0.002)) for pair in work], jobs=2, label="2 ms")

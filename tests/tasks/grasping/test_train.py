@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import boundwatch as bw
 from boundwatch.cli import app
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.tasks.grasping import train as training
 from boundwatch.tasks.grasping.recipe import QUICK, Draw, Recipe
 from boundwatch.tasks.grasping.runs import load_run
@@ -162,6 +162,20 @@ def test_a_finished_training_is_not_repeated(tiny, monkeypatch):
     assert training.train(TINY, tiny).summary == load_run(tiny).summary
 
 
+def test_a_training_that_has_drawn_no_policy_makes_way(tiny, tmp_path, monkeypatch):
+    def interrupt(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train_evolution", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            training.train(dataclasses.replace(TINY, seed=1), tmp_path / "run")
+    training.train(TINY, tmp_path / "run")
+    assert (tmp_path / "run" / "policy.safetensors").read_bytes() == (
+        tiny / "policy.safetensors"
+    ).read_bytes()
+
+
 def test_another_training_is_refused(tiny):
     with pytest.raises(InvalidSetting, match="other settings"):
         training.train(dataclasses.replace(TINY, seed=1), tiny)
@@ -186,9 +200,21 @@ def test_shared_environments_are_refused(tmp_path, monkeypatch):
         training.train(TINY, tmp_path)
 
 
-@pytest.mark.parametrize("setting", [{"environments": 7}, {"steps": 0}, {"demonstrations": 10}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"environments": 7},
+        {"steps": 0},
+        {"demonstrations": 10},
+        {"seed": -1},
+        {"delta": 2.0},
+        {"bound": "hoeffding"},
+        {"rate": 0.0},
+        {"clone_rate": float("nan")},
+    ],
+)
 def test_impossible_recipes_are_refused(setting):
-    with pytest.raises(InvalidSetting, match=next(iter(setting))):
+    with pytest.raises(BoundwatchError, match=next(iter(setting))):
         Recipe(**setting)
 
 

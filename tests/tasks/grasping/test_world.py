@@ -110,10 +110,17 @@ def test_overlapping_parts_do_not_weigh_twice(objects):
 
 def test_handle_does_not_reach_inside():
     model = compile_scene(Scene(MUG, 0.0, 0.0, 0.0), Physics())
+    ends = []
     for geom in range(model.ngeom):
         if model.geom_group[geom] == OBJECT_GROUP and model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
-            ends = model.geom_pos[geom, 0] - model.geom_size[geom, 0]
-            assert ends >= MUG.taper * MUG.radius - MUG.wall
+            axes = np.zeros(9)
+            mujoco.mju_quat2Mat(axes, model.geom_quat[geom])
+            radius, half = model.geom_size[geom, :2]
+            for side in (-half, half):
+                x, _, z = model.geom_pos[geom] + side * axes.reshape(3, 3)[:, 2]
+                outside = MUG.radius * (MUG.taper + (1.0 - MUG.taper) * z / MUG.height)
+                ends.append(x - radius - (outside - MUG.wall))
+    assert min(ends) == pytest.approx(0.0, abs=1e-4)  # the handle begins at the inside of the wall
 
 
 @pytest.mark.parametrize("name", ["pad_friction", "table_friction", "density", "grip_force", "timestep"])

@@ -143,7 +143,7 @@ Item = Mug | Bowl
 
 def _base(radius: float, wall: float, density: float) -> str:
     half = 0.5 * BASE
-    mass = density * math.pi * (radius - wall) ** 2 * BASE  # the wall weighs for itself
+    mass = density * math.pi * (radius - wall) ** 2 * BASE  # within the wall, which weighs for itself
     form = f'type="cylinder" size="{radius:.6f} {half}" pos="0 0 {half}"'
     return f'<geom class="object" {form} mass="{mass:.9f}"/>'
 

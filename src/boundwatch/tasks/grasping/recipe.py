@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -10,6 +11,7 @@ import numpy as np
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.training.seeds import Stream, generator
+from boundwatch.validation import check_level
 
 
 class Draw(IntEnum):
@@ -63,6 +65,14 @@ class Recipe:
         for name, low in (least | {"environments": 8, "steps": 1, "seed": 0}).items():
             if getattr(self, name) < low:
                 raise InvalidSetting(f"{name} = {getattr(self, name)} is below {low}; training needs more")
+        for name in ("clone_rate", "rate", "variance_rate"):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise InvalidSetting(
+                    f"{name} = {getattr(self, name)} is not above 0; leave it out if in doubt"
+                )
+        if self.bound not in ("pointwise", "kl", "pinsker"):
+            raise InvalidSetting(f"bound = {self.bound!r} is not one of pointwise, kl, pinsker")
+        check_level(self.delta, "delta")
 
     def generator(self, purpose: Draw, *index: int) -> np.random.Generator:
         """Return the generator for a purpose; other purposes, indices and plain seeds give other numbers."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from boundwatch import bounds
+from boundwatch._version import __version__
 from boundwatch.certificate import Certificate
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.files import make_folder, read_bytes, sha256_file, write_text
@@ -96,19 +97,24 @@ class Run:
 def claim(folder: Path, recipe: Recipe, physics: Physics) -> bool:
     """Write down what this training will be; return whether the folder holds it already, finished.
 
-    A folder with another training is refused before minutes are spent.
+    A folder with another training is refused before minutes are spent, unless that one has not come to draw
+    its policy. Checkpoints stay if they are of the same training, so that it continues.
     """
     path = folder / "settings.json"
     settings = {
+        "boundwatch": __version__,
         "task": "grasping",
         "recipe": dataclasses.asdict(recipe),
         "physics": dataclasses.asdict(physics),
     }
     text = json.dumps(settings, indent=2) + "\n"
-    if path.exists() and path.read_text() != text:
+    same = path.exists() and read_bytes(path) == text.encode()
+    if (folder / "draw.json").exists() and not same:
         raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
     if (folder / "summary.json").exists():
         return True
+    if not same:
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     make_folder(folder / CHECKPOINTS)
     write_text(path, text)
     return False

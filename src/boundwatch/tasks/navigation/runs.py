@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from boundwatch import bounds
+from boundwatch._version import __version__
 from boundwatch.certificate import Certificate
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.files import make_folder, read_bytes, sha256_file, write_bytes, write_text
@@ -161,6 +162,7 @@ def load_run(folder: str | Path) -> Run:
 def _settings(recipe: Recipe, world: World) -> dict[str, Any]:
     """Return everything that determines a training, as plain JSON values."""
     return {
+        "boundwatch": __version__,
         "task": "navigation",
         "recipe": dataclasses.asdict(recipe),
         "scene": dataclasses.asdict(world.scene),
