@@ -1,4 +1,4 @@
-"""Measure the numbers in docs/grasping.md: ``python docs/measure_grasping.py RUN [JOBS]``, 21,000 grasps.
+"""Measure the numbers in docs/grasping.md: ``python docs/measure_grasping.py RUN [JOBS]``, 22,500 grasps.
 
 RUN is what ``boundwatch train grasping`` wrote. The settings of the detectors, and those of the tables of
 failures, were fixed before the first measurement; the last three parts explain what was found.
@@ -19,7 +19,7 @@ import boundwatch as bw
 from boundwatch.parallel import in_parallel
 from boundwatch.tasks.grasping import Bowl, Mug, Physics, Scene, attempt, draw_scenes, expert_grasp
 from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, VIEW
-from boundwatch.tasks.grasping.motion import Grasp
+from boundwatch.tasks.grasping.motion import Grasp, plan
 from boundwatch.tasks.grasping.runs import Run, load_run
 from boundwatch.tasks.grasping.scenes import CENTRE, PLACEMENTS
 from boundwatch.tasks.grasping.task import Grasping
@@ -134,19 +134,33 @@ def noisy(name: str) -> list[tuple[Scene, Grasp]]:
 
 
 def reflex() -> list[dict[str, Any]]:
-    """Return how many very noisy grasps fail for several thresholds of the arm's reflex; one process."""
+    """Return how many very noisy grasps fail for several thresholds of the reflex, and what the arm feels."""
     module: ModuleType = sys.modules[attempt.__module__]
     usual, rows = module.REFLEX, []
     for threshold in (usual, 0.5 * usual, 2.0 * usual, np.inf):
-        module.REFLEX = threshold
+        module.REFLEX = threshold  # of this process alone
         outcomes = [attempt(*pair) for pair in noisy("large")[:WHY]]
         rows.append({"newtons": str(threshold), "costs": [outcome.cost for outcome in outcomes]})
+    peaks = [peak_force(*pair) for pair in noisy("large")[:WHY]]
     module.REFLEX = usual
     same = [int(np.equal(row["costs"], rows[0]["costs"]).sum()) for row in rows]
     return [
         {"newtons": row["newtons"], "n": WHY, "failures": int(sum(row["costs"])), "as_usual": agreed}
         for row, agreed in zip(rows, same, strict=True)
+    ] + [
+        {
+            "largest_force_below": max(peak for peak in peaks if peak <= usual),
+            "smallest_above": min(peak for peak in peaks if peak > usual),
+        }
     ]
+
+
+def peak_force(scene: Scene, grasp: Grasp) -> float:
+    """Return the largest force, newtons, on a finger on the way down."""
+    forces: list[float] = []
+    attempt(scene, grasp, observer=lambda _, data: forces.append(float(data.sensordata[1:].max())))
+    motion = plan(grasp, Physics().timestep)
+    return 0.0 if motion is None else max(forces[: motion.descent])
 
 
 class Beaker(Mug):
