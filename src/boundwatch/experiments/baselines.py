@@ -12,8 +12,19 @@ from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
+from boundwatch.experiments.difficulty import NOTHING, certified
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import Array, Shift, counted, false_declarations, split, tally
+from boundwatch.experiments.judging import (
+    SIGNIFICANT,
+    Array,
+    Shift,
+    certificate_note,
+    counted,
+    false_declarations,
+    no_false_declaration,
+    split,
+    tally,
+)
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Flights, Sweep
 
 if TYPE_CHECKING:
@@ -62,7 +73,12 @@ def run(settings: Settings, cache: Cache) -> Results:
             ours, theirs = watch.judge(sweep.flights(name), cache, reference, n, sweep.datasets)
             tallies += ours
             baselines += theirs
-    return {"alpha": settings.alpha, "tallies": tallies, "baselines": baselines}
+    return {
+        "alpha": settings.alpha,
+        "certificate": certified(sweep, cache),
+        "tallies": tallies,
+        "baselines": baselines,
+    }
 
 
 class Watch:
@@ -153,25 +169,22 @@ def caption(results: Results) -> Caption:
         numbers=f"{first['datasets']} datasets a setting, n as in the titles; level {results['alpha']}.",
         paper="In the paper's Figure 6 both baselines alarm at easier settings, and at small adverse shifts "
         "more often than the detectors; see the table for the training distribution itself.",
-        differs="The paper compares at n = 10 only. MaxLogit uses the true maximum logit. Our network has no "
-        "batch statistics, so it treats an environment alike whichever others come with it; the "
-        "baselines' thresholds come from its outputs on the training environments, as in the paper.",
+        differs=certificate_note(results["certificate"])
+        + " The paper compares at n = 10 only, and so do its claims here, but for the detectors' guarantees. "
+        "MaxLogit uses the true maximum logit. Our network has no batch statistics, so it treats an "
+        "environment alike whichever others come with it; the baselines' thresholds come from its outputs on "
+        "the training environments, as in the paper.",
     )
 
 
 def tables(results: Results) -> list[Table]:
     """Return how often each alarms in the training distribution."""
     lines = []
-    for row in _in_training(results):
-        p_value = binom.sf(row["adverse"] - 1, row["datasets"], results["alpha"])
-        lines.append(
-            (
-                str(row["n"]),
-                style.LINES[row["detector"]]["label"],
-                percent(row["adverse"] / row["datasets"]),
-                f"{p_value:.2g}",
-            )
-        )
+    for row in results["tallies"] + results["baselines"]:
+        if row["setting"] == "training":
+            p_value = f"{_p_value(row, results['alpha']):.2g}"
+            name = style.LINES[row["detector"]]["label"]
+            lines.append((str(row["n"]), name, percent(_share(row)), p_value))
     title = (
         "New environments of the training distribution: alarms, and the p-value of alarming more often than "
         + percent(results["alpha"])
@@ -180,119 +193,170 @@ def tables(results: Results) -> list[Table]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Check what the paper says of its Figure 6."""
-    training = {
-        (row["detector"], row["n"]): row["adverse"] / row["datasets"] for row in _in_training(results)
-    }
-    sizes = sorted({n for _, n in training})
+    """Check what the paper says of its Figure 6, at its number of trials; guarantees at every number."""
+    rows = results["tallies"] + results["baselines"]
     benign = [check for check in false_declarations(results["tallies"]) if check["verdict"] == "adverse"]
+    n, *others = sorted({row["n"] for row in rows})
+    return [
+        _below_level(benign, results["alpha"]),
+        _only_adverse(results, benign),
+        _in_training_too(results, n, others),
+        _easier(results, n, others),
+        _easiest(results, n),
+        _small_shifts(results, n),
+        _relevant_shifts(results, n),
+    ]
+
+
+def _below_level(benign: list[Results], alpha: float) -> Claim:
     worst = max(benign, key=lambda check: check["false"] / check["datasets"])
     most = worst["false"] / worst["datasets"]
     where = f"{worst['setting']}, {style.LINES[worst['detector']]['label']}, n = {worst['n']}"
+    return Claim(
+        "The detectors call benign environments adverse less than 5 % of the time.",
+        f"At most {percent(most)} ({where}) in the training distribution and in all "
+        f"{len({check['setting'] for check in benign}) - 1} settings that are not surely adverse.",
+        holds(most < alpha),
+        ""
+        if most < alpha
+        else f"{percent(most)} is not. The test's guarantee is 5 % plus delta, over certificates too.",
+    )
+
+
+def _only_adverse(results: Results, benign: list[Results]) -> Claim:
+    """Nothing may be declared without need, and something must be declared at all."""
+    said = "The detectors call only environments with higher expected costs adverse."
+    false, datasets = sum(check["false"] for check in benign), sum(check["datasets"] for check in benign)
+    hits = sum(row["adverse"] for row in results["tallies"]) - false
+    if not hits:
+        why = "ADVERSE is not declared in any setting that is surely adverse."
+        return Claim(said, NOTHING, "not checkable here", why)
+    return Claim(
+        said,
+        f"{false} of {datasets} datasets in settings that are not surely adverse are called so, and {hits} "
+        "datasets in the others.",
+        *no_false_declaration(false, min(check["p_value"] for check in benign) * len(benign)),
+    )
+
+
+def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
+    """Look for baselines that are significantly above their level on new training environments."""
+    rows = {(row["detector"], row["n"]): row for row in results["baselines"] if row["setting"] == "training"}
     rates = "; ".join(
-        f"n = {n}: MSP {percent(training['msp', n])}, MaxLogit {percent(training['max-logit', n])}"
-        for n in sizes
+        f"n = {size}: {_listed({name: _share(rows[name, size]) for name in THEIRS})}" for size in (n, *others)
     )
-    above = [
-        row
-        for row in _in_training(results)
-        if row["detector"] in THEIRS
-        and binom.sf(row["adverse"] - 1, row["datasets"], results["alpha"]) < 0.001
-    ]
-    found = [
-        Claim(
-            "The detectors call benign environments adverse less than 5 % of the time.",
-            f"At most {percent(most)} ({where}) in the training distribution and in all "
-            f"{len({check['setting'] for check in benign}) - 1} settings that are not surely adverse.",
-            holds(most < 0.05),
-            ""
-            if most < 0.05
-            else "The test's guarantee is 5 % plus delta, and is one over certificates too.",
-        ),
-        Claim(
-            "The baselines violate their false-positive rate of 5 % even on new training environments.",
-            rates + ".",
-            holds(len(above) == 2 * len(sizes), otherwise="partly" if above else "no"),
-            "" if len(above) == 2 * len(sizes) else _exceptions(above),
-        ),
-    ]
-    return [*found, _easier(results, sizes), _small_shifts(results), _relevant_shifts(results)]
+    above = [name for name in THEIRS if 2 * _p_value(rows[name, n], results["alpha"]) <= SIGNIFICANT]
+    names = " and ".join(style.LINES[name]["label"] for name in THEIRS if name not in above)
+    return Claim(
+        "The baselines violate their false-positive rate of 5 % even on new training environments.",
+        rates + ".",
+        holds(len(above) == 2, otherwise="partly" if above else "no"),
+        ""
+        if len(above) == 2
+        else f"{names} with n = {n}: not significantly above (corrected p > {SIGNIFICANT}). Thresholds come "
+        "from the training environments, and our network may be as confident on new ones; nothing guarantees "
+        "it.",
+    )
 
 
-def _easier(results: Results, sizes: list[int]) -> Claim:
+def _easier(results: Results, n: int, others: list[int]) -> Claim:
+    said = "The baselines declare easier environments shifted; the detectors do not."
     largest = {
-        n: {
-            name: max(
-                (
-                    row["adverse"] / row["datasets"]
-                    for row in results["tallies"] + results["baselines"]
-                    if row["n"] == n and row["detector"] == name and row["shift"] < -0.05
-                ),
-                default=0.0,
-            )
-            for name in (*OURS, *THEIRS)
-        }
-        for n in sizes
+        size: {name: max(shares, default=0.0) for name, shares in _shares(results, size, -1.0, -0.05).items()}
+        for size in (n, *others)
     }
-    fires = [shares[name] > 0.5 for shares in largest.values() for name in THEIRS]
-    silent = all(shares[name] < 0.05 for shares in largest.values() for name in OURS)
+    if not _shares(results, n, -1.0, -0.05)["msp"]:
+        return Claim(said, NOTHING, "not checkable here", "No setting has a shift below -0.05.")
+    fires = [name for name in THEIRS if largest[n][name] > 0.5]
+    loud = [name for name in OURS if largest[n][name] >= results["alpha"]]
+    wrong = [name for name in THEIRS if name not in fires] + loud
     return Claim(
-        "The baselines declare easier environments shifted; the detectors do not.",
+        said,
         "Largest share at a shift below -0.05: "
-        + "; ".join(f"n = {n}: {_listed(shares)}" for n, shares in largest.items())
+        + "; ".join(f"n = {size}: {_listed(shares)}" for size, shares in largest.items())
         + ".",
-        holds(all(fires) and silent, otherwise="partly" if any(fires) and silent else "no"),
-        "" if all(fires) and silent else f"Compared as: more than half of the datasets. {NO_RULE}",
+        holds(not wrong, otherwise="partly" if fires and not loud else "no"),
+        f"Compared as: more than half of the datasets, and less than {percent(results['alpha'])}, with n = "
+        f"{n}. {_not(wrong)} {NO_RULE}"
+        if wrong
+        else "",
     )
 
 
-def _exceptions(above: list[Results]) -> str:
-    """Say which baseline is significantly above its level (p < 0.001) on new training environments."""
-    if not above:
-        return (
-            "None is significantly above 5 % here (p < 0.001). Their thresholds come from the training "
-            "environments, and our network seems to be as confident on new ones; nothing guarantees it."
-        )
-    names = ", ".join(f"{style.LINES[row['detector']]['label']} with n = {row['n']}" for row in above)
-    return f"Significantly above 5 % (p < 0.001): {names}; not the others."
-
-
-def _small_shifts(results: Results) -> Claim:
-    means, n = _mean_shares(results, 0.05, 0.25)
-    better = [name for name in THEIRS if means[name] > max(means[ours] for ours in OURS)]
+def _easiest(results: Results, n: int) -> Claim:
+    """Look at the setting nearest to the paper's example."""
+    said = "The baselines are triggered at a shift of -0.3, where the policy pays less than in training."
+    rows = [row for row in results["baselines"] if row["n"] == n]
+    shift = min((row["shift"] for row in rows), key=lambda shift: abs(shift + 0.3))
+    if abs(shift + 0.3) > 0.1:
+        why = f"The nearest setting has a shift of {shift:+.3f}."
+        return Claim(said, NOTHING, "not checkable here", why)
+    shares = {row["detector"]: _share(row) for row in rows if row["shift"] == shift}
+    silent = [name for name, share in shares.items() if share <= 0.5]
     return Claim(
-        "For small adverse shifts the baselines detect a higher proportion of datasets.",
-        f"Mean share at shifts between +0.05 and +0.25 with n = {n}: {_listed(means)}.",
-        holds(len(better) == 2, otherwise="partly" if better else "no"),
-        "" if len(better) == 2 else NO_RULE,
+        said,
+        f"At a shift of {shift:+.3f} with n = {n}: {_listed(shares)}.",
+        holds(not silent, otherwise="partly" if len(silent) == 1 else "no"),
+        f"Compared as: more than half of the datasets. {_not(silent)} {NO_RULE}" if silent else "",
     )
 
 
-def _relevant_shifts(results: Results) -> Claim:
-    means, n = _mean_shares(results, 0.25, 1.0)
+def _small_shifts(results: Results, n: int) -> Claim:
+    said = "For small adverse shifts the baselines detect a higher proportion of datasets."
+    means = _mean_shares(results, n, 0.05, 0.25)
+    if not means:
+        return Claim(said, NOTHING, "not checkable here", "No shift is between +0.05 and +0.25.")
+    worse = [name for name in THEIRS if means[name] <= max(means[ours] for ours in OURS)]
+    return Claim(
+        said,
+        f"Mean share at shifts between +0.05 and +0.25 with n = {n}: {_listed(means)}.",
+        holds(not worse, otherwise="partly" if len(worse) == 1 else "no"),
+        f"{_not(worse)} {NO_RULE}" if worse else "",
+    )
+
+
+def _relevant_shifts(results: Results, n: int) -> Claim:
+    said = "For task-relevant shifts the detectors perform similarly to the baselines."
+    means = _mean_shares(results, n, 0.25, 1.0)
+    if not means:
+        return Claim(said, NOTHING, "not checkable here", "No shift is above +0.25.")
     gaps = [abs(means[ours] - means[theirs]) for ours in OURS for theirs in THEIRS]
     return Claim(
-        "For task-relevant shifts the detectors perform similarly to the baselines.",
+        said,
         f"Mean share at shifts above +0.25 with n = {n}: {_listed(means)}.",
         holds(max(gaps) <= 0.15, otherwise="partly" if min(gaps) <= 0.15 else "no"),
-        "" if max(gaps) <= 0.15 else NO_RULE,
+        ""
+        if max(gaps) <= 0.15
+        else f"Compared as: at most 15 % apart; here up to {percent(max(gaps))}. {NO_RULE}",
     )
 
 
-def _mean_shares(results: Results, low: float, high: float) -> tuple[dict[str, float], int]:
-    """Return each one's mean share of alarms at shifts in a range, with the paper's number of trials."""
-    rows = results["tallies"] + results["baselines"]
-    n = min(row["n"] for row in rows)
+def _mean_shares(results: Results, n: int, low: float, high: float) -> dict[str, float]:
+    """Return each one's mean share of alarms at shifts in a range; nothing if there are none."""
+    found = _shares(results, n, low, high)
+    return {name: sum(shares) / len(shares) for name, shares in found.items() if shares}
+
+
+def _shares(results: Results, n: int, low: float, high: float) -> dict[str, list[float]]:
     shares: dict[str, list[float]] = {name: [] for name in (*OURS, *THEIRS)}
-    for row in rows:
+    for row in results["tallies"] + results["baselines"]:
         if row["n"] == n and low < row["shift"] <= high:
-            shares[row["detector"]].append(row["adverse"] / row["datasets"])
-    return {name: sum(values) / max(len(values), 1) for name, values in shares.items()}, n
+            shares[row["detector"]].append(_share(row))
+    return shares
+
+
+def _share(row: Results) -> float:
+    return float(row["adverse"]) / float(row["datasets"])
+
+
+def _p_value(row: Results, alpha: float) -> float:
+    """Return that of "alarms at most at the level"."""
+    return float(binom.sf(row["adverse"] - 1, row["datasets"], alpha))
 
 
 def _listed(shares: dict[str, float]) -> str:
     return ", ".join(f"{style.LINES[name]['label']} {percent(share)}" for name, share in shares.items())
 
 
-def _in_training(results: Results) -> list[Results]:
-    return [row for row in results["tallies"] + results["baselines"] if row["setting"] == "training"]
+def _not(names: list[str]) -> str:
+    return f"Not so: {', '.join(style.LINES[name]['label'] for name in names)}."

@@ -12,8 +12,9 @@ from scipy.stats import binom
 from boundwatch import bounds
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
+from boundwatch.experiments.difficulty import certified
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import Array, Shift
+from boundwatch.experiments.judging import Array, Shift, certificate_note
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Sweep
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def run(settings: Settings, cache: Cache) -> Results:
         "datasets": settings.datasets,
         "rate": settings.rate,
         "series": series,
-        "upper": certificate.upper,
+        "certificate": certified(settings.sweep, cache),
     }
 
 
@@ -140,7 +141,8 @@ def caption(results: Results) -> Caption:
         f"{results['series'][0]['rows'][-1]['n']}; confidence {1 - results['rate']:.2f}, delta included.",
         paper="The paper's Figure 9, for which it does not say where the policy was deployed; shown here for "
         "no shift and for another setting. It took the percentile over 100,000 datasets.",
-        differs="Datasets are drawn with replacement from the simulated flights of each distribution, so "
+        differs=certificate_note(results["certificate"])
+        + " Datasets are drawn with replacement from the simulated flights of each distribution, so "
         "their expected cost is known exactly; the training's is estimated from as many flights. All "
         "datasets share one certificate, so these failures are those of the test data alone.",
     )
@@ -166,16 +168,22 @@ def tables(results: Results) -> list[Table]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Check what the paper says of its Figure 9."""
-    rows = [row for series in results["series"] for row in series["rows"]]
-    worst = max(row["too_high"] for row in rows)
-    p_value = float(binom.sf(worst - 1, results["datasets"], results["rate"]))
+    """Check what the paper says of its Figure 9: for every number of trials in every distribution."""
+    datasets = results["datasets"]
+    series, worst = max(
+        ((series, row) for series in results["series"] for row in series["rows"]),
+        key=lambda pair: pair[1]["too_high"],
+    )
+    wrong = percent(worst["too_high"] / datasets)
+    p_value = float(binom.sf(worst["too_high"] - 1, datasets, results["rate"]))
+    kept = worst["too_high"] < results["rate"] * datasets
+    where = f"{series['setting']}, n = {worst['n']}"
     return [
         Claim(
             "The lower limit of Theorem 3 is valid more than 90 % of the time.",
-            f"In at least {percent(1 - worst / results['datasets'])} of {results['datasets']:,} datasets, "
-            f"at every n in every distribution; p-value of exceeding the promise {p_value:.2g}.",
-            holds(worst <= results["rate"] * results["datasets"]),
-            "" if worst <= results["rate"] * results["datasets"] else "The certificate may be a wrong one.",
+            f"Of all n and distributions it is wrong most often in {where}: in {worst['too_high']:,} of "
+            f"{datasets:,} datasets ({wrong}); p-value of exceeding the promise {p_value:.2g}.",
+            holds(kept),
+            "" if kept else f"{wrong} is not less than {percent(results['rate'])}.",
         )
     ]
