@@ -19,7 +19,6 @@ from boundwatch.experiments import artefacts, difficulty, index, runner
 from boundwatch.experiments.artefacts import Cache, key
 from boundwatch.experiments.runner import EXPERIMENTS, Computed, reproduce
 from boundwatch.experiments.source import PACKAGE, source_digest, sources
-from boundwatch.tasks.navigation.recipe import Recipe
 from experiments.tiny import SWEEP, tiny_settings
 
 HOLDS = {"yes", "partly", "no", "not checkable here"}
@@ -214,7 +213,7 @@ def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
 
 def test_every_seed_is_on_the_page():
     assert index._seeds(runner.full_settings()["power"]) == (
-        f"sweep.policy.recipe.seed = {Recipe().seed}, sweep.seed = 0, held_out_seed = 1"
+        "sweep.policy.recipe.seed = 2, sweep.seed = 10, held_out_seed = 1"
     )
 
 

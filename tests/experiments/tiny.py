@@ -47,7 +47,13 @@ def tiny_settings() -> dict[str, Any]:
         theorem_3.NAME: {"distributions": ("training", "difficulty:9"), "datasets": 200},
         power.NAME: {"held_out": 500},
         certificates.NAME: {"repetitions": 20},
-        mug_placement.NAME: {"policy": GRASPING, "placements": (1, 6), "datasets": 2, "environments": 20},
+        mug_placement.NAME: {
+            "policy": GRASPING,
+            "placements": (1, 6),
+            "trials": 5,
+            "datasets": 2,
+            "environments": 20,
+        },
         mugs_and_bowls.NAME: {
             "policy": GRASPING,
             "environments": 20,

@@ -19,7 +19,12 @@ from boundwatch.tasks.grasping.world import Physics
 
 Array = NDArray[np.float64]
 
-QUICK_RECIPE = Recipe(demonstrations=300, clone_steps=200, prior_environments=10, environments=30, steps=1)
+SEED = 1
+"""Of the published policy; the certificate of seed 0 was seen while the claims' rules were written."""
+# Another seed than the published one: who tries the code does not look at what is to be published.
+QUICK_RECIPE = Recipe(
+    seed=0, demonstrations=300, clone_steps=200, prior_environments=10, environments=30, steps=1
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class GraspingPolicy:
     kind: ClassVar[str] = "grasping-policy"
     parallel: ClassVar[bool] = True
     module: ClassVar[str] = __name__
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
 
     def needs(self) -> Sequence[Artefact]:
         """Return nothing."""

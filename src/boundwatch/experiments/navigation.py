@@ -23,7 +23,10 @@ Array = NDArray[np.float64]
 SWEEP = tuple(f"difficulty:{v:g}" for v in DIFFICULTIES)
 """The paper's 21 settings of difficulty."""
 QUICK_SWEEP = tuple(f"difficulty:{v:g}" for v in (-9.0, -2.0, 0.0, 3.5, 4.1, 9.0))
-QUICK_RECIPE = Recipe(environments=1000, prior_environments=1000, prior_steps=150, steps=40)
+SEED = 2
+"""Of the published policies; certificates of seeds 0 and 1 were seen while the claims' rules were written."""
+# Another seed than the published one: who tries the code does not look at what is to be published.
+QUICK_RECIPE = Recipe(seed=1, environments=1000, prior_environments=1000, prior_steps=150, steps=40)
 DATASETS = 2000
 """The paper's number of test datasets a setting."""
 ENVIRONMENTS = 100_000
@@ -37,7 +40,7 @@ class NavigationPolicy:
     kind: ClassVar[str] = "navigation-policy"
     parallel: ClassVar[bool] = False
     module: ClassVar[str] = __name__
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
 
     def needs(self) -> Sequence[Artefact]:
         """Return nothing."""
@@ -109,7 +112,7 @@ class Sweep:
     """Flights in each, and in the training distribution."""
     datasets: int = DATASETS
     """Test datasets in each."""
-    seed: int = 0
+    seed: int = 10
     """Of the flights; another draw than the training's, whatever the two seeds."""
 
     def flights(self, distribution: str) -> Flights:
