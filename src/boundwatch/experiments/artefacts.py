@@ -10,7 +10,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -19,7 +22,12 @@ from joblib import Parallel, delayed
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 from boundwatch.experiments.source import source_digest
-from boundwatch.files import write_text
+from boundwatch.files import make_folder, write_text
+
+if sys.platform != "win32":  # where there are no such locks, two runs at a time are not noticed
+    import fcntl
+
+CHANGED = "the source changed during the run; run the command again, what is whole is kept"
 
 
 class Artefact(Protocol):
@@ -66,7 +74,7 @@ class Cache:
     Parameters
     ----------
     root
-        The folder; only one run at a time may write to it.
+        The folder; only one run at a time may write to it, a second one is refused.
     jobs
         Processes.
 
@@ -91,6 +99,10 @@ class Cache:
         partial = self.root / f"unfinished-{key(artefact)}"
         partial.mkdir(parents=True, exist_ok=True)
         artefact.make(partial, self)
+        # Processes that `make` started, and what it imported late, have read the source as it was then.
+        if source_digest.__wrapped__(artefact.module) != source_digest(artefact.module):
+            shutil.rmtree(partial)
+            raise InvalidSetting(CHANGED)
         write_text(partial / "artefact.json", _settings_text(artefact) + "\n")
         partial.rename(final)
         return final
@@ -115,16 +127,38 @@ class Cache:
 
     def build(self, artefacts: Iterable[Artefact], done: Callable[[Artefact], None]) -> None:
         """Make what is missing on `jobs` processes; call `done` after each."""
-        for level in self.missing(artefacts):
-            for artefact in level:
-                if artefact.parallel:
-                    self.folder(artefact)
-                    done(artefact)
-            alone = [artefact for artefact in level if not artefact.parallel]
-            # Processes, not threads: torch's number of threads and the garbage of a training are per process.
-            pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs)
-            for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
+        wanted = list(artefacts)
+        if not self.missing(wanted):
+            return
+        with _only_run(self.root):
+            for level in self.missing(wanted):
+                self._build(level, done)
+
+    def _build(self, level: Sequence[Artefact], done: Callable[[Artefact], None]) -> None:
+        for artefact in level:
+            if artefact.parallel:
+                self.folder(artefact)
                 done(artefact)
+        alone = [artefact for artefact in level if not artefact.parallel]
+        # Processes, not threads: torch's number of threads and the garbage of a training are per process.
+        pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs)
+        for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
+            done(artefact)
+
+
+@contextmanager
+def _only_run(root: Path) -> Iterator[None]:
+    """Lock the folder until the run ends, however it ends."""
+    make_folder(root)
+    with (root / "lock").open("a") as file:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InvalidSetting(
+                    f"another run is computing in {root}; wait until it ends, or choose another folder"
+                ) from error
+        yield
 
 
 def _settings_text(artefact: Artefact) -> str:
@@ -140,8 +174,6 @@ def _settings_text(artefact: Artefact) -> str:
 def _make(root: Path, artefact: Artefact, expected: str) -> Artefact:
     """Make an artefact in a process that may have been started, and have read the source, after the first."""
     if key(artefact) != expected:
-        raise InvalidSetting(
-            "the source changed during the run; run the command again, what is whole is kept"
-        )
+        raise InvalidSetting(CHANGED)
     Cache(root).folder(artefact)
     return artefact

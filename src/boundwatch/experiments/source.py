@@ -60,7 +60,9 @@ def _imports(file: Path, package: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or node.module is None:
+                raise ImportError(f"{file}, line {node.lineno}: relative imports are not followed")
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if _file(inner, package) else node.module
