@@ -119,8 +119,10 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.0), percent(0.0004), percent(0.386), percent(0.9996), percent(1.0)
-    ('0 %', '0.04 %', '38.6 %', '99.96 %', '100 %')
+    >>> percent(0.0), percent(0.0004), percent(1 / 42_000), percent(0.386), percent(1 - 3 / 500_000)
+    ('0 %', '0.04 %', '0.002 %', '38.6 %', '99.999 %')
     """
     digits = 2 if 0.0 < min(share, 1.0 - share) < 0.001 else 1
-    return f"{100.0 * share:.{digits}f}".rstrip("0").rstrip(".").replace("-0", "0") + " %" if share else "0 %"
+    while 0.0 < share < 1.0 and float(f"{100.0 * share:.{digits}f}") in (0.0, 100.0):
+        digits += 1
+    return f"{100.0 * share:.{digits}f}".rstrip("0").rstrip(".") + " %"

@@ -170,6 +170,7 @@ def false_declarations(tallies: Iterable[Results]) -> list[Results]:
                 checks.append(
                     {
                         **{name: row[name] for name in ("setting", "detector", "tail", "n", "datasets")},
+                        "certificate": _certificate_of(row),
                         "verdict": verdict,
                         "false": hits,
                         "promised": limit,
@@ -177,6 +178,12 @@ def false_declarations(tallies: Iterable[Results]) -> list[Results]:
                     }
                 )
     return checks
+
+
+def _certificate_of(row: Results) -> str:
+    """Return which certificate it was, where an experiment has several."""
+    cost = f"d_thresh = {1000 * row['d_thresh']:g} mm" if "d_thresh" in row else ""
+    return str(row.get("certificate", cost))
 
 
 def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:
