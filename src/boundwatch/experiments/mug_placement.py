@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
-from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
+from boundwatch.experiments.figure import Caption, Claim, Holds, Results, Table, holds, percent
 from boundwatch.experiments.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
 from boundwatch.experiments.judging import Shift, indicators, split, tally
 
@@ -41,12 +41,12 @@ class Settings:
     """Grasps a placement: the datasets' first, the rest for the true shift."""
     alpha: float = 0.05
     """Level of the test, and rate of the interval."""
-    seed: int = 0
+    seed: int = 10
     """Of the grasps."""
 
 
 FULL = Settings()
-QUICK = Settings(GraspingPolicy(QUICK_RECIPE), placements=(1, 3, 6), datasets=5, environments=50)
+QUICK = Settings(GraspingPolicy(QUICK_RECIPE), placements=(1, 3, 6), datasets=3, environments=50)
 
 
 def artefacts(settings: Settings) -> Sequence[Artefact]:
@@ -62,12 +62,13 @@ def run(settings: Settings, cache: Cache) -> Results:
     """Judge the datasets of every placement."""
     trained = settings.policy.load(cache)
     certificate = trained.certificate
-    reference = _grasps(settings, settings.placements[0]).costs(cache)
+    used = settings.trials * settings.datasets
+    reference = _grasps(settings, settings.placements[0]).costs(cache)[used:]
     tallies, placements = [], []
     for placement in settings.placements:
         costs = _grasps(settings, placement).costs(cache)
         same = placement == settings.placements[0]
-        shift = Shift(0.0, 0.0) if same else Shift.between(costs, reference)
+        shift = Shift(0.0, 0.0) if same else Shift.between(costs[used:], reference)
         datasets = split(costs, settings.trials, settings.datasets)
         detectors = _detectors(certificate, settings.alpha)
         tallies += [tally(detector, datasets, f"placement:{placement}", shift) for detector in detectors]
@@ -75,7 +76,7 @@ def run(settings: Settings, cache: Cache) -> Results:
             {
                 "placement": placement,
                 "shift": shift.difference,
-                "failures": float(costs.mean()),
+                "failures": float(costs[used:].mean()),
                 **indicators(certificate, settings.alpha, datasets),
             }
         )
@@ -90,7 +91,7 @@ def run(settings: Settings, cache: Cache) -> Results:
             "mean_cost": certificate.mean_cost,
         },
         "summary": trained.summary,
-        "environments": settings.environments,
+        "environments": settings.environments - used,
         "placements": placements,
         "tallies": tallies,
     }
@@ -146,10 +147,10 @@ def caption(results: Results) -> Caption:
         see="The two indicators against the true shift: the paper's rise with it. Above the dashed line "
         "ADVERSE is declared.",
         numbers=f"{first['datasets']} datasets of {first['n']} for each of {len(results['placements'])} "
-        f"placements; true failure rates from {results['environments']} grasps each; certificate "
+        f"placements; true failure rates from {results['environments']} other grasps each; certificate "
         f"[{interval['lower']:.4f}, {interval['upper']:.4f}] at delta = {interval['delta']} "
         f"({interval['source']}, {interval['method']}, {interval['n']} mugs).",
-        paper="The paper's Figure 2b. The authors' policy fails in "
+        paper="The paper's Figure 2b. In the authors' published recordings their policy fails in "
         + ", ".join(percent(share) for share in PAPER_FAILURES)
         + " of the grasps at the six placements.",
         differs="MuJoCo instead of PyBullet, mugs by recipe instead of ShapeNet, a policy of our own. The "
@@ -173,7 +174,7 @@ def tables(results: Results) -> list[Table]:
     header = (
         "side of the square",
         "failures",
-        "failures, the paper's policy",
+        "failures, the authors' recordings",
         "shift",
         "ADVERSE: test, Hoeffding",
         "test, exact",
@@ -187,16 +188,12 @@ def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 2b, and of the certificate."""
     interval, summary = results["certificate"], results["summary"]
     rows = sorted(results["placements"], key=lambda row: row["shift"])
-    rising = all(
-        before[name]["mean"] <= after[name]["mean"] for before, after in pairwise(rows) for name in LABELS
-    )
+    falls = _falls(rows)
     shares = {
         (row["setting"], row["detector"]): row["adverse"] / row["datasets"]
         for row in results["tallies"]
         if row["tail"] == "hoeffding"
     }
-    settings = sorted({setting for setting, _ in shares})
-    gaps = [abs(shares[s, "hypothesis-test"] - shares[s, "confidence-interval"]) for s in settings]
     return [
         Claim(
             "The bound on the failure rate is 0.1 with delta = 0.01.",
@@ -205,7 +202,10 @@ def claims(results: Results) -> list[Claim]:
             f"{percent(results['placements'][0]['failures'])}. Theorem 1 as printed would give "
             f"{summary['upper_pinsker']:.3f}.",
             holds(interval["upper"] <= 0.1),
-            "" if interval["upper"] <= 0.1 else "With so many mugs and failures the bound is no lower.",
+            ""
+            if interval["upper"] <= 0.1
+            else f"With {interval['n']} mugs the bound is {interval['upper'] - interval['mean_cost']:.3f} "
+            "above the failures in training.",
         ),
         Claim(
             "Both indicators increase monotonically with the shift.",
@@ -214,20 +214,12 @@ def claims(results: Results) -> list[Claim]:
             + "; mean ΔC + 0.95: "
             + ", ".join(f"{row['confidence-interval']['mean'] + 0.95:.2f}" for row in rows)
             + ", in the order of the true shift.",
-            holds(rising),
+            holds(not falls),
             "Both rise with the failures in a dataset by construction; that these datasets fail in the order "
-            "of the true shift is what is checked.",
+            "of the true shift is what is checked, on the means, without a tolerance."
+            + (f" Not so: {'; '.join(falls)}." if falls else ""),
         ),
-        Claim(
-            "Both approaches perform similarly.",
-            f"Their shares of ADVERSE differ by at most {percent(max(gaps))}, "
-            f"{percent(sum(gaps) / len(gaps))} in the mean of the placements.",
-            holds(max(gaps) <= 0.1, otherwise="partly" if sum(gaps) / len(gaps) <= 0.1 else "no"),
-            ""
-            if max(gaps) <= 0.1
-            else "The test at alpha = 0.05 may err by delta more than the interval at 5 % with delta "
-            "included, and where one failure more or less in ten trials decides, they differ.",
-        ),
+        _similar(shares),
         _declared_at(shares),
         Claim(
             "On hardware, the indicators increase with the range of placements, and 50 cm is ADVERSE.",
@@ -237,18 +229,71 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _declared_at(shares: dict[tuple[str, str], float]) -> Claim:
+def _falls(rows: Sequence[Results]) -> list[str]:
+    """Return where an indicator does not rise from one placement to that of the next larger shift."""
+    falls = [
+        f"{LABELS[name]} falls from {before[name]['mean']:.3f} to {after[name]['mean']:.3f} between "
+        f"{10 * before['placement']} and {10 * after['placement']} cm"
+        for name in LABELS
+        for before, after in pairwise(rows)
+        if after[name]["mean"] < before[name]["mean"]
+    ]
+    flat = [
+        f"{LABELS[name]} is constant" for name in LABELS if rows[0][name]["mean"] == rows[-1][name]["mean"]
+    ]
+    return falls + flat
+
+
+def _similar(shares: Mapping[tuple[str, str], float]) -> Claim:
+    """Compare both detectors where they can differ: where not both always declare, or hardly ever."""
+    pairs = [[shares[setting, name] for name in LABELS] for setting in sorted({s for s, _ in shares})]
+    told = [pair for pair in pairs if max(pair) > 0.02 and min(pair) < 0.98]
+    paper = "Both approaches perform similarly."
+    if not told:
+        return Claim(
+            paper,
+            f"At all {len(pairs)} placements both declare ADVERSE always, or both never.",
+            "not checkable here",
+            "No placement could tell them apart.",
+        )
+    gaps = [max(pair) - min(pair) for pair in told]
+    mean = sum(gaps) / len(gaps)
+    return Claim(
+        paper,
+        f"Their shares of ADVERSE differ by at most {percent(max(gaps))}, {percent(mean)} in the mean of the "
+        f"placements at which they can differ ({len(told)} of {len(pairs)}: at the others both declare it "
+        "always, or never).",
+        holds(max(gaps) <= 0.1, otherwise="partly" if mean <= 0.1 else "no"),
+        ""
+        if max(gaps) <= 0.1
+        else "Compared as: 10 % at most, in part if in the mean. The test at alpha = 0.05 may err by delta "
+        "more than the interval at 5 % with delta included, and where one failure more or less decides, "
+        "they differ.",
+    )
+
+
+def _declared_at(shares: Mapping[tuple[str, str], float]) -> Claim:
     """Compare where most datasets are ADVERSE, by both detectors, with the paper's 40 and 50 cm."""
     found = {
         number: [shares[f"placement:{number}", name] for name in LABELS]
         for number in range(1, 6)
         if (f"placement:{number}", "hypothesis-test") in shares
     }
-    right = [
-        min(both) > 0.5 if number >= 4 else max(both) <= (0.5 if number > 1 else 0.0)
+    wrong = [
+        number
         for number, both in found.items()
+        if not (min(both) > 0.5 if number >= 4 else max(both) <= (0.5 if number > 1 else 0.0))
     ]
-    complete = len(right) == 5 and all(right)
+    answer: Holds
+    if len(found) < 5:
+        answer, why = "not checkable here", f"Only {len(found)} of the five placements were run."
+    else:
+        answer = holds(not wrong, otherwise="no" if {4, 5} & set(wrong) else "partly")
+        why = (
+            "Compared as: more than half of the datasets at 40 and 50 cm (in part: only these), at most half "
+            f"at 20 and 30, none at 10. Not so at {', '.join(str(10 * number) for number in wrong)} cm. How "
+            "often each placement fails depends on the policy: see the table."
+        )
     return Claim(
         "Of squares of 10 to 50 cm, ADVERSE is declared for 40 and 50 (in simulation).",
         "ADVERSE by the test and by the interval: "
@@ -257,9 +302,6 @@ def _declared_at(shares: dict[tuple[str, str], float]) -> Claim:
             for number, both in found.items()
         )
         + " of the datasets.",
-        holds(complete, otherwise="partly" if any(right) else "no"),
-        ""
-        if complete
-        else "Compared as: more than half of the datasets at 40 and 50 cm, at most half at 20 and 30, none "
-        "at 10. How often each placement fails depends on the policy: see the table.",
+        answer,
+        "" if answer == "yes" else why,
     )

@@ -15,9 +15,8 @@ from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.baselines import OURS, THEIRS, Watch
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import indicators, split
+from boundwatch.experiments.judging import certificate_note, indicators, split
 from boundwatch.experiments.navigation import QUICK_RECIPE, Flights, NavigationPolicy
-from boundwatch.tasks.navigation.recipe import Recipe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +42,7 @@ class Recorded:
 class Settings:
     """What is computed."""
 
-    policy: NavigationPolicy = field(default_factory=lambda: NavigationPolicy(Recipe(d_thresh=0.3)))
+    policy: NavigationPolicy = field(default_factory=lambda: NavigationPolicy().with_threshold(0.3))
     """How it was trained; the paper's hardware costs have a threshold of 300 mm."""
     speeds: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
     """Speeds of the wind, m/s: 0 to 100 % of 5."""
@@ -55,7 +54,7 @@ class Settings:
     """Flights in the training distribution, for the expected cost."""
     alpha: float = 0.05
     """Level of the test, rate of the interval, and the share of training data that the baselines reject."""
-    seed: int = 0
+    seed: int = 10
     """Of the flights."""
     recorded: tuple[Recorded, ...] = ()
     """Recorded costs, shown beside the simulated ones."""
@@ -63,7 +62,7 @@ class Settings:
 
 FULL = Settings()
 QUICK = Settings(
-    NavigationPolicy(dataclasses.replace(QUICK_RECIPE, d_thresh=0.3)),
+    NavigationPolicy(QUICK_RECIPE).with_threshold(0.3),
     speeds=(0.0, 5.0),
     datasets=40,
     truth=2048,
@@ -130,7 +129,11 @@ def run(settings: Settings, cache: Cache) -> Results:
     ]
     return {
         "alpha": settings.alpha,
-        "certificate": {"lower": trained.certificate.lower, "upper": trained.certificate.upper},
+        "certificate": {
+            "lower": trained.certificate.lower,
+            "upper": trained.certificate.upper,
+            "theorem_1": trained.summary["trained"]["upper_pinsker"],
+        },
         "expected_cost": float(reference.mean()),
         "tallies": tallies,
         "baselines": baselines,
@@ -220,8 +223,8 @@ def caption(results: Results) -> Caption:
         "wind; above the dashed line (0.95) ADVERSE is declared. Right: how often it is. The baselines "
         "look at the network's outputs, which wind does not change: they cannot notice it.",
         numbers=f"{first['n']} trials in a dataset, {first['datasets']} datasets in each setting, of which "
-        "the crosses show the first; costs with d_thresh = 300 mm, certificate "
-        f"[{results['certificate']['lower']:.3f}, {results['certificate']['upper']:.3f}].",
+        "the crosses show the first; costs with d_thresh = 300 mm. "
+        + certificate_note(results["certificate"]),
         paper="The paper flew ten trials in each setting on hardware: no alarm without wind and in easier "
         "fields, 1 - p = 0.81 and ΔC = -0.11 in harder ones, alarms at full wind.",
         differs="Simulated: a fan's jet of up to 5 m/s across the way of a calibrated model, instead of a "
@@ -265,13 +268,10 @@ def tables(results: Results) -> list[Table]:
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its hardware experiments."""
     windy = [row for row in results["indicators"] if row["setting"].startswith("windy:")]
-    rising = all(
-        before[name]["mean"] <= after[name]["mean"] for name in OURS for before, after in pairwise(windy)
-    )
+    falls = _falls(windy)
     calm, full = windy[0]["setting"], windy[-1]["setting"]
     at_full = [_share(results, full, name) for name in OURS]
     detected = holds(min(at_full) > 0.5, otherwise="partly" if max(at_full) > 0.5 else "no")
-    quiet = [_share(results, setting, name) for setting in (calm, "easier") for name in OURS]
     theirs = {name: (_share(results, calm, name), _share(results, full, name)) for name in THEIRS}
     blind = all(abs(before - after) < 0.05 for before, after in theirs.values())
     return [
@@ -284,9 +284,10 @@ def claims(results: Results) -> list[Claim]:
             + "; true shift: "
             + ", ".join(f"{row['shift']:+.3f}" for row in windy)
             + ".",
-            holds(rising),
+            holds(not falls),
             "By construction the mean of ΔC is the true shift less a constant; that the indicators rise with "
-            "the wind is what is checked, on the means, without a tolerance.",
+            "the wind is what is checked, on the means, without a tolerance."
+            + (f" Not so: {'; '.join(falls)}." if falls else ""),
         ),
         Claim(
             "ADVERSE is detected at 100 % wind from ten trials.",
@@ -295,12 +296,7 @@ def claims(results: Results) -> list[Claim]:
             detected,
             "" if detected == "yes" else _why_missed(results, full),
         ),
-        Claim(
-            "Without wind, and in easier fields, the detectors are not triggered.",
-            f"At most {percent(max(quiet))} of the datasets.",
-            holds(max(quiet) <= 0.05),
-            "" if max(quiet) <= 0.05 else f"The true shift without wind is {windy[0]['shift']:+.3f}.",
-        ),
+        _quiet(results, calm),
         _harder(results),
         Claim(
             "Wind is invisible to MSP and MaxLogit.",
@@ -312,9 +308,54 @@ def claims(results: Results) -> list[Claim]:
             )
             + ", in different fields of the same distribution.",
             holds(blind),
-            "" if blind else "The fields are not the same ones, and in few datasets chance shows.",
+            ""
+            if blind
+            else "Compared as: the two shares of either differ by less than 5 %. The fields are not the same "
+            f"ones, and there are {results['tallies'][0]['datasets']} datasets.",
+        ),
+        Claim(
+            "Without wind, the shift from simulation to hardware is not seen as adverse.",
+            "There is no hardware here: without wind our trials are in the training distribution itself.",
+            "not checkable here",
+        ),
+        Claim(
+            "On hardware, ten flights in each setting: no alarm in easier fields, alarms at full wind.",
+            "There is no hardware here; the rows above are the same settings, simulated.",
+            "not checkable here",
         ),
     ]
+
+
+def _falls(windy: Sequence[Results]) -> list[str]:
+    """Return where an indicator does not rise from one wind to the next."""
+    falls = [
+        f"the {name} falls from {before[name]['mean']:.3f} to {after[name]['mean']:.3f} between "
+        f"{_percentage(before['setting'])} and {_percentage(after['setting'])}"
+        for name in OURS
+        for before, after in pairwise(windy)
+        if after[name]["mean"] < before[name]["mean"]
+    ]
+    flat = [f"the {name} is constant" for name in OURS if windy[0][name]["mean"] == windy[-1][name]["mean"]]
+    return falls + flat
+
+
+def _quiet(results: Results, calm: str) -> Claim:
+    """Check easier fields, and beside them no wind, which here is no shift."""
+    shares = {setting: max(_share(results, setting, name) for name in OURS) for setting in ("easier", calm)}
+    loud = [setting for setting, share in shares.items() if share > results["alpha"]]
+    shifts = {row["setting"]: row["shift"] for row in results["indicators"]}
+    return Claim(
+        "In easier fields, and without wind, the detectors are not triggered.",
+        f"At most {percent(shares['easier'])} of the datasets in easier fields. Without wind "
+        f"{percent(shares[calm])}; that is the training distribution itself here, and not the paper's shift "
+        "from simulation to hardware.",
+        holds(not loud),
+        f"Compared as: at most {percent(results['alpha'])}. Not so, with the true shift: "
+        + ", ".join(f"{setting} ({shifts[setting]:+.3f})" for setting in loud)
+        + "."
+        if loud
+        else "",
+    )
 
 
 def _why_missed(results: Results, setting: str) -> str:
@@ -346,7 +387,7 @@ def _harder(results: Results) -> Claim:
         f"{test['first']:.2f} and {interval['first']:+.2f}; alarms in "
         f"{' and '.join(percent(share) for share in shares)} of the datasets, "
         f"by the test and by the interval; true shift {row['shift']:+.2f}.",
-        holds(not failed, otherwise="partly" if len(failed) < len(conditions) else "no"),
+        holds(not failed, otherwise="partly" if len(failed) == 1 else "no"),
         f"Compared as: {', '.join(conditions)}. Not so: {', '.join(failed)}." if failed else "",
     )
 
