@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from boundwatch.cli.root import command
-from boundwatch.errors import MissingExtra
+from boundwatch.errors import InvalidSetting, MissingExtra
 
 
 @command(example="boundwatch reproduce all -o reproduction\nboundwatch reproduce wind -o quick --quick")
@@ -36,9 +36,9 @@ def reproduce(
 ) -> None:
     """Make the paper's figures and tables, and judge its claims.
 
-    All on one page. Everything computed is kept under the hash of its settings: a run that was killed goes on
-    where it was, and a second one only draws. Figures: difficulty, rates, baselines, irrelevant-shift,
-    cost-function, wind, theorem-3, mug-placement, mugs-and-bowls, power, certificates.
+    All on one page. Everything computed is kept under the hash of its settings, source and version: a run
+    that was killed goes on where it was, and a second one only draws. Figures: difficulty, rates, baselines,
+    irrelevant-shift, cost-function, wind, theorem-3, mug-placement, mugs-and-bowls, power, certificates.
     """
     try:
         from boundwatch.experiments import runner, wind
@@ -48,8 +48,12 @@ def reproduce(
 
     began = time.monotonic()
     settings = runner.quick_settings() if quick else runner.full_settings()
-    settings["wind"] = wind.with_recorded(settings["wind"], costs or ())
-    names = [] if figures in (None, ["all"]) else list(figures or ())
+    names = [name for name in figures or () if name != "all"]
+    if "all" in (figures or ()):
+        names += runner.EXPERIMENTS
+    if costs and names and wind.NAME not in names:
+        raise InvalidSetting(f"--costs {costs[0]}: only the figure wind shows recorded costs; ask for it too")
+    settings[wind.NAME] = wind.with_recorded(settings[wind.NAME], costs or ())
     with progress_bar("computing") as progress:
         task = progress.add_task("", total=None, note="")
         page = runner.reproduce(
