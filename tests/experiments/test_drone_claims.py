@@ -1,0 +1,411 @@
+"""Every rule on the drone's figures: numbers made up for it give yes, and others give no."""
+
+from __future__ import annotations
+
+import pytest
+
+from boundwatch.experiments import (
+    baselines,
+    certificates,
+    cost_function,
+    difficulty,
+    irrelevant_shift,
+    power,
+    rates,
+    theorem_3,
+)
+from boundwatch.experiments.figure import Claim
+
+SHIFTS = {"training": 0.0, "easiest": -0.3, "easy": -0.08, "hard": 0.08, "harder": 0.2, "hardest": 0.5}
+ERRORS = {"training": 0.0}
+
+
+def row(setting: str, detector: str = "confidence-interval", n: int = 10, **changes: float) -> dict:
+    """Return what a detector declares in 1000 datasets of a setting: nothing, but for the changes."""
+    counts = {"adverse": 0, "benign": 0} | changes
+    return {
+        "setting": setting,
+        "detector": detector,
+        "tail": "hoeffding",
+        "n": n,
+        "datasets": 1000,
+        "within": 1000 - counts["adverse"] - counts["benign"],
+        "shift": SHIFTS[setting],
+        "shift_error": ERRORS.get(setting, 0.001),
+        "false_positive_rate": 0.05,
+        "false_negative_rate": 0.05,
+        **counts,
+    }
+
+
+def change(rows: list[dict], *, to: dict, **where: object) -> None:
+    """Give rows other counts: those that have all these values."""
+    found = [row for row in rows if all(row[name] == value for name, value in where.items())]
+    assert found
+    for each in found:
+        each |= to
+        each["within"] = each["datasets"] - each["adverse"] - each["benign"]
+
+
+def judged(claim: Claim, holds: str) -> None:
+    assert claim.holds == holds, claim
+    assert bool(claim.why) == (holds != "yes"), claim
+    assert claim.ours
+
+
+# Difficulty
+
+
+@pytest.fixture
+def varied() -> dict:
+    declared = {"easiest": {"benign": 950}, "harder": {"adverse": 500}, "hardest": {"adverse": 950}}
+    tallies = [
+        row(setting, detector, n, **declared.get(setting, {}))
+        for setting in SHIFTS
+        for detector in difficulty.DETECTORS
+        for n in (10, 50)
+    ]
+    return {
+        "certificate": {"lower": 0.27, "upper": 0.32, "delta": 0.01, "theorem_1": 0.34},
+        "expected_cost": 0.3,
+        "benign_margin": {"10": 0.2, "50": 0.1},
+        "tallies": tallies,
+    }
+
+
+def test_over_difficulty_every_claim_can_hold(varied):
+    claims = difficulty.claims(varied)
+    assert len(claims) == 7
+    for claim in claims:
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("setting", "detector", "to", "claim", "holds"),
+    [
+        ("easy", "confidence-interval", {"adverse": 1}, 0, "partly"),
+        ("easy", "confidence-interval", {"adverse": 100}, 0, "no"),
+        ("training", "confidence-interval", {"adverse": 100}, 0, "no"),
+        ("hard", "confidence-interval", {"benign": 100}, 0, "no"),
+        ("easy", "confidence-interval", {"adverse": 40}, 1, "yes"),
+        ("easy", "confidence-interval", {"adverse": 100}, 1, "no"),
+        ("hard", "confidence-interval", {"benign": 100}, 1, "no"),
+        ("hard", "hypothesis-test", {"benign": 1}, 2, "partly"),
+        ("hard", "hypothesis-test", {"benign": 100}, 2, "no"),
+        ("harder", "hypothesis-test", {"adverse": 620}, 3, "partly"),
+        ("harder", "hypothesis-test", {"adverse": 1000}, 3, "no"),
+        ("easiest", "hypothesis-test", {"benign": 890}, 4, "partly"),
+        ("hardest", "hypothesis-test", {"adverse": 890}, 5, "partly"),
+        ("training", "hypothesis-test", {"adverse": 499}, 6, "yes"),
+        ("training", "hypothesis-test", {"adverse": 500}, 6, "no"),
+    ],
+)
+def test_over_difficulty_numbers_decide(varied, setting, detector, to, claim, holds):
+    change(varied["tallies"], to=to, setting=setting, detector=detector)
+    judged(difficulty.claims(varied)[claim], holds)
+
+
+def test_settings_that_are_plain_do_not_make_detectors_similar(varied):
+    # Two detectors that differ wherever they can: the other settings are no excuse.
+    change(varied["tallies"], to={"adverse": 0}, detector="hypothesis-test", setting="hardest")
+    change(varied["tallies"], to={"benign": 0}, detector="hypothesis-test", setting="easiest")
+    judged(difficulty.claims(varied)[3], "no")
+
+
+def test_neither_side_with_confidence_is_a_no(varied):
+    change(varied["tallies"], to={"adverse": 0, "benign": 0}, n=10)
+    judged(difficulty.claims(varied)[4], "no")
+
+
+def test_detectors_that_say_nothing_are_not_similar_and_none_is_within_nowhere(varied):
+    for each in varied["tallies"]:
+        each |= {"adverse": 0, "benign": 0, "within": 1000}
+    judged(difficulty.claims(varied)[3], "not checkable here")
+    varied["tallies"] = [each for each in varied["tallies"] if abs(each["shift"]) > 0.05]
+    judged(difficulty.claims(varied)[6], "not checkable here")
+
+
+# Rates: usual, 40 % of either, 90 % and 10 %, 2 % of either
+
+DECLARED = {
+    (0.05, 0.05): {"easiest": 400, "easy": 0, "hard": 0, "harder": 400, "hardest": 990},
+    (0.4, 0.4): {"training": 60, "easiest": 900, "easy": 200, "hard": 300, "harder": 900, "hardest": 1000},
+    (0.9, 0.1): {"training": 400, "easiest": 600, "hard": 700, "harder": 990, "hardest": 1000},
+    (0.02, 0.02): {"easiest": 200, "easy": 0, "hard": 0, "harder": 200, "hardest": 980},
+}
+EVEN, SKEWED, LOW = ({"false_positive_rate": a, "false_negative_rate": b} for a, b in list(DECLARED)[1:])
+
+
+@pytest.fixture
+def permitted() -> dict:
+    tallies = [
+        row(setting, n=n, **{"benign" if shift < 0 else "adverse": found.get(setting, 0)})
+        | {"false_positive_rate": positive, "false_negative_rate": negative}
+        for (positive, negative), found in DECLARED.items()
+        for setting, shift in SHIFTS.items()
+        for n in (10, 50)
+    ]
+    usual, *others = (list(pair) for pair in DECLARED)
+    return {"usual": usual, "rates": others, "tallies": tallies}
+
+
+def test_of_rates_every_claim_can_hold(permitted):
+    claims = rates.claims(permitted)
+    assert len(claims) == 6
+    for claim in claims:
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("where", "to", "claim", "holds"),
+    [
+        # One dataset fewer is not "replaced", and far from zero does not count.
+        (EVEN | {"n": 10, "setting": ("training", "easy", "hard")}, {"adverse": 1, "benign": 0}, 0, "partly"),
+        (EVEN | {"setting": ("training", "easy", "hard")}, {"adverse": 0, "benign": 0}, 0, "no"),
+        (EVEN | {"setting": ("easiest", "easy")}, {"benign": 0}, 1, "partly"),
+        (EVEN | {"setting": ("hard", "harder")}, {"adverse": 0}, 1, "partly"),
+        (EVEN | {"setting": tuple(SHIFTS)}, {"adverse": 0, "benign": 0}, 1, "no"),
+        (LOW | {"setting": ("easiest",)}, {"benign": 400}, 2, "yes"),
+        (LOW | {"setting": ("easiest",)}, {"benign": 590}, 2, "partly"),  # less than 5 % fewer
+        (LOW | {"setting": ("hard",), "n": 50}, {"adverse": 501}, 2, "no"),
+        (LOW | {"setting": ("harder",)}, {"adverse": 800}, 2, "no"),
+        (LOW | {"setting": tuple(SHIFTS)}, {"adverse": 0, "benign": 0}, 2, "not checkable here"),
+        (SKEWED | {"setting": ("hard",)}, {"adverse": 500}, 3, "partly"),
+        (SKEWED | {"setting": ("hard",), "n": 10}, {"adverse": 500}, 3, "partly"),
+        (SKEWED | {"setting": ("hard", "harder")}, {"adverse": 500}, 3, "no"),
+        (SKEWED | {"setting": ("easy",)}, {"benign": 1}, 4, "yes"),
+        (SKEWED | {"setting": ("training",)}, {"benign": 1}, 4, "no"),
+        (SKEWED | {"setting": ("hard",)}, {"benign": 1}, 4, "no"),
+        (SKEWED | {"setting": tuple(SHIFTS)}, {"benign": 0}, 4, "not checkable here"),
+        (EVEN | {"setting": ("training",)}, {"adverse": 400}, 5, "yes"),
+        (EVEN | {"setting": ("training",)}, {"adverse": 401}, 5, "no"),
+        (SKEWED | {"setting": ("hard",)}, {"adverse": 0, "benign": 101}, 5, "no"),
+    ],
+)
+def test_of_rates_numbers_decide(permitted, where, to, claim, holds):
+    for setting in where["setting"]:
+        change(permitted["tallies"], to=to, **where | {"setting": setting})
+    judged(rates.claims(permitted)[claim], holds)
+
+
+# Baselines
+
+
+@pytest.fixture
+def compared() -> dict:
+    ours = {"harder": {"adverse": 100}, "hardest": {"adverse": 950}}
+    theirs = {"training": 100, "easiest": 700, "easy": 300, "hard": 300, "harder": 500, "hardest": 1000}
+    return {
+        "alpha": 0.05,
+        "tallies": [
+            row(setting, detector, n, **ours.get(setting, {}))
+            for setting in SHIFTS
+            for detector in baselines.OURS
+            for n in (10, 50)
+        ],
+        "baselines": [
+            row(setting, detector, n, adverse=theirs[setting])
+            for setting in SHIFTS
+            for detector in baselines.THEIRS
+            for n in (10, 50)
+        ],
+    }
+
+
+def test_beside_baselines_every_claim_can_hold(compared):
+    claims = baselines.claims(compared)
+    assert len(claims) == 7
+    for claim in claims:
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("detector", "setting", "alarms", "claim", "holds"),
+    [
+        ("hypothesis-test", "easy", 49, 0, "yes"),
+        ("hypothesis-test", "easy", 50, 0, "no"),
+        ("confidence-interval", "training", 50, 0, "no"),
+        ("confidence-interval", "easy", 1, 1, "partly"),
+        ("confidence-interval", "easy", 100, 1, "no"),
+        ("msp", "training", 60, 2, "partly"),
+        ("max-logit", "training", 50, 2, "partly"),
+        ("msp", "easiest", 499, 3, "partly"),
+        ("confidence-interval", "easy", 50, 3, "no"),
+        ("max-logit", "easiest", 500, 4, "partly"),
+        ("msp", "harder", 0, 5, "yes"),  # the mean counts: 300 where the detectors have none
+        ("hypothesis-test", "harder", 700, 5, "partly"),
+        ("msp", "hardest", 700, 6, "partly"),
+    ],
+)
+def test_beside_baselines_numbers_decide(compared, detector, setting, alarms, claim, holds):
+    kind = "tallies" if detector in baselines.OURS else "baselines"
+    if (claim, detector) == (5, "hypothesis-test"):
+        change(compared["baselines"], to={"adverse": 0}, detector="msp", setting="harder")
+    change(compared[kind], to={"adverse": alarms}, detector=detector, setting=setting, n=10)
+    judged(baselines.claims(compared)[claim], holds)
+
+
+@pytest.mark.parametrize(
+    ("settings", "alarms", "claim"),
+    [
+        (("training",), 50, 2),
+        (("easiest", "easy"), 0, 3),
+        (("easiest",), 0, 4),
+        (("hard", "harder"), 0, 5),
+        (("hardest",), 0, 6),
+    ],
+)
+def test_baselines_that_do_not_alarm_do_not_do_what_the_paper_says(compared, settings, alarms, claim):
+    for setting in settings:
+        change(compared["baselines"], to={"adverse": alarms}, setting=setting)
+    judged(baselines.claims(compared)[claim], "no")
+
+
+def test_baselines_are_judged_with_the_papers_number_of_trials(compared):
+    change(compared["baselines"], to={"adverse": 0}, n=50)
+    for claim in baselines.claims(compared):
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "claim"), [(-0.05, 1.0, 3), (-0.15, 1.0, 4), (-1.0, 0.05, 5), (-1.0, 0.25, 6)]
+)
+def test_without_such_settings_nothing_is_claimed(compared, low, high, claim):
+    for kind in ("tallies", "baselines"):
+        compared[kind] = [each for each in compared[kind] if low < each["shift"] <= high]
+    judged(baselines.claims(compared)[claim], "not checkable here")
+
+
+def test_detectors_that_never_alarm_do_not_alarm_only_with_reason(compared):
+    change(compared["tallies"], to={"adverse": 0}, n=10)
+    change(compared["tallies"], to={"adverse": 0}, n=50)
+    judged(baselines.claims(compared)[1], "not checkable here")
+
+
+# A shift that does not matter
+
+
+def irrelevant(shift: float, msp: int, logit: int, ours: int, with_50: int = 0) -> dict:
+    def found(detector: str, alarms: int) -> list[dict]:
+        return [
+            row("easy", detector, n, adverse=count) | {"shift": shift}
+            for n, count in ((10, alarms), (50, with_50))
+        ]
+
+    return {
+        "alpha": 0.05,
+        "tallies": [each for name in baselines.OURS for each in found(name, ours)],
+        "baselines": found("msp", msp) + found("max-logit", logit),
+    }
+
+
+@pytest.mark.parametrize(
+    ("results", "answers"),
+    [
+        (irrelevant(-0.02, 1000, 986, 1), ["yes", "yes", "yes"]),
+        (irrelevant(-0.02, 1000, 986, 1, with_50=500), ["yes", "yes", "yes"]),  # the paper's n counts
+        (irrelevant(-0.06, 1000, 900, 6), ["partly", "partly", "no"]),
+        (irrelevant(0.11, 500, 400, 5), ["no", "no", "yes"]),
+    ],
+)
+def test_of_the_irrelevant_shift_numbers_decide(results, answers):
+    for claim, holds in zip(irrelevant_shift.claims(results), answers, strict=True):
+        judged(claim, holds)
+
+
+# Cost functions
+
+
+def certified(upper: float, printed: float, false: int, hits: int = 900) -> dict:
+    rows = [
+        {
+            "d_thresh": threshold,
+            "lower": 0.27,
+            "upper": upper,
+            "expected_cost": 0.3,
+            "bounds": {"upper_pinsker": printed},
+        }
+        for threshold in (0.3, 0.5)
+    ]
+    tallies = [row("easy", adverse=false), row("hardest", adverse=hits)]
+    return {"certificates": rows, "tallies": tallies}
+
+
+@pytest.mark.parametrize(
+    ("results", "answers"),
+    [
+        (certified(0.32, 0.34, 0), ["yes", "yes"]),
+        (certified(0.32, 0.36, 2), ["partly", "partly"]),
+        (certified(0.36, 0.36, 100), ["no", "no"]),
+        (certified(0.29, 0.34, 0), ["no", "yes"]),  # tight, and wrong
+        (certified(0.32, 0.34, 0, hits=0), ["yes", "not checkable here"]),
+    ],
+)
+def test_of_cost_functions_numbers_decide(results, answers):
+    claims = cost_function.claims(results)
+    for claim, holds in zip(claims, answers, strict=True):
+        judged(claim, holds)
+    assert [claim.beyond for claim in claims] == [False, True]
+
+
+# Theorem 3
+
+
+@pytest.mark.parametrize(("wrong", "holds"), [(0, "yes"), (999, "yes"), (1000, "no"), (1500, "no")])
+def test_the_worst_number_of_trials_decides_on_theorem_3(wrong, holds):
+    series = [
+        {"setting": "training", "rows": [{"n": 1, "too_high": 0}, {"n": 2, "too_high": 5}]},
+        {"setting": "hard", "rows": [{"n": 1, "too_high": 0}, {"n": 2, "too_high": wrong}]},
+    ]
+    (claim,) = theorem_3.claims({"datasets": 10_000, "rate": 0.1, "series": series})
+    judged(claim, holds)
+    assert claim.paper.endswith("90 % of the time.")
+
+
+# Ours
+
+
+@pytest.mark.parametrize(("failures", "holds"), [(200, "yes"), (215, "yes"), (260, "no")])
+def test_certificates_fail_at_most_as_often_as_promised(failures, holds):
+    rows = [{"n": 100, "method": name, "failures": 10} for name in "abc"]
+    rows.append({"n": 100, "method": "d", "failures": failures})
+    (claim,) = certificates.claims({"delta": 0.1, "repetitions": 2000, "rows": rows})
+    judged(claim, holds)
+    assert claim.beyond
+
+
+def powers(**shares: int) -> dict:
+    """Return power in two settings with n = 10 and 50: 950 in the further, this much in the nearer."""
+    kinds = {"paper": (power.THEOREM_1, "hoeffding"), "ours": (power.POINTWISE, "betting")}
+    kinds["extra"] = (power.HELD_OUT, "betting")
+    rows = [
+        row(setting, n=n, adverse=adverse) | {"certificate": label, "tail": tail}
+        for name, (label, tail) in kinds.items()
+        for n in (10, 50)
+        for setting, adverse in (
+            ("hard", 0),
+            ("harder", shares.get(f"{name}_{n}", shares[name])),
+            ("hardest", 950),
+        )
+    ]
+    return {"tallies": rows, "trials": [], "held_out": 1000}
+
+
+@pytest.mark.parametrize(
+    ("shares", "holds"),
+    [
+        ({"paper": 500, "ours": 600, "extra": 0}, "yes"),
+        ({"paper": 500, "ours": 600, "ours_10": 400, "extra": 0}, "partly"),
+        ({"paper": 500, "ours": 500, "extra": 900}, "no"),  # additional environments do not count
+        ({"paper": 500, "ours": 400, "extra": 0}, "no"),
+    ],
+)
+def test_smaller_shifts_means_for_every_number_of_trials(shares, holds):
+    results = powers(**shares)
+    claim = power._smaller_shifts(results)
+    judged(claim, holds)
+    # Without trials that the paper's method can do with, there is nothing to compare.
+    nothing = power._fewer_trials(results)
+    judged(nothing, "not checkable here")
+    assert claim.beyond
+    assert nothing.beyond
