@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 NAME = "difficulty"
 TITLE = "Drone: the detectors on settings of varied difficulty"
 NOTHING = "Nothing to compare."
+VISIBLE = 0.05
+"""What a difference of mean shares of datasets must be at least, to be visible in a figure."""
 DETECTORS = {"confidence-interval": "Confidence interval", "hypothesis-test": "Hypothesis test"}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from boundwatch import ConfidenceInterval
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
-from boundwatch.experiments.difficulty import certified, true_shift
+from boundwatch.experiments.difficulty import VISIBLE, certified, true_shift
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
 from boundwatch.experiments.judging import certificate_note, false_declarations, split, tally
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Sweep
@@ -21,8 +21,6 @@ NAME = "rates"
 TITLE = "Drone: other permitted error rates"
 SIMILAR = 0.1
 """Costs are similar to those in training when the shift is smaller than this."""
-VISIBLE = 0.05
-"""What a change of a mean share of datasets must be at least, to be visible in a figure."""
 
 
 @dataclass(frozen=True)
@@ -174,13 +172,14 @@ def _more_sensitive(results: Results) -> Claim:
                 parts.append(f"{verdict.upper()}, n = {n}: {percent(after)} instead of {percent(before)}")
                 gains.append(after - before)
             else:
-                parts.append(f"{verdict.upper()}, n = {n}: always or never declared at both")
+                parts.append(f"{verdict.upper()}, n = {n}: no such setting")
                 gains.append(0.0)
     weak = [part for part, gain in zip(parts, gains, strict=True) if gain < VISIBLE]
     return Claim(
         "Permitting 40 % of either error makes the detector more sensitive to increases and to decreases of "
         "the cost.",
-        f"Where it is not plain at both rates, in the mean of the settings: {'; '.join(parts)}.",
+        f"In the mean of the settings in which it is not below 2 % or above 98 % at both rates: "
+        f"{'; '.join(parts)}.",
         holds(not weak, otherwise="partly" if len(weak) < len(gains) else "no"),
         f"Compared as: {percent(VISIBLE)} of the datasets more. Not so: {'; '.join(weak)}." if weak else "",
     )
@@ -210,7 +209,10 @@ def _only_very_different(results: Results) -> Claim:
         "Permitting less (here 2 % instead of 5 %), ADVERSE and BENIGN are declared only at costs very "
         "different from those in training."
     )
-    ours = f"Right declarations where it is not plain at both rates: {'; '.join(parts)}."
+    ours = (
+        "Right declarations, in the mean of the settings in which they are not below 2 % or above 98 % at "
+        f"both rates: {'; '.join(parts)}."
+    )
     if not falls:
         return Claim(said, ours, "not checkable here", "Nothing is declared in most datasets of any setting.")
     fewer = min(falls) >= VISIBLE
@@ -249,7 +251,10 @@ def _more_settings(results: Results) -> Claim:
 
 
 def _benign_far_below(results: Results) -> Claim:
-    said = "It then declares BENIGN only when the test cost is significantly below the training cost."
+    said = (
+        "Permitting 90 % false positives and 10 % false negatives declares BENIGN only when the test cost is "
+        "significantly below the training cost."
+    )
     skewed = tuple(results["rates"][1])
     benign = [row for row in results["tallies"] if _rates(row) == skewed and row["benign"] > 0]
     if not benign:
