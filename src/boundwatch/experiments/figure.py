@@ -121,7 +121,11 @@ def percent(share: float) -> str:
     --------
     >>> percent(0.0), percent(0.0004), percent(1 / 42_000), percent(0.386), percent(1 - 3 / 500_000)
     ('0 %', '0.04 %', '0.002 %', '38.6 %', '99.999 %')
+    >>> percent(2e-24)
+    '2e-22 %'
     """
+    if 0.0 < share < 1e-8:
+        return f"{100.0 * share:.0e} %"
     digits = 2 if 0.0 < min(share, 1.0 - share) < 0.001 else 1
     while 0.0 < share < 1.0 and float(f"{100.0 * share:.{digits}f}") in (0.0, 100.0):
         digits += 1

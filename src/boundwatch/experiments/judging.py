@@ -133,9 +133,9 @@ def certificate_note(interval: Mapping[str, float]) -> str:
     Examples
     --------
     >>> certificate_note({"lower": 0.25, "upper": 0.31, "theorem_1": 0.334})
-    'The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, which would give 0.334 at most.'
+    'The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, whose upper limit would be 0.334.'
     """
-    printed = f", which would give {interval['theorem_1']:.3f} at most" if "theorem_1" in interval else ""
+    printed = f", whose upper limit would be {interval['theorem_1']:.3f}" if "theorem_1" in interval else ""
     return (
         f"The certificate is our pointwise bound, [{interval['lower']:.3f}, {interval['upper']:.3f}], "
         f"not Theorem 1{printed}."
