@@ -12,14 +12,18 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.experiments import (
     baselines,
     difficulty,
-    mug_placement,
-    mugs_and_bowls,
     power,
     theorem_3,
-    wind,
 )
 from boundwatch.experiments.figure import percent
-from boundwatch.experiments.judging import Shift, false_declarations, split, tally
+from boundwatch.experiments.judging import (
+    SIGNIFICANT,
+    Shift,
+    false_declarations,
+    no_false_declaration,
+    split,
+    tally,
+)
 from rates import FALSE_FAIL
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01, binary=True)
@@ -111,30 +115,6 @@ def test_a_limit_that_is_too_high_is_reported():
     assert theorem_3.claims(results)[0].holds == "no"
 
 
-def harder(confidence: float, alarms: int) -> dict:
-    """Return results in harder fields: the mean of 1 - p, and alarms in 100 datasets."""
-    rows = [
-        {"setting": "harder", "detector": detector, "datasets": 100, "adverse": alarms}
-        for detector in baselines.OURS
-    ]
-    evidence = {
-        "setting": "harder",
-        "shift": 0.2,
-        "hypothesis-test": {"first": confidence, "mean": confidence, "deviation": 0.1},
-        "confidence-interval": {"first": -0.1, "mean": -0.1, "deviation": 0.1},
-    }
-    return {"tallies": rows, "baselines": [], "indicators": [evidence]}
-
-
-@pytest.mark.parametrize(
-    ("confidence", "alarms", "holds"), [(0.9, 31, "yes"), (0.7, 31, "partly"), (0.9, 60, "partly")]
-)
-def test_evidence_without_alarms_needs_both(confidence, alarms, holds):
-    claim = wind._harder(harder(confidence, alarms))
-    assert claim.holds == holds
-    assert ("Not so" in claim.why) == (holds != "yes")
-
-
 def powers(ratios: list[float]) -> dict:
     """Return results in which the paper's method needs so many times the trials of ours."""
     trials = [
@@ -184,46 +164,37 @@ def test_every_benign_setting_is_judged_not_only_training(easy, holds):
     assert baselines.claims(results)[0].holds == holds
 
 
-@pytest.mark.parametrize(
-    ("shares", "holds"),
-    [((0, 0.1, 0.4, 0.9, 1), "yes"), ((0, 0.1, 0.4, 0.4, 1), "partly"), ((0.1, 0.9, 0.9, 0.4, 0.4), "no")],
-)
-def test_placements_are_compared_on_both_sides(shares, holds):
-    detectors = ("hypothesis-test", "confidence-interval")
-    found = {(f"placement:{n}", name): share for n, share in enumerate(shares, 1) for name in detectors}
-    assert mug_placement._declared_at(found).holds == holds
-
-
-@pytest.mark.parametrize(("bound", "expected"), [(0.5, 0.093), (0.25, 0.069)])
-def test_looking_after_every_trial_breaks_the_level_of_a_fixed_sample(bound, expected):
-    alarms = mugs_and_bowls._looking(bound, 0.05, 500)["false_alarms"]
-    assert round(alarms["hoeffding"][-1], 3) == expected
-    assert alarms["exact"][-1] > alarms["hoeffding"][-1]
-    assert 0.0 < alarms["sequential"][-1] <= 0.05
-
-
-def test_recorded_costs_are_read_and_judged(tmp_path):
-    file = tmp_path / "flights.csv"
-    file.write_text("cost\n" + "0.9\n" * 10)
-    settings = wind.with_recorded(wind.FULL, [f"windy:5={file}"])
-    assert settings.recorded == (wind.Recorded("windy:5", (0.9,) * 10),)
-    judged = wind._judge_recorded(CERTIFICATE, 0.05, [1.0] * 10)
-    assert judged["verdict"] == "adverse"
-    for wrong in ("storm=x.csv", "windy:5"):
-        with pytest.raises(InvalidSetting, match="write SETTING=FILE with one of windy:0"):
-            wind.with_recorded(wind.FULL, [wrong])
-
-
 def test_too_few_environments_are_refused():
     with pytest.raises(InvalidSetting, match="3 datasets of 4 need 12 environments; there are 10"):
         split(np.zeros(10), 4, 3)
 
 
-def test_shares_never_read_as_never_or_always_unless_they_are():
-    assert [percent(x) for x in (0.0, 1.0, 0.0005, 0.9995, 0.05)] == [
-        "0 %",
-        "100 %",
-        "0.05 %",
-        "99.95 %",
-        "5 %",
+def test_a_guarantee_is_exceeded_at_one_level_everywhere():
+    assert no_false_declaration(1, SIGNIFICANT + 1e-9)[0] == "partly"
+    holds, why = no_false_declaration(1, SIGNIFICANT)
+    assert (holds, bool(why)) == ("no", True)
+
+
+def test_certificates_of_one_figure_can_be_told_apart():
+    row = tallies(0.3, Shift(0.0, 0.0), datasets=10)[0]
+    rows = [row | {"d_thresh": 0.3}, row | {"certificate": "held-out"}, row]
+    assert [check["certificate"] for check in false_declarations(rows)] == [
+        "d_thresh = 300 mm",
+        "held-out",
+        "",
     ]
+
+
+def test_shares_never_read_as_never_or_always_unless_they_are():
+    expected = {
+        0.0: "0 %",
+        1.0: "100 %",
+        0.0005: "0.05 %",
+        0.9995: "99.95 %",
+        0.05: "5 %",
+        1 / 42_000: "0.002 %",
+        1 - 3 / 500_000: "99.999 %",
+        3e-12: "3e-10 %",
+        1 - 1e-9: "99.9999999 %",
+    }
+    assert {share: percent(share) for share in expected} == expected

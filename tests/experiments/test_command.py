@@ -24,6 +24,8 @@ def test_help_names_every_figure():
         (["figure-4"], "figure = 'figure-4' is unknown; choose all or difficulty, rates,"),
         (["wind", "--costs", "storm=x.csv"], "'storm' is not a setting of the figure wind"),
         (["wind", "--costs", "easier=no.csv"], "no.csv: no such file"),
+        (["all", "figure-4"], "figure = 'figure-4' is unknown"),
+        (["rates", "--costs", "windy:5=x.csv"], "--costs windy:5=x.csv: only the figure wind shows recorded"),
         (["wind", "--jobs", "0"], "jobs = 0 is below 1"),
     ],
 )
@@ -49,6 +51,18 @@ def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch):
         rf"Wrote {re.escape(str(tmp_path / 'out' / 'index.html'))} after \d+\.\d minutes\n", result.stdout
     )
     assert "Recorded costs" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [([], []), (["all"], runner.EXPERIMENTS), (["wind", "all"], runner.EXPERIMENTS), (["wind"], ["wind"])],
+)
+def test_all_is_understood_wherever_it_stands(tmp_path, monkeypatch, arguments, expected):
+    asked: list[str] = []
+    monkeypatch.setattr(runner, "reproduce", lambda names, output, *_, **__: asked.extend(names) or output)
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert set(asked) == set(expected)  # none named means all, too
 
 
 @pytest.mark.slow
