@@ -229,23 +229,23 @@ def _only_very_different(results: Results) -> Claim:
 def _more_settings(results: Results) -> Claim:
     """Rates for safety: more settings called ADVERSE than at 5 %, some with similar costs, for each n."""
     skewed = results["rates"][1]
-    parts, more, similar = [], [], []
-    for n in _sizes(results):
+    parts, sizes, fewer, far = [], _sizes(results), [], []
+    for n in sizes:
         usual, found = (
             [row for row in _at(results, n, rates) if _majority(row, "adverse")]
             for rates in (results["usual"], skewed)
         )
         near = sum(map(_similar, found))
-        more.append(len(found) > len(usual))
-        similar.append(near > 0)
+        fewer += [f"n = {n}"] if len(found) <= len(usual) else []
+        far += [f"n = {n}"] if near == 0 else []
         parts.append(f"n = {n}: {len(found)} instead of {len(usual)}, {near} of them with similar costs")
-    reasons = [] if all(more) else ["Not more than at 5 % for every n."]
-    reasons += [] if all(similar) else ["Not with similar costs for every n."]
+    reasons = [f"Not more than at 5 % with {', '.join(fewer)}."] if fewer else []
+    reasons += [f"None with similar costs with {', '.join(far)}."] if far else []
     return Claim(
         "Permitting 90 % false positives and 10 % false negatives declares ADVERSE for more environments, "
         "some with costs similar to those in training.",
         f"Settings in which most datasets are ADVERSE: {'; '.join(parts)} (a shift below {SIMILAR} in size).",
-        holds(not reasons, otherwise="partly" if any(more) else "no"),
+        holds(not reasons, otherwise="partly" if len(fewer) < len(sizes) else "no"),
         " ".join(reasons),
     )
 
