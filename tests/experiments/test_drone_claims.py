@@ -105,6 +105,13 @@ def test_over_difficulty_numbers_decide(varied, setting, detector, to, claim, ho
     judged(difficulty.claims(varied)[claim], holds)
 
 
+def test_reasons_name_what_differs(varied, compared):
+    change(varied["tallies"], to={"adverse": 620}, setting="harder", detector="hypothesis-test", n=10)
+    assert "; 1 differ by more" in difficulty.claims(varied)[3].why
+    change(compared["baselines"], to={"adverse": 50}, setting="training", detector="msp")
+    assert baselines.claims(compared)[2].why.startswith("MSP with n = 10: not")
+
+
 def test_settings_that_are_plain_do_not_make_detectors_similar(varied):
     # Two detectors that differ wherever they can: the other settings are no excuse.
     change(varied["tallies"], to={"adverse": 0}, detector="hypothesis-test", setting="hardest")
