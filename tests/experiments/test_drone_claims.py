@@ -418,3 +418,22 @@ def test_smaller_shifts_means_for_every_number_of_trials(shares, holds):
     judged(nothing, "not checkable here")
     assert claim.beyond
     assert nothing.beyond
+
+
+def test_a_worse_number_of_trials_is_counted():
+    needed = {(power.THEOREM_1, "hoeffding"): 10, (power.POINTWISE, "betting"): 5}
+    needed[power.POINTWISE, "mixture"] = 20
+    trials = [
+        {
+            "setting": "hard",
+            "shift": 0.1,
+            "verdict": "adverse",
+            "certificate": label,
+            "tail": tail,
+            "trials": n,
+        }
+        for (label, tail), n in needed.items()
+    ]
+    claim = power._fewer_trials({"trials": trials, "held_out": 1000})
+    judged(claim, "partly")
+    assert claim.why.startswith("Not so in 1 of 2 comparisons.")
