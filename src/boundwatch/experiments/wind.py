@@ -273,7 +273,7 @@ def claims(results: Results) -> list[Claim]:
     at_full = [_share(results, full, name) for name in OURS]
     detected = holds(min(at_full) > 0.5, otherwise="partly" if max(at_full) > 0.5 else "no")
     theirs = {name: (_share(results, calm, name), _share(results, full, name)) for name in THEIRS}
-    blind = all(abs(before - after) < 0.05 for before, after in theirs.values())
+    blind = all(round(abs(before - after), 9) < 0.05 for before, after in theirs.values())
     return [
         Claim(
             "Both indicators increase monotonically as the wind, and with it the shift, increases.",
