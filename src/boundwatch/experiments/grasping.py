@@ -19,7 +19,7 @@ from boundwatch.tasks.grasping.world import Physics
 
 Array = NDArray[np.float64]
 
-SEED = 1
+SEED = 11
 """Of the published policy; the certificate of seed 0 was seen while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(

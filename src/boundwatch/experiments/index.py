@@ -51,7 +51,8 @@ def render(
         Where the drawn figures are: ``NAME/figure.svg``.
     """
     sections = _sections(experiments, results, settings, folder)
-    return page.page("The paper, reproduced", sections, images=True)
+    whole = page.page("The paper, reproduced", sections, images=True)
+    return whole.replace(" %", "\N{NO-BREAK SPACE}%")  # no line begins with the sign of a number before it
 
 
 def _sections(

@@ -86,7 +86,7 @@ def draw(results: Results) -> Figure:
         at = [i + (place - len(sizes) / 2) * width for i in range(len(names))]
         bars = axes.bar(at, rates, width, label=label, edgecolor="white", linewidth=0.0, **look)
         white = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        axes.bar_label(bars, [percent(rate) for rate in rates], fontsize=8, padding=2, bbox=white)
+        axes.bar_label(bars, [percent(rate) for rate in rates], fontsize=7, padding=2, bbox=white)
     axes.set_xticks(range(len(names)), [style.LINES[name]["label"] for name in names])
     axes.set(ylabel="share of datasets called shifted", ylim=(0, 1.1))
     figure.legend(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,41 @@ def _certificate_of(row: Results) -> str:
     """Return which certificate it was, where an experiment has several."""
     cost = f"d_thresh = {1000 * row['d_thresh']:g} mm" if "d_thresh" in row else ""
     return str(row.get("certificate", cost))
+
+
+def not_rising(
+    rows: Sequence[Results], names: Mapping[str, str], place: Callable[[Results], str]
+) -> list[str]:
+    """Return where the mean of an indicator falls from one row to the next by what a figure shows, 0.005.
+
+    Parameters
+    ----------
+    rows
+        With the indicators of `indicators`, in the order in which they should rise.
+    names
+        Indicators, and what to call them.
+    place
+        What to call a row.
+
+    Examples
+    --------
+    >>> rows = [{"a": {"mean": mean}, "n": n} for n, mean in enumerate([0.2, 0.9, 0.899, 0.8])]
+    >>> not_rising(rows, {"a": "it"}, lambda row: f"row {row['n']}")
+    ['it falls from 0.899 to 0.800 between row 2 and row 3']
+    """
+    falls = [
+        f"{label} falls from {before[name]['mean']:.3f} to {after[name]['mean']:.3f} between "
+        f"{place(before)} and {place(after)}"
+        for name, label in names.items()
+        for before, after in pairwise(rows)
+        if after[name]["mean"] <= before[name]["mean"] - 0.005
+    ]
+    flat = [
+        f"{label} is constant"
+        for name, label in names.items()
+        if rows[0][name]["mean"] == rows[-1][name]["mean"]
+    ]
+    return falls + flat
 
 
 def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:
