@@ -203,13 +203,15 @@ def not_rising(
 
     Examples
     --------
-    >>> rows = [{"a": {"mean": mean}, "n": n} for n, mean in enumerate([0.2, 0.9, 0.899, 0.8])]
+    >>> means = [0.2, 0.9, 0.899, 0.8]
+    >>> rows = [{"a": {"mean": mean, "deviation": 0.1}, "n": n} for n, mean in enumerate(means)]
     >>> not_rising(rows, {"a": "it"}, lambda row: f"row {row['n']}")
-    ['it falls from 0.899 to 0.800 between row 2 and row 3']
+    ['it falls from 0.899 to 0.800 between row 2 and row 3 (standard deviations 0.100 and 0.100)']
     """
     falls = [
         f"{label} falls from {before[name]['mean']:.3f} to {after[name]['mean']:.3f} between "
-        f"{place(before)} and {place(after)}"
+        f"{place(before)} and {place(after)} (standard deviations {before[name]['deviation']:.3f} and "
+        f"{after[name]['deviation']:.3f})"
         for name, label in names.items()
         for before, after in pairwise(rows)
         if after[name]["mean"] <= before[name]["mean"] - 0.005

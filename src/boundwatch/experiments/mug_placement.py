@@ -187,7 +187,8 @@ def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 2b, and of the certificate."""
     interval, summary = results["certificate"], results["summary"]
     rows = sorted(results["placements"], key=lambda row: row["shift"])
-    falls = not_rising(rows, LABELS, lambda row: f"{10 * row['placement']} cm")
+    names = {"hypothesis-test": "1 - p", "confidence-interval": "ΔC"}
+    falls = not_rising(rows, names, lambda row: f"{10 * row['placement']} cm")
     shares = {
         (row["setting"], row["detector"]): row["adverse"] / row["datasets"]
         for row in results["tallies"]
