@@ -151,7 +151,7 @@ def placements(means: list[float], *, upper: float = 0.02) -> dict:
             "placement": n,
             "shift": 0.1 * n,
             "failures": 0.1 * n,
-            **{name: {"mean": mean} for name in DETECTORS},
+            **{name: {"mean": mean, "deviation": 0.1} for name in DETECTORS},
         }
         for n, mean in enumerate(means, 1)
     ]
@@ -174,7 +174,8 @@ def placements(means: list[float], *, upper: float = 0.02) -> dict:
 @pytest.mark.parametrize(
     ("means", "upper", "answers"),
     [
-        ([0.0, 0.2, 0.2, 0.9], 0.1, ["yes", "yes"]),
+        ([0.0, 0.2, 0.196, 0.9], 0.1, ["yes", "yes"]),  # what no figure shows is no fall
+        ([0.0, 0.2, 0.194, 0.9], 0.1, ["yes", "no"]),
         ([0.0, 0.3, 0.2, 0.9], 0.101, ["no", "no"]),
         ([0.0, 0.0, 0.0, 0.0], 0.1, ["yes", "no"]),  # nothing rises
     ],
