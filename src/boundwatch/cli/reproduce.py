@@ -22,7 +22,7 @@ def reproduce(
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the page and the cache go.")
     ] = Path("reproduction"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes: minutes instead of an hour, and rough numbers.")
+        bool, typer.Option("--quick", help="Small sizes: a minute instead of twenty, and rough numbers.")
     ] = False,
     jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
     costs: Annotated[

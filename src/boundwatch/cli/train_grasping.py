@@ -42,7 +42,7 @@ def grasping(
     """Lift mugs with a Panda arm by one depth image from above.
 
     A scripted expert shows 9,000 grasps, an autoencoder clones them, and Algorithm 4 trains its latent vector
-    on 500 other mugs, which also give the certificate: ten minutes to a quarter of an hour on two cores,
+    on 500 other mugs, which also give the certificate: six minutes on two cores,
     under a minute with --quick. An interrupted training continues when the same command is run again. Needs
     the extras `train` and `sim`.
     """

@@ -80,4 +80,4 @@ class Recipe:
 
 
 QUICK = Recipe(demonstrations=1_000, clone_steps=800, prior_environments=50, environments=60, steps=2)
-"""Small enough to wait for: a minute instead of ten, for a looser certificate."""
+"""Small enough to wait for: a minute instead of six, for a looser certificate."""
