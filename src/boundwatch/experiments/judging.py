@@ -224,6 +224,19 @@ def not_rising(
     return falls + flat
 
 
+def contested(a: float, b: float) -> bool:
+    """Tell whether two shares of datasets can differ: not both below 2 %, nor both above 98 %.
+
+    Where both are plain, any two detectors are alike, which says nothing of how similar they are.
+
+    Examples
+    --------
+    >>> contested(0.01, 0.3), contested(0.01, 0.02), contested(0.98, 1.0)
+    (True, False, False)
+    """
+    return min(a, b) < 0.98 and max(a, b) > 0.02
+
+
 def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:
     """Return whether "nothing is declared falsely" holds, and why not.
 
