@@ -6,6 +6,7 @@ and on what it ran, and what it took.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections import Counter
@@ -35,9 +36,9 @@ def page(folder: Path, run: str) -> Iterator[str]:
         f"Of {len(paper)}, {counts['yes']} hold, {counts['partly']} hold in part, {counts['no']} do not, and "
         f"{counts['not checkable here']} cannot be checked here.\n"
     )
-    yield from table("the paper's claim", paper)
+    yield from claims_table("the paper's claim", paper)
     yield "## Beyond the paper\n"
-    yield from table("our claim", [(name, claim) for name, claim in claims if claim["beyond"]])
+    yield from claims_table("our claim", [(name, claim) for name, claim in claims if claim["beyond"]])
     for name, result in found.items():
         caption = result["caption"]
         yield f"## {EXPERIMENTS[name].TITLE} {{ #{name} }}\n"
@@ -45,20 +46,36 @@ def page(folder: Path, run: str) -> Iterator[str]:
         yield f"{caption['see']}\n"
         for title, key in (("Numbers", "numbers"), ("The paper", "paper"), ("What differs", "differs")):
             yield f"**{title}.** {caption[key]}\n"
+        for table in result["tables"]:
+            yield f"*{table['title']}*\n"
+            yield from rows(table["header"], table["rows"])
 
 
-def table(title: str, claims: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    """Yield claims as rows."""
-    yield f"| {title} | what we found | holds? | figure |\n|---|---|---|---|"
+def claims_table(title: str, claims: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+    """Yield claims as a table."""
+    lines = []
     for name, claim in claims:
         why = f" *{claim['why']}*" if claim["why"] else ""
         holds = claim["holds"] if claim["holds"] == "yes" else f"**{claim['holds']}**"
-        yield f"| {claim['paper']} | {claim['ours']}{why} | {holds} | [{name}](#{name}) |"
+        lines.append([claim["paper"], claim["ours"] + why, holds, f"[{name}](#{name})"])
+    yield from rows([title, "what we found", "holds?", "figure"], lines)
+
+
+def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:
+    """Yield a table."""
+    yield f"| {' | '.join(header)} |"
+    yield "|---" * len(header) + "|"
+    for line in lines:
+        yield f"| {' | '.join(line)} |"
     yield ""
 
 
 def main(folder: Path, run: str) -> None:
     """Write page and figures."""
+    for name, experiment in EXPERIMENTS.items():
+        settings = json.loads((folder / name / "results.json").read_text())["settings"]
+        if settings != json.loads(json.dumps(dataclasses.asdict(experiment.FULL))):
+            sys.exit(f"{folder / name} was not made with the full settings; run `boundwatch reproduce all`")
     FIGURES.mkdir(parents=True, exist_ok=True)
     for name in EXPERIMENTS:
         # Few colours are drawn: a palette makes the files a third of the size, and looks the same.

@@ -13,7 +13,7 @@ import pytest
 from boundwatch import Certificate
 from boundwatch.experiments import mug_placement, mugs_and_bowls
 from boundwatch.experiments.artefacts import Cache
-from boundwatch.experiments.judging import Shift, split, tally
+from boundwatch.experiments.judging import Shift, both_tails, split, tally
 from boundwatch.experiments.rereading import false_alarms, first_alarms
 
 DETECTORS = ("hypothesis-test", "confidence-interval")
@@ -30,7 +30,7 @@ def mugs_and_bowls_results(bound: float = BOUND, mugs: float = 0.01, bowls: floa
         shift = Shift(0.0, 0.0) if name == "mugs" else Shift(bowls - mugs, 0.01)
         for n in (4, 5, 10):
             rows = split(costs, n, 1000 // n)
-            detectors = mugs_and_bowls._detectors(certificate, 0.05)
+            detectors = both_tails(certificate, 0.05)
             tallies += [tally(detector, rows, name, shift) for detector in detectors]
         alarms = first_alarms(certificate, 0.05, split(costs, 10, 100))
         streams[name] = {"failures": rate, "shift": shift.difference, "alarms": alarms}
@@ -51,10 +51,10 @@ def good() -> dict:
 
 def test_everything_holds_where_it_should(good):
     answers = [claim.holds for claim in mugs_and_bowls.claims(good)]
-    assert answers == ["yes", "yes", "yes", "yes", "not checkable here", "yes"]
-    assert [claim.beyond for claim in mugs_and_bowls.claims(good)] == [False] * 5 + [True]
+    assert answers == ["yes", "yes", "yes", "not checkable here", "yes", "yes"]
+    assert [claim.beyond for claim in mugs_and_bowls.claims(good)] == [False] * 4 + [True] * 2
     # 3 of 5 failures at a rate of 0.02 (7.7e-5), more probable than 3 of 4 or 5 of 10.
-    assert "it would be in 0.01 %" in mugs_and_bowls.claims(good)[2].ours
+    assert "it would be triggered in 0.01 %" in mugs_and_bowls.claims(good)[2].ours
 
 
 @pytest.mark.parametrize(("four", "five", "holds"), [(51, 51, "yes"), (50, 51, "partly"), (10, 50, "no")])
@@ -114,7 +114,7 @@ def test_rereading_is_judged_in_the_papers_setting(good, bound, reader, alarms, 
     series[9:] = [alarms] * (len(series) - 9)
     claim = mugs_and_bowls._ten_looks(results)
     assert claim.holds == holds
-    assert ("does no harm" in claim.ours) == (holds == "yes")
+    assert ("slack covers 10 looks" in claim.ours) == (holds == "yes")
 
 
 @pytest.mark.parametrize(
@@ -160,22 +160,31 @@ def placements(means: list[float], *, upper: float = 0.02) -> dict:
             "setting": f"placement:{n}",
             "detector": name,
             "tail": "hoeffding",
+            "n": 10,
             "adverse": adverse,
             "datasets": 20,
         }
         for n, adverse in enumerate((0, 2, 9, 18, 20), 1)
         for name in DETECTORS
     ]
-    interval = {"upper": upper, "n": 500, "mean_cost": 0.0, "source": "pointwise"}
-    summary = {"upper_pinsker": 0.14}
-    return {"certificate": interval, "summary": summary, "placements": rows, "tallies": tallies}
+    interval = {"upper": upper, "delta": 0.01, "n": 500, "mean_cost": 0.0, "source": "pointwise"}
+    return {
+        "alpha": 0.05,
+        "certificate": interval,
+        "summary": {"upper_pinsker": 0.14},
+        "environments": 800,
+        "placements": rows,
+        "tallies": tallies,
+    }
 
 
 @pytest.mark.parametrize(
     ("means", "upper", "answers"),
     [
         ([0.0, 0.2, 0.196, 0.9], 0.1, ["yes", "yes"]),  # what no figure shows is no fall
-        ([0.0, 0.2, 0.194, 0.9], 0.1, ["yes", "no"]),
+        ([0.0, 0.2, 0.194, 0.9], 0.1, ["yes", "partly"]),
+        ([0.0, 0.2, 0.14, 0.9], 0.1, ["yes", "partly"]),  # within two standard errors, 0.063
+        ([0.0, 0.2, 0.13, 0.9], 0.1, ["yes", "no"]),
         ([0.0, 0.3, 0.2, 0.9], 0.101, ["no", "no"]),
         ([0.0, 0.0, 0.0, 0.0], 0.1, ["yes", "no"]),  # nothing rises
     ],
@@ -207,9 +216,13 @@ def shares(test: tuple[float, ...], interval: tuple[float, ...]) -> dict[tuple[s
     ],
 )
 def test_detectors_are_compared_where_they_can_differ(test, interval, holds):
-    claim = mug_placement._similar(shares(test, interval))
+    # With a bound of 0.1 the test needs 5 failures of 10, the interval 6.
+    claim = mug_placement._similar(placements([0.0, 1.0], upper=0.1), shares(test, interval))
     assert claim.holds == holds
     assert bool(claim.why) == (holds != "yes")
+    # With 0.02 both need 5, and are one detector.
+    same = mug_placement._similar(placements([0.0, 1.0], upper=0.02), shares(test, interval))
+    assert (same.holds, "from 5 failures of 10" in same.ours) == ("yes", True)
 
 
 @pytest.mark.parametrize(

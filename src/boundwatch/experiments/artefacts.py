@@ -150,11 +150,15 @@ class Cache:
 def _only_run(root: Path) -> Iterator[None]:
     """Lock the folder until the run ends, however it ends."""
     make_folder(root)
-    with (root / "lock").open("a") as file:
+    try:
+        file = (root / "lock").open("a")
+    except OSError as error:
+        raise InvalidSetting(f"{root}: cannot be written, {error.strerror}; choose another folder") from error
+    with file:
         if sys.platform != "win32":
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            except OSError as error:
                 raise InvalidSetting(
                     f"another run is computing in {root}; wait until it ends, or choose another folder"
                 ) from error

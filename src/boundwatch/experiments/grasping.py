@@ -19,8 +19,8 @@ from boundwatch.tasks.grasping.world import Physics
 
 Array = NDArray[np.float64]
 
-SEED = 11
-"""Of the published policy; the certificate of seed 0 was seen while the claims' rules were written."""
+SEED = 13
+"""Of the published policy; those of smaller seeds were looked at while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(
     seed=0, demonstrations=300, clone_steps=200, prior_environments=10, environments=30, steps=1

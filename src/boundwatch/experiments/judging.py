@@ -25,6 +25,9 @@ SURE = 3.0
 SIGNIFICANT = 0.01
 """A rate exceeds its guarantee if the p-value, corrected for the number of checks, is at most this."""
 
+INDICATORS = {"hypothesis-test": "1 - p", "confidence-interval": "ΔC"}
+"""The paper's two, by detector."""
+
 
 @dataclass(frozen=True)
 class Shift:
@@ -187,41 +190,58 @@ def _certificate_of(row: Results) -> str:
     return str(row.get("certificate", cost))
 
 
-def not_rising(
-    rows: Sequence[Results], names: Mapping[str, str], place: Callable[[Results], str]
-) -> list[str]:
-    """Return where the mean of an indicator falls from one row to the next by what a figure shows, 0.005.
+def rising(rows: Sequence[Results], datasets: int, place: Callable[[Results], str]) -> tuple[Holds, str]:
+    """Return whether the means of the `indicators` rise from row to row, and where they do not.
+
+    A fall of less than 0.005 cannot be seen in a figure and is none; in part they rise if no fall is larger
+    than two standard errors.
 
     Parameters
     ----------
     rows
-        With the indicators of `indicators`, in the order in which they should rise.
-    names
-        Indicators, and what to call them.
+        In the order in which they should rise.
+    datasets
+        How many there are behind each mean.
     place
         What to call a row.
 
     Examples
     --------
-    >>> means = [0.2, 0.9, 0.899, 0.8]
-    >>> rows = [{"a": {"mean": mean, "deviation": 0.1}, "n": n} for n, mean in enumerate(means)]
-    >>> not_rising(rows, {"a": "it"}, lambda row: f"row {row['n']}")
-    ['it falls from 0.899 to 0.800 between row 2 and row 3 (standard deviations 0.100 and 0.100)']
+    >>> def rows(*means):
+    ...     return [{name: {"mean": mean, "deviation": 0.1} for name in INDICATORS} for mean in means]
+    >>> rising(rows(0.2, 0.9, 0.899), 100, lambda row: "here")[0], rising(rows(0.2, 0.2), 100, str)[0]
+    ('yes', 'no')
+    >>> rising(rows(0.2, 0.9, 0.88), 100, lambda row: "here")[0], rising(rows(0.2, 0.9, 0.8), 100, str)[0]
+    ('partly', 'no')
     """
-    falls = [
-        f"{label} falls from {before[name]['mean']:.3f} to {after[name]['mean']:.3f} between "
-        f"{place(before)} and {place(after)} (standard deviations {before[name]['deviation']:.3f} and "
-        f"{after[name]['deviation']:.3f})"
-        for name, label in names.items()
-        for before, after in pairwise(rows)
-        if after[name]["mean"] <= before[name]["mean"] - 0.005
+    worst, falls = 0.0, []
+    for name, label in INDICATORS.items():
+        for before, after in pairwise(rows):
+            fall = before[name]["mean"] - after[name]["mean"]
+            error = math.hypot(before[name]["deviation"], after[name]["deviation"]) / math.sqrt(datasets)
+            if fall >= 0.005:
+                falls.append(
+                    f"{label} falls by {fall:.3f} ± {error:.3f} from {place(before)} to {place(after)}"
+                )
+                worst = max(worst, fall / error if error else math.inf)
+        if rows[0][name]["mean"] == rows[-1][name]["mean"]:
+            falls.append(f"{label} is constant")
+            worst = math.inf
+    why = f" Not so: {'; '.join(falls)} (standard error)." if falls else ""
+    answer: Holds = "yes" if not falls else "partly" if worst <= 2.0 else "no"
+    return answer, f"A fall below 0.005 is none, one within two standard errors is one in part.{why}"
+
+
+def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | ConfidenceInterval]:
+    """Return both detectors with the paper's tail and with the exact one."""
+    tails = ("hoeffding", "exact")
+    return [
+        *(HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail=tail) for tail in tails),
+        *(
+            ConfidenceInterval(certificate, false_positive=alpha, false_negative=alpha, tail=tail)
+            for tail in tails
+        ),
     ]
-    flat = [
-        f"{label} is constant"
-        for name, label in names.items()
-        if rows[0][name]["mean"] == rows[-1][name]["mean"]
-    ]
-    return falls + flat
 
 
 def contested(a: float, b: float) -> bool:

@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 SWEEP = tuple(f"difficulty:{v:g}" for v in DIFFICULTIES)
 """The paper's 21 settings of difficulty."""
 QUICK_SWEEP = tuple(f"difficulty:{v:g}" for v in (-9.0, -2.0, 0.0, 3.5, 4.1, 9.0))
-SEED = 12
-"""Of the published policies; certificates of seeds 0 and 1 were seen while the claims' rules were written."""
+SEED = 14
+"""Of the published policies; those of smaller seeds were looked at while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(seed=1, environments=1000, prior_environments=1000, prior_steps=150, steps=40)
 DATASETS = 2000

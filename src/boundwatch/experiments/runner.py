@@ -155,6 +155,7 @@ def _write(experiment: Experiment, results: Results, settings: Any, folder: Path
         "settings": dataclasses.asdict(settings),
         "results": results,
         "caption": dataclasses.asdict(experiment.caption(results)),
+        "tables": [dataclasses.asdict(table) for table in experiment.tables(results)],
         "claims": [dataclasses.asdict(claim) for claim in experiment.claims(results)],
     }
     write_text(folder / "results.json", to_json(content))

@@ -14,7 +14,7 @@ from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.baselines import OURS, THEIRS, Watch
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import certificate_note, indicators, not_rising, split
+from boundwatch.experiments.judging import certificate_note, indicators, rising, split
 from boundwatch.experiments.navigation import QUICK_RECIPE, Flights, NavigationPolicy
 
 if TYPE_CHECKING:
@@ -267,7 +267,8 @@ def tables(results: Results) -> list[Table]:
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its hardware experiments."""
     windy = [row for row in results["indicators"] if row["setting"].startswith("windy:")]
-    falls = not_rising(windy, {name: f"the {name}" for name in OURS}, lambda row: _percentage(row["setting"]))
+    datasets = results["tallies"][0]["datasets"]
+    rise, why = rising(windy, datasets, lambda row: f"{_percentage(row['setting'])} of the wind")
     calm, full = windy[0]["setting"], windy[-1]["setting"]
     at_full = [_share(results, full, name) for name in OURS]
     detected = holds(min(at_full) > 0.5, otherwise="partly" if max(at_full) > 0.5 else "no")
@@ -283,10 +284,9 @@ def claims(results: Results) -> list[Claim]:
             + "; true shift: "
             + ", ".join(f"{row['shift']:+.3f}" for row in windy)
             + ".",
-            holds(not falls),
+            rise,
             "By construction the mean of ΔC is the true shift less a constant; that the indicators rise with "
-            "the wind is what is checked, on the means; a fall below 0.005 is none."
-            + (f" Not so: {'; '.join(falls)}." if falls else ""),
+            f"the wind is what is checked, on the means. {why}",
         ),
         Claim(
             "ADVERSE is detected at 100 % wind from ten trials.",
@@ -295,7 +295,7 @@ def claims(results: Results) -> list[Claim]:
             detected,
             "" if detected == "yes" else _why_missed(results, full),
         ),
-        _quiet(results, calm),
+        _quiet(results),
         _harder(results),
         Claim(
             "Wind is invisible to MSP and MaxLogit.",
@@ -310,11 +310,12 @@ def claims(results: Results) -> list[Claim]:
             ""
             if blind
             else "Compared as: the two shares of either differ by less than 5 %. The fields are not the same "
-            f"ones, and there are {results['tallies'][0]['datasets']} datasets.",
+            f"ones, and there are {datasets} datasets.",
         ),
         Claim(
             "Without wind, the shift from simulation to hardware is not seen as adverse.",
-            "There is no hardware here: without wind our trials are in the training distribution itself.",
+            "There is no hardware here: without wind our trials are in the training distribution itself "
+            f"(alarms in {percent(max(_share(results, calm, name) for name in OURS))} of the datasets).",
             "not checkable here",
         ),
         Claim(
@@ -325,25 +326,19 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _quiet(results: Results, calm: str) -> Claim:
-    """Check easier fields, and beside them no wind, which here is no shift."""
-    shares = {setting: max(_share(results, setting, name) for name in OURS) for setting in ("easier", calm)}
-    loud = [setting for setting, share in shares.items() if share > results["alpha"]]
+def _quiet(results: Results) -> Claim:
+    """Check easier fields."""
+    share = max(_share(results, "easier", name) for name in OURS)
+    quiet = share <= results["alpha"]
     shifts = {row["setting"]: row["shift"] for row in results["indicators"]}
-    paper = "In easier fields, and without wind, the detectors are not triggered."
+    paper = "In easier fields the detectors are not triggered."
     if not any(row["adverse"] for row in results["tallies"]):
         return Claim(paper, "Nothing triggers them here: silence shows nothing.", "not checkable here")
     return Claim(
         paper,
-        f"At most {percent(shares['easier'])} of the datasets in easier fields. Without wind "
-        f"{percent(shares[calm])}; that is the training distribution itself here, and not the paper's shift "
-        "from simulation to hardware.",
-        holds(not loud),
-        f"Compared as: at most {percent(results['alpha'])}. Not so, with the true shift: "
-        + ", ".join(f"{setting} ({shifts[setting]:+.3f})" for setting in loud)
-        + "."
-        if loud
-        else "",
+        f"They are in {percent(share)} of the datasets; true shift {shifts['easier']:+.3f}.",
+        holds(quiet),
+        "" if quiet else f"Compared as: at most {percent(results['alpha'])}.",
     )
 
 
@@ -363,7 +358,9 @@ def _harder(results: Results) -> Claim:
     test, interval = (row[name] for name in OURS)
     shares = [_share(results, "harder", name) for name in OURS]
     conditions = {
-        "the mean of 1 - p is at least 0.81": test["mean"] >= 0.81,
+        "1 - p = 0.81 is within two standard deviations of the mean": (
+            abs(test["mean"] - 0.81) < 2 * test["deviation"]
+        ),
         "ΔC = -0.11 is within two standard deviations of the mean": (
             abs(interval["mean"] + 0.11) < 2 * interval["deviation"]
         ),
@@ -371,13 +368,13 @@ def _harder(results: Results) -> Claim:
     }
     failed = [condition for condition, met in conditions.items() if not met]
     return Claim(
-        "In harder fields 1 - p >= 0.81 and ΔC = -0.11: evidence, but no alarm at 5 %.",
+        "Ten flights in harder fields, with 1 - p = 0.81 and ΔC = -0.11, raise no alarm at 5 %.",
         f"Mean 1 - p {test['mean']:.2f}, mean ΔC {interval['mean']:+.2f}; first ten trials "
         f"{test['first']:.2f} and {interval['first']:+.2f}; alarms in "
         f"{' and '.join(percent(share) for share in shares)} of the datasets, "
         f"by the test and by the interval; true shift {row['shift']:+.2f}.",
         holds(not failed, otherwise="partly" if len(failed) == 1 else "no"),
-        f"Compared as: {', '.join(conditions)}. Not so: {', '.join(failed)}." if failed else "",
+        f"Compared as: {', '.join(conditions)}." + (f" Not so: {', '.join(failed)}." if failed else ""),
     )
 
 
