@@ -12,7 +12,7 @@ from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
-from boundwatch.experiments.difficulty import NOTHING, VISIBLE, certified
+from boundwatch.experiments.difficulty import IN_PART, NOTHING, VISIBLE, certified, points
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
 from boundwatch.experiments.judging import (
     SIGNIFICANT,
@@ -166,7 +166,7 @@ def caption(results: Results) -> Caption:
     return Caption(
         see="Left of zero the policy pays less than in training: whoever alarms there alarms about nothing "
         "that hurts. Right of zero, a curve that is higher notices smaller adverse shifts.",
-        numbers=f"{first['datasets']} datasets a setting, n as in the titles; level {results['alpha']}.",
+        numbers=f"{first['datasets']:,} datasets a setting, n as in the titles; level {results['alpha']}.",
         paper="In the paper's Figure 6 both baselines alarm at easier settings, and at small adverse shifts "
         "more often than the detectors; see the table for the training distribution itself.",
         differs=certificate_note(results["certificate"])
@@ -214,8 +214,8 @@ def _below_level(benign: list[Results], alpha: float) -> Claim:
     where = f"{worst['setting']}, {style.LINES[worst['detector']]['label']}, n = {worst['n']}"
     return Claim(
         "The detectors call benign environments adverse less than 5 % of the time.",
-        f"At most {percent(most)} ({where}) in the training distribution and in all "
-        f"{len({check['setting'] for check in benign}) - 1} settings that are not surely adverse.",
+        f"{f'At most {percent(most)} ({where})' if most else 'Never'} in the training distribution and in "
+        f"all {len({check['setting'] for check in benign}) - 1} settings that are not surely adverse.",
         holds(most < alpha),
         ""
         if most < alpha
@@ -226,15 +226,15 @@ def _below_level(benign: list[Results], alpha: float) -> Claim:
 def _only_adverse(results: Results, benign: list[Results]) -> Claim:
     """Nothing may be declared without need, and something must be declared at all."""
     said = "The detectors call only environments with higher expected costs adverse."
-    false, datasets = sum(check["false"] for check in benign), sum(check["datasets"] for check in benign)
+    false, verdicts = sum(check["false"] for check in benign), sum(check["datasets"] for check in benign)
     hits = sum(row["adverse"] for row in results["tallies"]) - false
     if not hits:
         why = "ADVERSE is not declared in any setting that is surely adverse."
         return Claim(said, NOTHING, "not checkable here", why)
     return Claim(
         said,
-        f"{false} of {datasets} datasets in settings that are not surely adverse are called so, and {hits} "
-        "datasets in the others.",
+        f"{false:,} of {verdicts:,} verdicts in settings that are not surely adverse ({len(OURS)} detectors, "
+        f"{verdicts // len(OURS):,} datasets each) are ADVERSE, and {hits:,} verdicts in the others.",
         *no_false_declaration(false, min(check["p_value"] for check in benign) * len(benign)),
     )
 
@@ -245,17 +245,24 @@ def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
     rates = "; ".join(
         f"n = {size}: {_listed({name: _share(rows[name, size]) for name in THEIRS})}" for size in (n, *others)
     )
-    above = [name for name in THEIRS if 2 * _p_value(rows[name, n], results["alpha"]) <= SIGNIFICANT]
-    names = " and ".join(style.LINES[name]["label"] for name in THEIRS if name not in above)
+    # Corrected for the number of rates that are looked at.
+    above = [
+        (name, size)
+        for name, size in rows
+        if len(rows) * _p_value(rows[name, size], results["alpha"]) <= SIGNIFICANT
+    ]
+    listed = ", ".join(f"{style.LINES[name]['label']} with n = {size}" for name, size in above)
+    short = [name for name in THEIRS if (name, n) not in above]
     return Claim(
         "The baselines violate their false-positive rate of 5 % even on new training environments.",
-        rates + ".",
-        holds(len(above) == 2, otherwise="partly" if above else "no"),
-        ""
-        if len(above) == 2
-        else f"{names} with n = {n}: not significantly above (corrected p > {SIGNIFICANT}). Thresholds come "
-        "from the training environments, and our network may be as confident on new ones; nothing guarantees "
-        "it.",
+        f"{rates}; significantly above {percent(results['alpha'])} (corrected p at most {SIGNIFICANT}): "
+        f"{listed or 'none'}.",
+        holds(not short, otherwise="partly" if above else "no"),
+        f"Compared as: both significantly above with n = {n} (in part: one of them, with any n). "
+        f"{_not(short)} How far new environments exceed thresholds from the training environments "
+        "depends on the network."
+        if short
+        else "",
     )
 
 
@@ -276,8 +283,9 @@ def _easier(results: Results, n: int, others: list[int]) -> Claim:
         + "; ".join(f"n = {size}: {_listed(shares)}" for size, shares in largest.items())
         + ".",
         holds(not wrong, otherwise="partly" if fires and not loud else "no"),
-        f"Compared as: more than half of the datasets, and less than {percent(results['alpha'])}, with n = "
-        f"{n}. {_not(wrong)} {NO_RULE}"
+        f"Compared as: the baselines more than half of the datasets of some setting, and the detectors less "
+        f"than {percent(results['alpha'])} of each, with n = {n} (in part: one of the baselines). "
+        f"{_not(wrong)} {NO_RULE}"
         if wrong
         else "",
     )
@@ -297,7 +305,9 @@ def _easiest(results: Results, n: int) -> Claim:
         said,
         f"At a shift of {shift:+.3f} with n = {n}: {_listed(shares)}.",
         holds(not silent, otherwise="partly" if len(silent) == 1 else "no"),
-        f"Compared as: more than half of the datasets. {_not(silent)} {NO_RULE}" if silent else "",
+        f"Compared as: more than half of the datasets ({IN_PART}). {_not(silent)} {NO_RULE}"
+        if silent
+        else "",
     )
 
 
@@ -312,7 +322,8 @@ def _small_shifts(results: Results, n: int) -> Claim:
         said,
         f"Mean share at shifts between +0.05 and +0.25 with n = {n}: {_listed(means)}.",
         holds(not weak, otherwise="partly" if max(gains.values()) > 0 else "no"),
-        f"Compared as: at least {percent(VISIBLE)} of the datasets more. {_not(weak)} {NO_RULE}"
+        f"Compared as: both at least {points(VISIBLE)} more than either detector (in part: one of them more "
+        f"at all). {_not(weak)} {NO_RULE}"
         if weak
         else "",
     )
@@ -330,7 +341,8 @@ def _relevant_shifts(results: Results, n: int) -> Claim:
         holds(max(gaps) <= 0.15, otherwise="partly" if min(gaps) <= 0.15 else "no"),
         ""
         if max(gaps) <= 0.15
-        else f"Compared as: at most 15 % apart; here up to {percent(max(gaps))}. {NO_RULE}",
+        else "Compared as: no detector and baseline more than 15 points apart (in part: some are not); here "
+        f"up to {points(max(gaps))}. {NO_RULE}",
     )
 
 

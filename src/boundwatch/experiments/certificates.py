@@ -147,7 +147,7 @@ def draw(results: Results) -> Figure:
         rows = [row for row in results["rows"] if row["n"] == n]
         places = [methods.index(row["method"]) for row in rows]
         rates = [row["failures"] / results["repetitions"] for row in rows]
-        left.plot(rates, places, linestyle="", markersize=7, label=f"{n} environments", **look)
+        left.plot(rates, places, linestyle="", markersize=7, label=f"{n:,} environments", **look)
         right.plot([row["gap"] for row in rows], places, linestyle="", markersize=7, **look)
     left.axvline(results["delta"], **style.PROMISE, label="promised: at most")
     left.set_yticks(range(len(methods)), methods)
@@ -168,7 +168,7 @@ def caption(results: Results) -> Caption:
     return Caption(
         see="Left: every kind of certificate should fail at most as often as promised (dashed). Right: what "
         "it gives away; further left is better.",
-        numbers=f"{results['repetitions']} certificates of each kind and size, delta = {results['delta']}.",
+        numbers=f"{results['repetitions']:,} certificates of each kind and size, delta = {results['delta']}.",
         paper="The paper certifies once per experiment; it has no such figure.",
         differs="Costs are drawn with replacement from the policy's flights, so that the truth is known "
         "exactly. PAC-Bayes bounds are taken at a posterior that equals its prior: their coverage with "
@@ -181,7 +181,7 @@ def tables(results: Results) -> list[Table]:
     """Return the numbers of the figure."""
     lines = tuple(
         (
-            str(row["n"]),
+            f"{row['n']:,}",
             row["method"],
             percent(row["failures"] / results["repetitions"]),
             percent(results["delta"]),
@@ -202,12 +202,13 @@ def claims(results: Results) -> list[Claim]:
     # Corrected for having looked for the worst.
     p_value = len(results["rows"]) * float(binom.sf(worst["failures"] - 1, repetitions, results["delta"]))
     kept = p_value > SIGNIFICANT
+    found = f"at most {rate} fail ({worst['method']}, {worst['n']:,} environments)"
     return [
         Claim(
             "The certified limits hold with probability at least 1 - delta.",
-            f"Of {repetitions} certificates of each kind at delta = {results['delta']}, at most "
-            f"{rate} fail ({worst['method']}, {worst['n']} environments); corrected p-value of exceeding the "
-            f"promise {min(p_value, 1.0):.2g}.",
+            f"Of {repetitions:,} certificates of each kind at delta = {results['delta']}, "
+            f"{found if worst['failures'] else 'none fails'}; corrected p-value of exceeding the promise "
+            f"{min(p_value, 1.0):.2g}.",
             holds(kept),
             "" if kept else f"{rate} are significantly more than {percent(results['delta'])}.",
             beyond=True,

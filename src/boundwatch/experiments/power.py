@@ -239,7 +239,7 @@ def caption(results: Results) -> Caption:
         see="All curves have the same guaranteed error. Left and middle: a curve further to the left sees "
         "smaller shifts with the same trials. Right: a lower curve needs fewer trials. The sequential test "
         "(thick) may in addition be read after every trial, and stops when it alarms.",
-        numbers=f"{first['datasets']} datasets a setting; total error {100 * results['rate']:.0f} %, delta "
+        numbers=f"{first['datasets']:,} datasets a setting; total error {100 * results['rate']:.0f} %, delta "
         "included; trials from datasets drawn from each setting's costs. For the sequential test: the share "
         "of alarms within n trials.",
         paper="The paper has no such figure; the grey curve is its method.",
@@ -274,7 +274,7 @@ def tables(results: Results) -> list[Table]:
     shifts = {setting: shift for column in columns for setting, (shift, _) in column.items()}
     lines = []
     for setting, shift in sorted(shifts.items(), key=lambda item: item[1]):
-        cells = ["–" if setting not in column else str(column[setting][1] or "> 1000") for column in columns]
+        cells = ["–" if setting not in column else str(column[setting][1] or "> 1,000") for column in columns]
         lines.append((f"{shift:+.3f}", *cells))
     header = ("shift", *(look["label"] for _, _, look in _curves(results)))
     title = "Trials for a power of 90 % (–: inside the certified interval)"
@@ -302,7 +302,9 @@ def _smaller_shifts(results: Results) -> Claim:
         f"The smallest shift seen with a power of 90 %, and in brackets with {results['held_out']:,} "
         f"additional environments: {'; '.join(parts)}.",
         holds(not worse, otherwise="partly" if len(worse) < len(parts) else "no"),
-        f"Not so with {', '.join(worse)}." if worse else "",
+        f"Compared as: smaller with each n (in part: with one). Not so with {', '.join(worse)}."
+        if worse
+        else "",
         beyond=True,
     )
 
@@ -337,7 +339,8 @@ def _fewer_trials(results: Results) -> Claim:
         holds(fewer, otherwise="partly" if max(ratios) > 1 else "no"),
         ""
         if fewer
-        else f"Not so in {sum(ratio <= 1 for ratio in ratios)} of {len(ratios)} comparisons. The sequential "
-        "test pays for the right to be read after every trial.",
+        else "Compared as: fewer in every setting (in part: in one). Not so in "
+        f"{sum(ratio <= 1 for ratio in ratios)} of {len(ratios)} comparisons. The sequential test pays for "
+        "the right to be read after every trial.",
         beyond=True,
     )
