@@ -107,7 +107,7 @@ def test_over_difficulty_numbers_decide(varied, setting, detector, to, claim, ho
 
 def test_reasons_name_what_differs(varied, compared):
     change(varied["tallies"], to={"adverse": 620}, setting="harder", detector="hypothesis-test", n=10)
-    assert "; 1 differ by more" in difficulty.claims(varied)[3].why
+    assert "; 1 of 6 differ by more" in difficulty.claims(varied)[3].why
     change(compared["baselines"], to={"adverse": 50}, setting="training", detector="msp")
     claim = baselines.claims(compared)[2]
     assert claim.ours.endswith("(corrected p at most 0.01): MaxLogit with n = 10, MaxLogit with n = 50.")
@@ -254,9 +254,9 @@ def test_of_rates_numbers_decide(permitted, where, to, claim, holds):
 
 def test_where_benign_begins_is_told(permitted):
     found = rates.claims(permitted)[4].ours
-    assert found.endswith("is, with n = 10, from -0.300 down, with n = 50, from -0.300 down.")
+    assert found.endswith("are BENIGN: n = 10: from -0.300 down; n = 50: from -0.300 down.")
     change(permitted["tallies"], to={"benign": 500}, setting="easiest", n=10, **SKEWED)
-    assert "with n = 10, nowhere, with n = 50, from -0.300 down." in rates.claims(permitted)[4].ours
+    assert "are BENIGN: n = 10: nowhere; n = 50: from -0.300 down." in rates.claims(permitted)[4].ours
 
 
 def test_how_far_within_falls_is_told(permitted):

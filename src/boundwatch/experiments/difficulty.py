@@ -306,8 +306,9 @@ def _similar(tallies: list[Results]) -> Claim:
         ""
         if max(gaps) <= 0.1
         else "Compared as: at most 10 points (in part: in the mean); "
-        f"{sum(gap > 0.1 for gap in gaps)} differ by more. The test at alpha = 0.05 may err by delta more "
-        "than the interval at 5 %, which includes delta; where the power is steep, that is visible.",
+        f"{sum(gap > 0.1 for gap in gaps)} of {len(gaps)} differ by more. The test at alpha = 0.05 may "
+        "err by delta more than the interval at 5 %, which includes delta; where the power is steep, that is "
+        "visible.",
     )
 
 

@@ -148,7 +148,7 @@ def claims(results: Results) -> list[Claim]:
             _rates(results, THEIRS, (n, *others)),
             holds(not quiet, otherwise="partly" if fires else "no"),
             f"Compared as: both on more than 90 % with n = {n} (in part: one of them on more than half). "
-            f"On fewer than 90 %: {', '.join(style.LINES[name]['label'] for name in quiet)}. {NO_RULE}"
+            f"On no more than that: {', '.join(style.LINES[name]['label'] for name in quiet)}. {NO_RULE}"
             if quiet
             else "",
         ),

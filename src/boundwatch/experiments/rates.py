@@ -280,11 +280,11 @@ def _benign_far_below(results: Results) -> Claim:
     for n in _sizes(results):
         rows = [row for row in _at(results, n, skewed) if row["shift"] < 0]
         start = onset({-row["shift"]: _majority(row, "benign") for row in rows})
-        starts.append(f"n = {n}, " + ("nowhere" if start is None else f"from {-start:+.3f} down"))
+        starts.append(f"n = {n}: " + ("nowhere" if start is None else f"from {-start:+.3f} down"))
     return Claim(
         said,
-        f"The highest shift at which BENIGN is ever declared is {highest['shift']:+.3f} ({where}); in most "
-        f"datasets it is, with {', with '.join(starts)}.",
+        f"The highest shift at which BENIGN is ever declared is {highest['shift']:+.3f} ({where}); where "
+        f"most datasets are BENIGN: {'; '.join(starts)}.",
         holds(not near, otherwise="partly" if most < RARE else "no"),
         f"Compared as: never at a shift above -{SIMILAR} (in part: there in less than {percent(RARE)} of the "
         f"datasets of each setting). There, it is in up to {percent(most)}."

@@ -135,7 +135,7 @@ def caption(results: Results) -> Caption:
     """Say what the figure shows."""
     return Caption(
         see="Theorem 3 promises that the lower limit exceeds the true shift in at most 10 % of the datasets: "
-        "the solid line must stay below the true shift (dashed, level) at every number of trials; the "
+        "the solid line must stay below the true shift (dashed, horizontal) at every number of trials; the "
         "largest of all limits (orange, long dashes) may exceed it.",
         numbers=f"{results['datasets']:,} datasets for each curve, n = 1 to "
         f"{results['series'][0]['rows'][-1]['n']}; confidence {1 - results['rate']:.2f}, delta included.",
