@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
+from boundwatch.cli.options import Backend, Jobs, Json
 from boundwatch.cli.rollout import CostsOut, PolicyRun, group
 from boundwatch.cli.root import command
 from boundwatch.files import write_text
@@ -51,12 +51,8 @@ def grasping(
     seed: Annotated[
         int, typer.Option(metavar="SEED", min=0, help="Of the objects; never those of the training.")
     ] = 0,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")
-    ] = 1,
-    backend: Annotated[
-        Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
-    ] = "loky",
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
     render: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help=f"Draw films (GIF) of the first {MOST_FILMS} grasps; needs `plot`."),

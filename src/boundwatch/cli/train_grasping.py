@@ -9,7 +9,7 @@ import typer
 
 from boundwatch import wording
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
+from boundwatch.cli.options import Backend, Jobs, Json
 from boundwatch.cli.root import command
 from boundwatch.cli.train import RunFolder, group
 
@@ -23,12 +23,8 @@ def grasping(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small setting: 1,000 demonstrations, 60 mugs.")
     ] = False,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")
-    ] = 1,
-    backend: Annotated[
-        Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
-    ] = "loky",
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
     bound: Annotated[
         Literal["pointwise", "kl", "pinsker"],
         typer.Option(help="What is minimised and certified; pinsker is Theorem 1 as printed."),
