@@ -158,9 +158,13 @@ def _only_run(root: Path) -> Iterator[None]:
         if sys.platform != "win32":
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            except BlockingIOError as error:
                 raise InvalidSetting(
                     f"another run is computing in {root}; wait until it ends, or choose another folder"
+                ) from error
+            except OSError as error:  # a file system without locks
+                raise InvalidSetting(
+                    f"{root}: cannot be locked, {error.strerror}; choose another folder"
                 ) from error
         yield
 

@@ -22,6 +22,7 @@ from boundwatch.experiments.judging import (
     counted,
     false_declarations,
     no_false_declaration,
+    share_of,
     split,
     tally,
 )
@@ -134,9 +135,7 @@ def draw(results: Results) -> Figure:
     for axes, n in zip(figure.subplots(1, len(sizes), sharey=True, squeeze=False)[0], sizes, strict=True):
         for detector in (*OURS, *THEIRS):
             mine = sorted(
-                (row["shift"], row["adverse"] / row["datasets"])
-                for row in rows
-                if row["n"] == n and row["detector"] == detector
+                (row["shift"], share_of(row)) for row in rows if row["n"] == n and row["detector"] == detector
             )
             axes.plot(*zip(*mine, strict=True), **style.line(detector))
         axes.axhline(results["alpha"], **style.PROMISE)
@@ -184,7 +183,7 @@ def tables(results: Results) -> list[Table]:
         if row["setting"] == "training":
             p_value = f"{_p_value(row, results['alpha']):.2g}"
             name = style.LINES[row["detector"]]["label"]
-            lines.append((str(row["n"]), name, percent(_share(row)), p_value))
+            lines.append((str(row["n"]), name, percent(share_of(row)), p_value))
     title = (
         "New environments of the training distribution: alarms, and the p-value of alarming more often than "
         + percent(results["alpha"])
@@ -243,7 +242,8 @@ def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
     """Look for baselines that are significantly above their level on new training environments."""
     rows = {(row["detector"], row["n"]): row for row in results["baselines"] if row["setting"] == "training"}
     rates = "; ".join(
-        f"n = {size}: {_listed({name: _share(rows[name, size]) for name in THEIRS})}" for size in (n, *others)
+        f"n = {size}: {_listed({name: share_of(rows[name, size]) for name in THEIRS})}"
+        for size in (n, *others)
     )
     # Corrected for the number of rates that are looked at.
     above = [
@@ -299,7 +299,7 @@ def _easiest(results: Results, n: int) -> Claim:
     if abs(shift + 0.3) > 0.1:
         why = f"The nearest setting has a shift of {shift:+.3f}."
         return Claim(said, NOTHING, "not checkable here", why)
-    shares = {row["detector"]: _share(row) for row in rows if row["shift"] == shift}
+    shares = {row["detector"]: share_of(row) for row in rows if row["shift"] == shift}
     silent = [name for name, share in shares.items() if share <= 0.5]
     return Claim(
         said,
@@ -356,12 +356,8 @@ def _shares(results: Results, n: int, low: float, high: float) -> dict[str, list
     shares: dict[str, list[float]] = {name: [] for name in (*OURS, *THEIRS)}
     for row in results["tallies"] + results["baselines"]:
         if row["n"] == n and low < row["shift"] <= high:
-            shares[row["detector"]].append(_share(row))
+            shares[row["detector"]].append(share_of(row))
     return shares
-
-
-def _share(row: Results) -> float:
-    return float(row["adverse"]) / float(row["datasets"])
 
 
 def _p_value(row: Results, alpha: float) -> float:

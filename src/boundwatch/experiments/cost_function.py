@@ -14,6 +14,7 @@ from boundwatch.experiments.judging import (
     Shift,
     false_declarations,
     no_false_declaration,
+    share_of,
     split,
     tally,
 )
@@ -157,7 +158,7 @@ def draw(results: Results) -> Figure:
     for axes, n in zip(rest, sizes, strict=True):
         for look, certificate in zip(LOOKS, results["certificates"], strict=False):
             rows = sorted(
-                (row["shift"], row["adverse"] / row["datasets"])
+                (row["shift"], share_of(row))
                 for row in results["tallies"]
                 if row["n"] == n and row["d_thresh"] == certificate["d_thresh"]
             )

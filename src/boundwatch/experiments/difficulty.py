@@ -14,10 +14,12 @@ from boundwatch.experiments.judging import (
     SIGNIFICANT,
     SURE,
     Shift,
+    alike,
     certificate_note,
     contested,
     false_declarations,
     no_false_declaration,
+    share_of,
     split,
     tally,
 )
@@ -290,7 +292,7 @@ def _similar(tallies: list[Results]) -> Claim:
     pairs: dict[tuple[str, int, str], list[float]] = {}
     for row in tallies:
         for verdict in ("adverse", "benign"):
-            pairs.setdefault((row["setting"], row["n"], verdict), []).append(row[verdict] / row["datasets"])
+            pairs.setdefault((row["setting"], row["n"], verdict), []).append(share_of(row, verdict))
     # Most settings are plain to both: they would make any two detectors similar in the mean.
     gaps = [max(pair) - min(pair) for pair in pairs.values() if contested(*pair)]
     if not gaps:
@@ -302,7 +304,7 @@ def _similar(tallies: list[Results]) -> Claim:
         f"Where the share of ADVERSE, or of BENIGN, is not below 2 % for both, nor above 98 % for both "
         f"({len(gaps)} of {len(pairs)} comparisons), it differs by {points(max(gaps))} at most, "
         f"{points(mean)} in the mean.",
-        holds(max(gaps) <= 0.1, otherwise="partly" if mean <= 0.1 else "no"),
+        alike(gaps),
         ""
         if max(gaps) <= 0.1
         else "Compared as: at most 10 points (in part: in the mean); "
@@ -319,7 +321,7 @@ def _confident(results: Results, n: int) -> Claim:
         shares: dict[float, float] = {}
         for row in results["tallies"]:
             if row["n"] == n and sign * row["shift"] > 0:
-                share = row[verdict] / row["datasets"]
+                share = share_of(row, verdict)
                 shares[abs(row["shift"])] = min(share, shares.get(abs(row["shift"]), 1.0))
         smallest = onset({size: share >= 0.9 for size, share in shares.items()})
         if smallest is not None:

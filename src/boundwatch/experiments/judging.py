@@ -244,6 +244,18 @@ def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | 
     ]
 
 
+def share_of(row: Results, verdict: str = "adverse") -> float:
+    """Return the share of a tally's datasets with a verdict.
+
+    Examples
+    --------
+    >>> row = {"datasets": 20, "adverse": 5, "benign": 1}
+    >>> share_of(row), share_of(row, "benign")
+    (0.25, 0.05)
+    """
+    return float(row[verdict]) / float(row["datasets"])
+
+
 def contested(a: float, b: float) -> bool:
     """Tell whether two shares of datasets can differ: not both below 2 %, nor both above 98 %.
 
@@ -255,6 +267,21 @@ def contested(a: float, b: float) -> bool:
     (True, False, False)
     """
     return min(a, b) < 0.98 and max(a, b) > 0.02
+
+
+def alike(gaps: Sequence[float]) -> Holds:
+    """Return whether two detectors perform similarly: no gap between their shares above 10 points.
+
+    In part they do if the mean gap is none.
+
+    Examples
+    --------
+    >>> alike([0.0, 0.1]), alike([0.0, 0.15]), alike([0.2, 0.15])
+    ('yes', 'partly', 'no')
+    """
+    if max(gaps) <= 0.1:
+        return "yes"
+    return "partly" if sum(gaps) / len(gaps) <= 0.1 else "no"
 
 
 def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:

@@ -10,7 +10,17 @@ from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.figure import Caption, Claim, Holds, Results, Table, holds, percent
 from boundwatch.experiments.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
-from boundwatch.experiments.judging import Shift, both_tails, contested, indicators, rising, split, tally
+from boundwatch.experiments.judging import (
+    Shift,
+    alike,
+    both_tails,
+    contested,
+    indicators,
+    rising,
+    share_of,
+    split,
+    tally,
+)
 from boundwatch.planning.exact import fewest_failures
 
 if TYPE_CHECKING:
@@ -177,7 +187,7 @@ def claims(results: Results) -> list[Claim]:
     rows = sorted(results["placements"], key=lambda row: row["shift"])
     rise, why = rising(rows, results["tallies"][0]["datasets"], lambda row: f"{10 * row['placement']} cm")
     shares = {
-        (row["setting"], row["detector"]): row["adverse"] / row["datasets"]
+        (row["setting"], row["detector"]): share_of(row)
         for row in results["tallies"]
         if row["tail"] == "hoeffding"
     }
@@ -245,7 +255,7 @@ def _similar(results: Results, shares: Mapping[tuple[str, str], float]) -> Claim
         f"Their shares of it differ by at most {percent(max(gaps))}, {percent(mean)} in the mean of the "
         f"placements at which not both declare it nearly always, or nearly never ({len(told)} of "
         f"{len(pairs)}).",
-        holds(max(gaps) <= 0.1, otherwise="partly" if mean <= 0.1 else "no"),
+        alike(gaps),
         ""
         if max(gaps) <= 0.1
         else "Compared as: 10 % at most, in part if in the mean. The test at alpha = 0.05 may err by delta "

@@ -19,6 +19,7 @@ from boundwatch.experiments.judging import (
     both_tails,
     certificate_note,
     false_declarations,
+    share_of,
     split,
     tally,
 )
@@ -422,7 +423,7 @@ def _why_late(results: Results) -> str:
 def _once(results: Results, name: str, n: int) -> float:
     """Return in which share of the datasets of n both of the paper's detectors alarm."""
     return min(
-        float(row["adverse"]) / float(row["datasets"])
+        share_of(row)
         for row in results["tallies"]
         if (row["setting"], row["n"], row["tail"]) == (name, n, "hoeffding")
     )

@@ -19,7 +19,7 @@ from boundwatch.episodes import read_costs
 from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds
-from boundwatch.experiments.judging import Array, Shift, counted, split, tally
+from boundwatch.experiments.judging import Array, Shift, counted, share_of, split, tally
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Flights, Sweep
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _trials(
 def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | None:
     """Return the smallest shift from which the power is 90 %, between settings by a straight line."""
     points = sorted(
-        (row["shift"], row["adverse"] / row["datasets"])
+        (row["shift"], share_of(row))
         for row in results["tallies"]
         if row["certificate"] == label and row["tail"] == tail and row["n"] == n and row["shift"] > -0.02
     )
@@ -179,7 +179,7 @@ def draw(results: Results) -> Figure:
     for axes, n in zip(powers, sizes, strict=True):
         for label, tail, look in curves:
             points = sorted(
-                (row["shift"], row["adverse"] / row["datasets"])
+                (row["shift"], share_of(row))
                 for row in results["tallies"]
                 if row["certificate"] == label and row["tail"] == tail and row["n"] == n
             )

@@ -11,7 +11,14 @@ from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.difficulty import VISIBLE, certified, onset, points, true_shift
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import certificate_note, contested, false_declarations, split, tally
+from boundwatch.experiments.judging import (
+    certificate_note,
+    contested,
+    false_declarations,
+    share_of,
+    split,
+    tally,
+)
 from boundwatch.experiments.navigation import QUICK_SWEEP_SETTINGS, Sweep
 
 if TYPE_CHECKING:
@@ -145,7 +152,7 @@ def _near_zero(results: Results) -> Claim:
     parts, falls = [], {}
     for n in _sizes(results):
         before, after = (
-            _mean([_share(row, "within") for row in _at(results, n, rates) if _similar(row)])
+            _mean([share_of(row, "within") for row in _at(results, n, rates) if _similar(row)])
             for rates in (results["usual"], even)
         )
         parts.append(f"n = {n}: {percent(after)} instead of {percent(before)}")
@@ -274,8 +281,8 @@ def _benign_far_below(results: Results) -> Claim:
         return Claim(said, "BENIGN is never declared.", "not checkable here", "There is nothing to compare.")
     highest = max(benign, key=lambda row: row["shift"])
     near = [row for row in benign if row["shift"] > -SIMILAR]
-    most = max((_share(row, "benign") for row in near), default=0.0)
-    where = f"{percent(_share(highest, 'benign'))} of the datasets, n = {highest['n']}"
+    most = max((share_of(row, "benign") for row in near), default=0.0)
+    where = f"{percent(share_of(highest, 'benign'))} of the datasets, n = {highest['n']}"
     starts = []
     for n in _sizes(results):
         rows = [row for row in _at(results, n, skewed) if row["shift"] < 0]
@@ -318,7 +325,7 @@ def _contested(results: Results, n: int, verdict: str, rates: Sequence[float]) -
     """Return the shares of a right verdict at the usual rates and at others, except where both are plain."""
     sign = 1.0 if verdict == "adverse" else -1.0
     pairs = [
-        (_share(usual, verdict), _share(other, verdict))
+        (share_of(usual, verdict), share_of(other, verdict))
         for usual, other in zip(_at(results, n, results["usual"]), _at(results, n, rates), strict=True)
         if sign * usual["shift"] > 0.0
     ]
@@ -343,11 +350,7 @@ def _similar(row: Results) -> bool:
 
 
 def _majority(row: Results, verdict: str) -> bool:
-    return _share(row, verdict) > 0.5
-
-
-def _share(row: Results, verdict: str) -> float:
-    return float(row[verdict]) / float(row["datasets"])
+    return share_of(row, verdict) > 0.5
 
 
 def _mean(values: list[float]) -> float:

@@ -14,7 +14,7 @@ from boundwatch.experiments import style
 from boundwatch.experiments.artefacts import Artefact, Cache
 from boundwatch.experiments.baselines import OURS, THEIRS, Watch
 from boundwatch.experiments.figure import Caption, Claim, Results, Table, holds, percent
-from boundwatch.experiments.judging import certificate_note, indicators, rising, split
+from boundwatch.experiments.judging import certificate_note, indicators, rising, share_of, split
 from boundwatch.experiments.navigation import QUICK_RECIPE, Flights, NavigationPolicy
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ def draw(results: Results) -> Figure:
     left.set_ylabel("evidence of an adverse shift")
     for name in (*OURS, *THEIRS):
         shares = [
-            row["adverse"] / row["datasets"]
-            for row in results["tallies"] + results["baselines"]
-            if row["detector"] == name
+            share_of(row) for row in results["tallies"] + results["baselines"] if row["detector"] == name
         ]
         right.plot(range(len(windy)), shares[: len(windy)], **style.line(name))
         right.plot(
@@ -384,4 +382,4 @@ def _share(results: Results, setting: str, name: str) -> float:
         for row in results["tallies"] + results["baselines"]
         if row["setting"] == setting and row["detector"] == name
     )
-    return float(row["adverse"]) / float(row["datasets"])
+    return share_of(row)
