@@ -18,7 +18,7 @@ demo: install
 	$(BIN)/boundwatch demo
 
 reproduce: install
-	$(BIN)/boundwatch reproduce all -o reproduction
+	$(BIN)/python -m reproduction all -o reproduced
 
 test: install
 	$(BIN)/pytest -n 2
@@ -35,4 +35,4 @@ bench: install
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) site demo reproduction
+	rm -rf $(VENV) site demo reproduced

@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from boundwatch.parallel import in_parallel
+from boundwatch._support.parallel import in_parallel
 from boundwatch.tasks.grasping import Physics, attempt, draw_scenes, expert_grasp, photograph
 from boundwatch.tasks.grasping.motion import plan
 from boundwatch.tasks.grasping.world import compile_scene

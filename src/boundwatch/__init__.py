@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.provenance import Provenance
 from boundwatch.detectors import (
     ChangeDetector,
     ChangeFinding,
@@ -31,9 +33,7 @@ from boundwatch.detectors import (
     TaskFinding,
     Verdict,
 )
-from boundwatch.family import CertificateFamily
 from boundwatch.planning import Plan, plan
-from boundwatch.provenance import Provenance
 
 if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium

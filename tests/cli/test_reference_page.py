@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 
 
 def test_page_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("generate_cli", DOCS / "generate_cli.py")
+    spec = importlib.util.spec_from_file_location("generate_cli", ROOT / "tools" / "generate_cli.py")
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == generator.render(), (
-        "run python docs/generate_cli.py"
+        "run python tools/generate_cli.py"
     )
 
 

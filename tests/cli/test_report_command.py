@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from boundwatch.provenance import costs_digest
+from boundwatch.certificates.provenance import costs_digest
 
 
 def test_the_verdict_is_that_of_check(run, folder):

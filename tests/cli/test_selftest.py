@@ -2,8 +2,8 @@
 
 import json
 
-from boundwatch import selftest as library
-from boundwatch.selftest import simulate_promises
+from boundwatch.planning import promises as library
+from boundwatch.planning.promises import simulate_promises
 
 
 def test_promises_beside_what_was_simulated(run, folder):

@@ -23,7 +23,7 @@ def loaded_modules(code, folder, *arguments):
 
 def test_import_of_the_package(tmp_path):
     modules = loaded_modules("import boundwatch", tmp_path)
-    assert "boundwatch.certificate" in modules
+    assert "boundwatch.certificates.certificate" in modules
     assert not modules & (HEAVY | {"typer", "boundwatch.cli", "boundwatch.training"})
 
 

@@ -9,9 +9,7 @@ from boundwatch.cli.root import app, main
 # isort: off
 from boundwatch.cli import demo as demo
 from boundwatch.cli import train as train
-from boundwatch.cli import train_grasping as train_grasping
 from boundwatch.cli import rollout as rollout
-from boundwatch.cli import rollout_grasping as rollout_grasping
 from boundwatch.cli import certify as certify
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show
@@ -20,7 +18,6 @@ from boundwatch.cli import report as report
 from boundwatch.cli import watch as watch
 from boundwatch.cli import plan as plan
 from boundwatch.cli import selftest as selftest
-from boundwatch.cli import reproduce as reproduce
 # isort: on
 
 __all__ = ["app", "main"]

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from boundwatch import wording
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
 from boundwatch.cli.options import By, CostsFile, Json
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
-from boundwatch.family import CertificateFamily
+from boundwatch.reporting import wording
 
 
 @command(

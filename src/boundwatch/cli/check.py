@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from boundwatch import wording
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family_finding
 from boundwatch.cli.judge import (
@@ -26,7 +26,7 @@ from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
 from boundwatch.episodes import Episodes
-from boundwatch.family import CertificateFamily, load
+from boundwatch.reporting import wording
 
 EXIT_ADVERSE = 3
 
@@ -99,7 +99,7 @@ def _check_one(
 ) -> Verdict:
     certificate, finding = judge.certificate, judge.decide(episodes.costs)
     if plot is not None:
-        from boundwatch import plots
+        from boundwatch.reporting import plots
 
         plots.save_figure(plots.plot_check(certificate, finding, episodes.costs), plot)
     out.print_warnings(episodes)

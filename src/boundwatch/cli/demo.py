@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from boundwatch._support.files import write_text
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
-from boundwatch.files import write_text
 
 
 @command(example="boundwatch demo\nboundwatch demo -o my-demo --json")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from boundwatch import wording
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.detectors import FamilyFinding, FamilyTest, Verdict
 from boundwatch.episodes import Episodes
-from boundwatch.family import CertificateFamily
+from boundwatch.reporting import wording
 
 _MEANING = {
     "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below.",

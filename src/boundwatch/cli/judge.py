@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
 
 DetectorName = Annotated[

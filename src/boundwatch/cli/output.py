@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from boundwatch._support.validation import shortest
 from boundwatch.episodes import Episodes
-from boundwatch.validation import shortest
-from boundwatch.wording import count
+from boundwatch.reporting.wording import count
 
 
 def print_json(content: object) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import CertificateFile, Json
 from boundwatch.cli.reading import Reading, reads_costs
@@ -81,7 +81,7 @@ def plan(
             f"give --alpha-{answer.verdict.value} alone"
         )
     if plot is not None:
-        from boundwatch import plots
+        from boundwatch.reporting import plots
 
         plots.save_figure(plots.plot_plan(answer), plot)
     if as_json:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar, get_type_hints
 
 import typer
 
-from boundwatch.certificate import Certificate
+from boundwatch._support.validation import shortest
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.provenance import costs_digest
 from boundwatch.cli.options import Column, CostRange, Episode, Evaluation, FileFormat, Reduce
 from boundwatch.episodes import Episodes, read_costs
-from boundwatch.provenance import costs_digest
-from boundwatch.validation import shortest
 
 _CUSTOM = {("success", "any"), ("reward", "sum")}
 

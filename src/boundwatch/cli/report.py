@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from boundwatch import files, wording
-from boundwatch.certificate import Certificate
+from boundwatch._support import files
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import (
     AlphaAdverse,
@@ -22,6 +22,7 @@ from boundwatch.cli.judge import (
 from boundwatch.cli.options import CertificateFile, CostsFile
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
+from boundwatch.reporting import wording
 
 
 @command(example="boundwatch report certificate.json new.csv -o report.html")
@@ -46,7 +47,7 @@ def report(
     One HTML file that needs nothing else: what was promised, what was seen, the verdict, its guarantee and
     assumptions, what would have been noticed, and hashes. The verdict is that of `boundwatch check`.
     """
-    from boundwatch.report import render_report
+    from boundwatch.reporting.report import render_report
 
     loaded = Certificate.load(certificate)
     judge = build_detector(

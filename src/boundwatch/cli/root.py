@@ -39,11 +39,11 @@ def command(*, example: str, group: typer.Typer = app) -> Callable[[Function], F
     return group.command(epilog=f"Example:\n\n\b\n{lines}")
 
 
-def main() -> None:
-    """Run the command line; an error that was foreseen is one line on stderr and exit code 1."""
+def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
+    """Run a command line; an error that was foreseen is one line on stderr and exit code 1."""
     try:
         try:
-            app()
+            application(prog_name=name)
         finally:
             sys.stdout.flush()
     except BoundwatchError as error:
@@ -55,7 +55,7 @@ def main() -> None:
             message = f"cannot print the result, {error.strerror}; free the disk or mend the pipe"
             # What is left in the buffer would fail once more when Python ends, with a traceback.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    print(f"boundwatch: {message}", file=sys.stderr)
+    print(f"{name}: {message}", file=sys.stderr)
     sys.exit(1)
 
 

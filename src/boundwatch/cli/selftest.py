@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import CertificateFile, Json
 from boundwatch.cli.reading import Reading, reads_costs
@@ -39,7 +39,7 @@ def selftest(
     levels are those of `watch`; those of `check` are 0.05.) Exits with 1 if a promise is broken. The
     certificate's own delta is not simulated; it comes on top.
     """
-    from boundwatch.selftest import simulate_promises  # with scipy.stats, which takes a second
+    from boundwatch.planning.promises import simulate_promises  # with scipy.stats, which takes a second
 
     if costs is None:
         reading.refuse_without_costs()

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from boundwatch import wording
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
 from boundwatch.cli.options import CertificateFile, Json
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting
-from boundwatch.family import CertificateFamily, load
+from boundwatch.reporting import wording
 
 
 @command(example="boundwatch show certificate.json")

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
+from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
 from boundwatch.cli.options import By, CertificateFile, Json
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.episodes import Episodes
 from boundwatch.errors import CertificateError, ProvenanceMismatch
-from boundwatch.family import CertificateFamily, load
-from boundwatch.verification import Check
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")

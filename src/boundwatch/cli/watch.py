@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from boundwatch import wording
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.check import EXIT_ADVERSE
 from boundwatch.cli.options import (
@@ -29,7 +28,8 @@ from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes import Episodes, holds_lines, read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.live import DETECTORS, Line, Watch, parse_line, read_lines, refuse_header
+from boundwatch.reporting import wording
+from boundwatch.watching.live import DETECTORS, Line, Watch, parse_line, read_lines, refuse_header
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.files import make_folder, write_costs, write_text
+from boundwatch._support.progress import progress_bar
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.errors import InvalidSetting
-from boundwatch.files import make_folder, write_costs, write_text
-from boundwatch.progress import progress_bar
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe
 from boundwatch.tasks.navigation.runs import Run

@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.page import Html
+from boundwatch.reporting.page import Html
 
 STYLE = Html(
     "<style>"

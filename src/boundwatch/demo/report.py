@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from boundwatch import page, wording
 from boundwatch.demo import pictures
 from boundwatch.demo.flow import ALPHA, EXAMPLES, TOTAL, WORLDS, Demo, Visit
-from boundwatch.page import Html
+from boundwatch.reporting import page, wording
+from boundwatch.reporting.page import Html
 
 BASELINES = ("MSP", "MaxLogit")
 

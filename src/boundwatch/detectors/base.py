@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from boundwatch.notebook import InNotebook
+from boundwatch._support.notebook import InNotebook
 
 
 class Verdict(StrEnum):

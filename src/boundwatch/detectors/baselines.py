@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.validation import check_level
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
-from boundwatch.validation import check_level
 
 Array = NDArray[np.float64]
 

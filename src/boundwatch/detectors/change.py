@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from boundwatch.certificate import Certificate
+from boundwatch._support.notebook import InTable
+from boundwatch._support.validation import check_level
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.mixture import Bets, bet_bounds, linear_factors
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import InvalidSetting, SchemaMismatch
-from boundwatch.notebook import InTable
-from boundwatch.validation import check_level
 
 METHODS = ("shiryaev-roberts", "cusum")
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch.certificate import Certificate
+from boundwatch._support.notebook import InNotebook, frame, html, table
+from boundwatch._support.validation import check_level
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.memory import CostMemory
 from boundwatch.detectors.mixture import Bets, clamp_bound
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.family import CertificateFamily
-from boundwatch.notebook import InNotebook, frame, html, table
-from boundwatch.validation import check_level
 
 CONTROLS = ("holm", "e-bh")
 """``holm`` keeps the probability of any wrong verdict, ``e-bh`` the expected share of wrong ones."""

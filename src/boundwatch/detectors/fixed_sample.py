@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
-from boundwatch.certificate import Certificate
+from boundwatch._support.validation import check_level
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.errors import InvalidSetting
-from boundwatch.validation import check_level
 
 Array = NDArray[np.float64]
 

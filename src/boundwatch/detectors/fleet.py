@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch.certificate import Certificate
+from boundwatch._support.notebook import InTable
+from boundwatch._support.validation import check_level
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.mixture import Array, Bets, Mark, bet_bounds, fold_interval, linear_factors
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidSetting, SchemaMismatch
-from boundwatch.notebook import InTable
-from boundwatch.validation import check_level
 
 _KIND = "Fleet"
 _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import ArrayLike
 
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidCost
 

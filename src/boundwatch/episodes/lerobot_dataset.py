@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from boundwatch._support.files import read_bytes
 from boundwatch.episodes.table import Table, shown
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
-from boundwatch.files import read_bytes
 
 INFO = Path("meta", "info.json")
 """The file by which a folder is known to be a dataset."""

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Literal, get_args
 
-from boundwatch import files
+from boundwatch._support import files
 from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, stable_baselines3
 from boundwatch.episodes.table import Table, parse
 from boundwatch.errors import InvalidCost, InvalidSetting

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import shortest
 from boundwatch.episodes.table import Meaning, Table, not_a_number, parse, shown
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.validation import shortest
 
 Reduction = Literal["any", "sum", "mean", "max", "last"]
 

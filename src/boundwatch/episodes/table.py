@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.validation import shortest
 
 Meaning = Literal["cost", "success", "reward"]
 

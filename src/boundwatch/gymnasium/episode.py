@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
-from boundwatch.validation import shortest
 
 try:
-    from gymnasium import Env
     from gymnasium.vector import AutoresetMode, VectorEnv
+
+    from gymnasium import Env
 except ImportError as error:
     raise MissingExtra("boundwatch.gymnasium", "gym") from error
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+import gymnasium
 from boundwatch.errors import InvalidSetting
 from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
+import gymnasium
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidSetting
 from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function

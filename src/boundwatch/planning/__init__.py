@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch import bounds
-from boundwatch.certificate import Certificate
+from boundwatch._support.validation import check_level
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.exact import exact_powers, smallest_shift
 from boundwatch.planning.side import MOST_TRIALS, Power, choose_side
 from boundwatch.planning.simulated import MOST_DRAWS, RUNS, information_rate, simulated_powers
-from boundwatch.validation import check_level
 
 __all__ = ["Plan", "Power", "plan"]
 

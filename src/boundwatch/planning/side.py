@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.mixture import Bets, Mark, bet_bounds

@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from boundwatch._support.validation import check_level
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
@@ -36,7 +37,6 @@ from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import Run
 from boundwatch.training.seeds import Stream, generator
 from boundwatch.training.threads import single_thread
-from boundwatch.validation import check_level
 
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
 

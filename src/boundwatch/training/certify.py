@@ -12,15 +12,15 @@ import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
-from boundwatch.certificate import Certificate
+from boundwatch._support.files import make_folder, read_bytes, write_costs, write_text
+from boundwatch._support.validation import check_costs, check_level
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
-from boundwatch.files import make_folder, read_bytes, write_costs, write_text
 from boundwatch.training.objectives import check_objective
 from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.seeds import Stream, generator
 from boundwatch.training.threads import single_thread
-from boundwatch.validation import check_costs, check_level
 
 
 def certify(

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from boundwatch._support.validation import check_costs, check_level
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import gaussians, objectives
@@ -32,7 +33,6 @@ from boundwatch.training.rollouts import TrainingCosts
 from boundwatch.training.run import Run
 from boundwatch.training.seeds import Stream, generator
 from boundwatch.training.threads import single_thread
-from boundwatch.validation import check_costs, check_level
 
 
 def train_evolution(

@@ -6,8 +6,8 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 
+from boundwatch._support.files import write_text
 from boundwatch.errors import InvalidSetting, MissingExtra
-from boundwatch.files import write_text
 
 
 @dataclass

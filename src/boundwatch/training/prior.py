@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from boundwatch._support.progress import progress_bar
 from boundwatch.errors import InvalidSetting
-from boundwatch.progress import progress_bar
 from boundwatch.training.data import as_tensors, minibatch
 from boundwatch.training.environments import check_disjoint
 from boundwatch.training.threads import single_thread

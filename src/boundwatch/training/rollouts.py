@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from boundwatch._support.parallel import check_workers, in_parallel
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.parallel import check_workers, in_parallel
 from boundwatch.tasks.base import Rollout
 from boundwatch.training.environments import environment_hash
 from boundwatch.training.policies import unchanged

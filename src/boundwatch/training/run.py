@@ -14,9 +14,9 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from boundwatch._support.files import make_folder
+from boundwatch._support.progress import progress_bar
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.files import make_folder
-from boundwatch.progress import progress_bar
 from boundwatch.training import tensorfile
 from boundwatch.training.history import History
 from boundwatch.training.optimisers import Optimiser

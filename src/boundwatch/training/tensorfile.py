@@ -17,8 +17,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from boundwatch._support.files import read_bytes, write_bytes
 from boundwatch.errors import SchemaMismatch
-from boundwatch.files import read_bytes, write_bytes
 
 _DTYPES = {
     "F64": torch.float64,

@@ -7,8 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
+from boundwatch._support.parallel import in_parallel
 from boundwatch.errors import InvalidSetting
-from boundwatch.parallel import in_parallel
 from boundwatch.tasks.grasping import Grasp, Mug, Physics, Scene, attempt, draw_scenes, expert_grasp, panda
 from boundwatch.tasks.grasping.motion import APPROACH, plan, reach_line
 from boundwatch.tasks.grasping.world import arm_alone, compile_scene

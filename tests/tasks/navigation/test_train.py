@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from boundwatch import bounds
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.tasks.base import Task
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World

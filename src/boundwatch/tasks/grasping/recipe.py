@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from boundwatch._support.validation import check_level
 from boundwatch.errors import InvalidSetting
 from boundwatch.training.seeds import Stream, generator
-from boundwatch.validation import check_level
 
 
 class Draw(IntEnum):

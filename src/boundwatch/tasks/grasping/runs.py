@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from boundwatch import bounds
+from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_text
 from boundwatch._version import __version__
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.files import make_folder, read_bytes, sha256_file, write_text
 from boundwatch.tasks.grasping.attempt import Outcome
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.motion import Grasp

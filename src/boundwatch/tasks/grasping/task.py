@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch.parallel import in_parallel
+from boundwatch._support.parallel import in_parallel
 from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
+from boundwatch._support.validation import check_level
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.distributions import distribution
-from boundwatch.validation import check_level
 
 
 class Draw(IntEnum):

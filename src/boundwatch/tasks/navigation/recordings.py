@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.files import write_bytes
 from boundwatch.errors import InvalidSetting
-from boundwatch.files import write_bytes
 from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
 
 LONGEST_FLIGHT = (

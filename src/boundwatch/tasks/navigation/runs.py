@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from boundwatch import bounds
+from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_bytes, write_text
 from boundwatch._version import __version__
-from boundwatch.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.files import make_folder, read_bytes, sha256_file, write_bytes, write_text
 from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
 from boundwatch.tasks.navigation.policy import Policy, logits_of

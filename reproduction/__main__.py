@@ -1,0 +1,79 @@
+"""python -m reproduction: the paper's figures and tables."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boundwatch.cli.root import command, main
+from boundwatch.errors import InvalidSetting, MissingExtra
+
+NAME = "python -m reproduction"
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@command(group=app, example=f"{NAME} all -o reproduced\n{NAME} wind -o quick --quick")
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE]...", help="Names of figures; all, or none given, means every one."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the page and the cache go.")
+    ] = Path("reproduced"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: a minute instead of twenty, and rough numbers.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
+    costs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING=FILE",
+            help="Recorded costs of your own drone for the figure wind, shown beside the simulated ones: "
+            "a setting of that figure (windy:5, easier, harder, ...) and a cost file. May be repeated.",
+        ),
+    ] = None,
+) -> None:
+    """Make the paper's figures and tables, and judge its claims.
+
+    All on one page. Everything computed is kept under the hash of its settings, source and version: a run
+    that was killed goes on where it was, and a second one only draws. Figures: difficulty, rates, baselines,
+    irrelevant-shift, cost-function, wind, theorem-3, mug-placement, mugs-and-bowls, power, certificates.
+    """
+    try:
+        from boundwatch._support.progress import progress_bar
+        from reproduction import runner, wind
+    except ImportError as error:
+        raise MissingExtra("reproducing the paper", "all") from error
+
+    began = time.monotonic()
+    settings = runner.quick_settings() if quick else runner.full_settings()
+    names = [name for name in figures or () if name != "all"]
+    if "all" in (figures or ()):
+        names += runner.EXPERIMENTS
+    if costs and names and wind.NAME not in names:
+        raise InvalidSetting(f"--costs {costs[0]}: only the figure wind shows recorded costs; ask for it too")
+    settings[wind.NAME] = wind.with_recorded(settings[wind.NAME], costs or ())
+    with progress_bar("computing") as progress:
+        task = progress.add_task("", total=None, note="")
+        page = runner.reproduce(
+            names,
+            output,
+            settings,
+            jobs=jobs,
+            started=lambda total: progress.update(task, total=total),
+            done=lambda what: progress.update(task, advance=1, note=what),
+        )
+    print(f"Wrote {page} after {(time.monotonic() - began) / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    main(app, NAME)

@@ -1,0 +1,187 @@
+"""What is computed once and kept: policies, their costs, results, each under the hash of what determines it.
+
+An artefact is a frozen dataclass with a method that writes its content to a folder. Its fields and its source
+code determine the content. The cache makes that folder, and whoever asks again, in this run or a later one,
+gets the same folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from joblib import Parallel, delayed
+
+from boundwatch._support.files import make_folder, write_text
+from boundwatch._version import __version__
+from boundwatch.errors import InvalidSetting
+from reproduction.source import source_digest
+
+if sys.platform != "win32":  # where there are no such locks, two runs at a time are not noticed
+    import fcntl
+
+CHANGED = "the source changed during the run; run the command again, what is whole is kept"
+
+
+class Artefact(Protocol):
+    """What a cache can keep."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    kind: ClassVar[str]
+    """What it is, the first part of its folder's name."""
+    parallel: ClassVar[bool]
+    """Whether making one keeps all cores busy by itself."""
+
+    @property
+    def module(self) -> str:
+        """The module whose code makes it, with all that it imports from this package."""
+        ...
+
+    def needs(self) -> Sequence[Artefact]:
+        """Return the artefacts that it is made from."""
+        ...
+
+    def make(self, folder: Path, cache: Cache) -> None:
+        """Write it to a folder, which may hold what an interrupted attempt left."""
+        ...
+
+
+def key(artefact: Artefact) -> str:
+    """Return the name of an artefact's folder: its kind, and the hash of its settings, source and version.
+
+    Examples
+    --------
+    >>> from reproduction.navigation import NavigationPolicy
+    >>> key(NavigationPolicy()) == key(NavigationPolicy()), key(NavigationPolicy()).split("-")[0]
+    (True, 'navigation')
+    """
+    return f"{artefact.kind}-{hashlib.sha256(_settings_text(artefact).encode()).hexdigest()[:16]}"
+
+
+class Cache:
+    """Artefacts in a folder.
+
+    **Guarantee**: a folder under an artefact's key is complete; it appears by a rename after everything in it
+    was written. What a killed run left unfinished lies under another name, where the next run picks it up.
+
+    Parameters
+    ----------
+    root
+        The folder; only one run at a time may write to it, a second one is refused.
+    jobs
+        Processes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> Cache(Path(tempfile.mkdtemp())).missing([])
+    []
+    """
+
+    def __init__(self, root: Path, *, jobs: int = 1) -> None:
+        self.root = root
+        self.jobs = jobs
+
+    def folder(self, artefact: Artefact) -> Path:
+        """Return the artefact's folder, after making it if it is not there."""
+        final = self.root / key(artefact)
+        if final.exists():
+            return final
+        for needed in artefact.needs():
+            self.folder(needed)
+        partial = self.root / f"unfinished-{key(artefact)}"
+        partial.mkdir(parents=True, exist_ok=True)
+        artefact.make(partial, self)
+        # Processes that `make` started, and what it imported late, have read the source as it was then.
+        if source_digest.__wrapped__(artefact.module) != source_digest(artefact.module):
+            shutil.rmtree(partial)
+            raise InvalidSetting(CHANGED)
+        write_text(partial / "artefact.json", _settings_text(artefact) + "\n")
+        partial.rename(final)
+        return final
+
+    def missing(self, artefacts: Iterable[Artefact]) -> list[list[Artefact]]:
+        """Return what is not there yet, everything that it needs included: level by level, needs first."""
+        levels: dict[str, tuple[int, Artefact]] = {}
+
+        def visit(artefact: Artefact) -> int:
+            name = key(artefact)
+            if (self.root / name).exists():
+                return -1
+            if name not in levels:
+                level = 1 + max((visit(needed) for needed in artefact.needs()), default=-1)
+                levels[name] = (level, artefact)
+            return levels[name][0]
+
+        for artefact in artefacts:
+            visit(artefact)
+        depth = 1 + max((level for level, _ in levels.values()), default=-1)
+        return [[item for level, item in levels.values() if level == wanted] for wanted in range(depth)]
+
+    def build(self, artefacts: Iterable[Artefact], done: Callable[[Artefact], None]) -> None:
+        """Make what is missing on `jobs` processes; call `done` after each."""
+        wanted = list(artefacts)
+        if not self.missing(wanted):
+            return
+        with _only_run(self.root):
+            for level in self.missing(wanted):
+                self._build(level, done)
+
+    def _build(self, level: Sequence[Artefact], done: Callable[[Artefact], None]) -> None:
+        for artefact in level:
+            if artefact.parallel:
+                self.folder(artefact)
+                done(artefact)
+        alone = [artefact for artefact in level if not artefact.parallel]
+        # Processes, not threads: torch's number of threads and the garbage of a training are per process.
+        pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs)
+        for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
+            done(artefact)
+
+
+@contextmanager
+def _only_run(root: Path) -> Iterator[None]:
+    """Lock the folder until the run ends, however it ends."""
+    make_folder(root)
+    try:
+        file = (root / "lock").open("a")
+    except OSError as error:
+        raise InvalidSetting(f"{root}: cannot be written, {error.strerror}; choose another folder") from error
+    with file:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InvalidSetting(
+                    f"another run is computing in {root}; wait until it ends, or choose another folder"
+                ) from error
+            except OSError as error:  # a file system without locks
+                raise InvalidSetting(
+                    f"{root}: cannot be locked, {error.strerror}; choose another folder"
+                ) from error
+        yield
+
+
+def _settings_text(artefact: Artefact) -> str:
+    content = {
+        "kind": artefact.kind,
+        "boundwatch": __version__,
+        "source": source_digest(artefact.module),
+        "settings": dataclasses.asdict(artefact),
+    }
+    return json.dumps(content, sort_keys=True, allow_nan=False)
+
+
+def _make(root: Path, artefact: Artefact, expected: str) -> Artefact:
+    """Make an artefact in a process that may have been started, and have read the source, after the first."""
+    if key(artefact) != expected:
+        raise InvalidSetting(CHANGED)
+    Cache(root).folder(artefact)
+    return artefact

@@ -1,0 +1,132 @@
+"""What an experiment is: a module with settings, a run, a drawing, a caption and claims to check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from reproduction.artefacts import Artefact, Cache
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Results = dict[str, Any]
+"""Every number of an experiment, as plain JSON values."""
+Holds = Literal["yes", "partly", "no", "not checkable here"]
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What stands under a figure."""
+
+    see: str
+    """What to see."""
+    numbers: str
+    """How many datasets, trials and environments."""
+    paper: str
+    """How it compares with the paper."""
+    differs: str
+    """What differs from the paper's experiment, and why."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers that belong beside the figure."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper's Section V, or one of ours beyond it; what we found, and whether it holds."""
+
+    paper: str
+    ours: str
+    holds: Holds
+    why: str = ""
+    """Where it does not hold, or not entirely: why."""
+    beyond: bool = False
+    """Whether it is not the paper's: ours."""
+
+
+class Experiment(Protocol):
+    """The contract of a module in this package that makes a figure."""
+
+    __name__: str
+    """The module's."""
+    NAME: str
+    """What the command line calls it, and its folder."""
+    TITLE: str
+    """Its heading."""
+    FULL: Any
+    """Settings, a frozen dataclass: the sizes of the paper."""
+    QUICK: Any
+    """The same at sizes that a test can wait for."""
+
+    def artefacts(self, settings: Any) -> Sequence[Artefact]:
+        """Return what `run` takes from the cache."""
+        ...
+
+    def run(self, settings: Any, cache: Cache) -> Results:
+        """Compute every number."""
+        ...
+
+    def draw(self, results: Results) -> Figure:
+        """Draw the figure."""
+        ...
+
+    def caption(self, results: Results) -> Caption:
+        """Say what it shows."""
+        ...
+
+    def tables(self, results: Results) -> list[Table]:
+        """Return the tables beside it."""
+        ...
+
+    def claims(self, results: Results) -> list[Claim]:
+        """Check what the paper says."""
+        ...
+
+
+def to_json(results: Results) -> str:
+    r"""Return results as text: the same numbers give the same bytes.
+
+    Examples
+    --------
+    >>> to_json({"b": 0.5, "a": [1, 2]})
+    '{\n "a": [\n  1,\n  2\n ],\n "b": 0.5\n}\n'
+    """
+    return json.dumps(results, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def holds(condition: bool, *, otherwise: Holds = "no") -> Holds:
+    """Return ``yes`` or something else.
+
+    Examples
+    --------
+    >>> holds(1 < 2), holds(1 > 2), holds(1 > 2, otherwise="partly")
+    ('yes', 'no', 'partly')
+    """
+    return "yes" if condition else otherwise
+
+
+def percent(share: float) -> str:
+    """Return a share in words; never 0 % for something that happened, nor 100 % for nearly always.
+
+    Examples
+    --------
+    >>> percent(0.0), percent(0.0004), percent(1 / 42_000), percent(0.386), percent(1 - 3 / 500_000)
+    ('0 %', '0.04 %', '0.002 %', '38.6 %', '99.999 %')
+    >>> percent(2e-24)
+    '2e-22 %'
+    """
+    if 0.0 < share < 1e-8:
+        return f"{100.0 * share:.0e} %"
+    digits = 2 if 0.0 < min(share, 1.0 - share) < 0.001 else 1
+    while 0.0 < share < 1.0 and float(f"{100.0 * share:.{digits}f}") in (0.0, 100.0):
+        digits += 1
+    return f"{100.0 * share:.{digits}f}".rstrip("0").rstrip(".") + " %"

@@ -1,0 +1,306 @@
+"""From costs to counts: datasets, the true shift, how often a detector declares what, and whether it may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.detectors import ConfidenceInterval, HypothesisTest
+from boundwatch.detectors.base import Verdict
+from boundwatch.errors import InvalidSetting
+from reproduction.figure import Holds, Results
+
+Array = NDArray[np.float64]
+
+SURE = 3.0
+"""A shift is called adverse or benign when it is this many standard errors from zero."""
+SIGNIFICANT = 0.01
+"""A rate exceeds its guarantee if the p-value, corrected for the number of checks, is at most this."""
+
+INDICATORS = {"hypothesis-test": "1 - p", "confidence-interval": "ΔC"}
+"""The paper's two, by detector."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The difference of expected costs, new minus certified, estimated from many environments."""
+
+    difference: float
+    error: float
+    """Its standard error."""
+
+    @classmethod
+    def between(cls, new: Array, certified: Array) -> Shift:
+        """Estimate it from costs in either distribution.
+
+        Examples
+        --------
+        >>> Shift.between(np.ones(100), np.zeros(100)).difference
+        1.0
+        """
+        error = math.sqrt(new.var() / new.size + certified.var() / certified.size)
+        return cls(float(new.mean() - certified.mean()), error)
+
+
+def split(costs: Array, n: int, datasets: int) -> Array:
+    """Return the first environments as (datasets, n).
+
+    Examples
+    --------
+    >>> split(np.arange(10.0), 2, 3).tolist()
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+    if len(costs) < n * datasets:
+        raise InvalidSetting(
+            f"{datasets} datasets of {n} need {n * datasets} environments; there are {len(costs)}"
+        )
+    return costs[: n * datasets].reshape(datasets, n, *costs.shape[1:])
+
+
+def tally(detector: HypothesisTest | ConfidenceInterval, costs: Array, setting: str, shift: Shift) -> Results:
+    """Count what a detector declares on datasets, one a row of `costs`."""
+    findings = detector.decide_many(costs)
+    return counted(
+        findings.verdict,
+        setting=setting,
+        shift=shift,
+        detector=findings.detector,
+        tail=findings.tail,
+        n=findings.n,
+        rates=(findings.false_positive_rate, findings.false_negative_rate),
+    )
+
+
+def counted(
+    verdicts: NDArray[np.str_],
+    *,
+    setting: str,
+    shift: Shift,
+    detector: str,
+    tail: str,
+    n: int,
+    rates: tuple[float, float],
+) -> Results:
+    """Return the counts of verdicts with what is needed to judge them."""
+    return {
+        "setting": setting,
+        "detector": detector,
+        "tail": tail,
+        "n": n,
+        "datasets": int(verdicts.size),
+        **{verdict.value: int((verdicts == verdict).sum()) for verdict in Verdict},
+        "shift": shift.difference,
+        "shift_error": shift.error,
+        "false_positive_rate": rates[0],
+        "false_negative_rate": rates[1],
+    }
+
+
+def indicators(certificate: Certificate, alpha: float, datasets: Array) -> dict[str, dict[str, float]]:
+    """Return the paper's two indicators of an adverse shift: of the first dataset, and over all of them.
+
+    They are 1 - p of the hypothesis test, ADVERSE from 1 - alpha on, and the lower limit of the shift of the
+    confidence interval, ADVERSE above 0; both with Hoeffding's tail.
+
+    Examples
+    --------
+    >>> certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01)
+    >>> found = indicators(certificate, 0.05, np.ones((2, 10)))
+    >>> {name: round(values["mean"], 3) for name, values in found.items()}
+    {'hypothesis-test': 1.0, 'confidence-interval': 0.299}
+    """
+    test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
+    interval = ConfidenceInterval(certificate, false_positive=alpha, tail="hoeffding").decide_many(datasets)
+    columns = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower}
+    return {
+        name: {"first": float(v[0]), "mean": float(v.mean()), "deviation": float(v.std())}
+        for name, v in columns.items()
+    }
+
+
+def certificate_note(interval: Mapping[str, float]) -> str:
+    """Say which bound a figure's policy is certified with, for its caption.
+
+    Parameters
+    ----------
+    interval
+        ``lower`` and ``upper`` of the certificate; ``theorem_1``, if given, is the paper's upper limit.
+
+    Examples
+    --------
+    >>> certificate_note({"lower": 0.25, "upper": 0.31, "theorem_1": 0.334})
+    'The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, whose upper limit would be 0.334.'
+    """
+    printed = f", whose upper limit would be {interval['theorem_1']:.3f}" if "theorem_1" in interval else ""
+    return (
+        f"The certificate is our pointwise bound, [{interval['lower']:.3f}, {interval['upper']:.3f}], "
+        f"not Theorem 1{printed}."
+    )
+
+
+def false_declarations(tallies: Iterable[Results]) -> list[Results]:
+    """Return the check of every guarantee that some tallies can break.
+
+    ADVERSE is false where the expected cost did not rise, BENIGN where it rose; where the sign of the shift
+    is within three standard errors of its estimate, both count as false. The p-value is that of the exact
+    binomial test of "declared at most as often as guaranteed".
+
+    Examples
+    --------
+    >>> verdicts = np.array(["adverse"] * 30 + ["within"] * 70)
+    >>> row = counted(verdicts, setting="x", shift=Shift(-0.1, 0.01), detector="d", tail="t", n=10,
+    ...               rates=(0.05, 0.05))
+    >>> [(check["verdict"], check["false"], check["p_value"] < 1e-6) for check in false_declarations([row])]
+    [('adverse', 30, True)]
+    """
+    checks: list[dict[str, Any]] = []
+    for row in tallies:
+        unsure = SURE * row["shift_error"]
+        sides = (
+            ("adverse", "false_positive_rate", row["shift"] <= unsure),
+            ("benign", "false_negative_rate", row["shift"] > -unsure),
+        )
+        for verdict, promised, applies in sides:
+            if applies:
+                hits, datasets, limit = row[verdict], row["datasets"], row[promised]
+                checks.append(
+                    {
+                        **{name: row[name] for name in ("setting", "detector", "tail", "n", "datasets")},
+                        "certificate": _certificate_of(row),
+                        "verdict": verdict,
+                        "false": hits,
+                        "promised": limit,
+                        "p_value": float(binom.sf(hits - 1, datasets, limit)),
+                    }
+                )
+    return checks
+
+
+def _certificate_of(row: Results) -> str:
+    """Return which certificate it was, where an experiment has several."""
+    cost = f"d_thresh = {1000 * row['d_thresh']:g} mm" if "d_thresh" in row else ""
+    return str(row.get("certificate", cost))
+
+
+def rising(rows: Sequence[Results], datasets: int, place: Callable[[Results], str]) -> tuple[Holds, str]:
+    """Return whether the means of the `indicators` rise from row to row, and where they do not.
+
+    A fall of less than 0.005 cannot be seen in a figure and is none; in part they rise if no fall is larger
+    than two standard errors.
+
+    Parameters
+    ----------
+    rows
+        In the order in which they should rise.
+    datasets
+        How many there are behind each mean.
+    place
+        What to call a row.
+
+    Examples
+    --------
+    >>> def rows(*means):
+    ...     return [{name: {"mean": mean, "deviation": 0.1} for name in INDICATORS} for mean in means]
+    >>> rising(rows(0.2, 0.9, 0.899), 100, lambda row: "here")[0], rising(rows(0.2, 0.2), 100, str)[0]
+    ('yes', 'no')
+    >>> rising(rows(0.2, 0.9, 0.88), 100, lambda row: "here")[0], rising(rows(0.2, 0.9, 0.8), 100, str)[0]
+    ('partly', 'no')
+    """
+    worst, falls = 0.0, []
+    for name, label in INDICATORS.items():
+        for before, after in pairwise(rows):
+            fall = before[name]["mean"] - after[name]["mean"]
+            error = math.hypot(before[name]["deviation"], after[name]["deviation"]) / math.sqrt(datasets)
+            if fall >= 0.005:
+                falls.append(
+                    f"{label} falls by {fall:.3f} ± {error:.3f} from {place(before)} to {place(after)}"
+                )
+                worst = max(worst, fall / error if error else math.inf)
+        if rows[0][name]["mean"] == rows[-1][name]["mean"]:
+            falls.append(f"{label} is constant")
+            worst = math.inf
+    why = f" Not so: {'; '.join(falls)} (standard error)." if falls else ""
+    answer: Holds = "yes" if not falls else "partly" if worst <= 2.0 else "no"
+    return answer, f"A fall below 0.005 is none, one within two standard errors is one in part.{why}"
+
+
+def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | ConfidenceInterval]:
+    """Return both detectors with the paper's tail and with the exact one."""
+    tails = ("hoeffding", "exact")
+    return [
+        *(HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail=tail) for tail in tails),
+        *(
+            ConfidenceInterval(certificate, false_positive=alpha, false_negative=alpha, tail=tail)
+            for tail in tails
+        ),
+    ]
+
+
+def share_of(row: Results, verdict: str = "adverse") -> float:
+    """Return the share of a tally's datasets with a verdict.
+
+    Examples
+    --------
+    >>> row = {"datasets": 20, "adverse": 5, "benign": 1}
+    >>> share_of(row), share_of(row, "benign")
+    (0.25, 0.05)
+    """
+    return float(row[verdict]) / float(row["datasets"])
+
+
+def contested(a: float, b: float) -> bool:
+    """Tell whether two shares of datasets can differ: not both below 2 %, nor both above 98 %.
+
+    Where both are plain, any two detectors are alike, which says nothing of how similar they are.
+
+    Examples
+    --------
+    >>> contested(0.01, 0.3), contested(0.01, 0.02), contested(0.98, 1.0)
+    (True, False, False)
+    """
+    return min(a, b) < 0.98 and max(a, b) > 0.02
+
+
+def alike(gaps: Sequence[float]) -> Holds:
+    """Return whether two detectors perform similarly: no gap between their shares above 10 points.
+
+    In part they do if the mean gap is none.
+
+    Examples
+    --------
+    >>> alike([0.0, 0.1]), alike([0.0, 0.15]), alike([0.2, 0.15])
+    ('yes', 'partly', 'no')
+    """
+    if max(gaps) <= 0.1:
+        return "yes"
+    return "partly" if sum(gaps) / len(gaps) <= 0.1 else "no"
+
+
+def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:
+    """Return whether "nothing is declared falsely" holds, and why not.
+
+    Parameters
+    ----------
+    false
+        How often something was.
+    corrected
+        The smallest p-value of `false_declarations` times the number of checks.
+
+    Examples
+    --------
+    >>> no_false_declaration(0, 1.0), no_false_declaration(3, 0.8)[0], no_false_declaration(90, 1e-9)[0]
+    (('yes', ''), 'partly', 'no')
+    """
+    if false == 0:
+        return "yes", ""
+    if corrected > SIGNIFICANT:
+        return "partly", "Some declarations are false, not more often than the guarantee allows."
+    return "no", "Some rate exceeds its guarantee."

@@ -1,0 +1,78 @@
+"""The source code that determines an artefact: one module, and all of our own code that it imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import boundwatch
+
+PACKAGES = (Path(__file__).parent, Path(boundwatch.__file__).parent)
+
+
+@cache  # once per process: the code that runs is the code that was imported
+def source_digest(module: str, packages: tuple[Path, ...] = PACKAGES) -> str:
+    """Return the SHA-256 of a module's `sources`.
+
+    Examples
+    --------
+    >>> policy, figure = "reproduction.navigation", "reproduction.wind"
+    >>> len(source_digest(policy)), source_digest(policy) == source_digest(figure)
+    (64, False)
+    """
+    digest = hashlib.sha256()
+    for name, file in sorted(sources(module, packages).items()):
+        content = file.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def sources(module: str, packages: tuple[Path, ...] = PACKAGES) -> dict[str, Path]:
+    """Return the files of a module and of everything in our packages that it imports, by dotted name.
+
+    Imports are followed to the end, those inside functions included.
+
+    Parameters
+    ----------
+    module
+        Its dotted name.
+    packages
+        The folders of our packages, whose names are the first parts of modules' names.
+
+    Examples
+    --------
+    >>> sorted(sources("boundwatch._support.files"))
+    ['boundwatch._support.files', 'boundwatch.errors']
+    """
+    found: dict[str, Path] = {}
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        file = _file(name, packages)
+        if name not in found and file is not None:
+            found[name] = file
+            todo += _imports(file, packages)
+    return found
+
+
+def _imports(file: Path, packages: tuple[Path, ...]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or node.module is None:
+                raise ImportError(f"{file}, line {node.lineno}: relative imports are not followed")
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if _file(inner, packages) else node.module
+
+
+def _file(module: str, packages: tuple[Path, ...]) -> Path | None:
+    """Return the file of a module of our packages; nothing for what is not one."""
+    first, *rest = module.split(".")
+    places = [package.joinpath(*rest) for package in packages if package.name == first]
+    files = (f for place in places for f in (place / "__init__.py", place.with_suffix(".py")))
+    return next((f for f in files if f.is_file()), None)

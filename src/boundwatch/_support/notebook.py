@@ -1,0 +1,116 @@
+"""What notebooks make of certificates and findings: a table, a figure, a data frame."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from boundwatch.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class InTable(ABC):
+    """Gives whatever has `to_dict` a table in notebooks, and a data frame.
+
+    Words and figures are in `boundwatch.reporting`, which sits above certificates and findings; they are
+    imported by name when a method is called, so that nothing below depends on them.
+    """
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+
+    def _repr_html_(self) -> str:
+        content = flatten(self.to_dict())
+        return html(self, table([item for item in content.items() if item[1] is not None]))
+
+    def to_frame(self) -> Any:
+        """Return a data frame of one row, of pandas or, without it, of polars (extra ``frame``).
+
+        Fields of fields are named with dots: ``provenance.created``.
+        """
+        return frame([flatten(self.to_dict())])
+
+
+class InNotebook(InTable):
+    """The same and a figure, for what has an interval."""
+
+    def plot(self) -> Figure:
+        """Draw it (extra ``plot``): a certificate's interval, or a finding's interval for the shift.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Notebooks show it; write it with `boundwatch.reporting.plots.save_figure`.
+        """
+        figure: Figure = import_module("boundwatch.reporting.plots").plot(self)
+        return figure
+
+
+def html(subject: object, *tables: str) -> str:
+    """Return the headline of a certificate or a finding above tables.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> html(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    '<p><strong>The expected cost of an episode is at least 0.1000 ...</strong></p>'
+    """
+    headline: str = import_module("boundwatch.reporting.wording").headline(subject)
+    return f"<p><strong>{escape(headline)}</strong></p>{''.join(tables)}"
+
+
+def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
+    """Return a table in HTML whose rows begin with a name.
+
+    Examples
+    --------
+    >>> table([("n", 3)])
+    "<table><tr><th style='text-align: left'>n</th><td style='text-align: left'>3</td></tr></table>"
+    """
+    lines = [_cells("th", header)] if header else []
+    lines += [_cells("th", row[:1]) + _cells("td", row[1:]) for row in rows]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def frame(rows: list[dict[str, Any]]) -> Any:
+    """Return a data frame of pandas or, if only that is installed, of polars.
+
+    Examples
+    --------
+    >>> frame([{"n": 3, "verdict": "within"}]).shape
+    (1, 2)
+    """
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(rows)
+        except ModuleNotFoundError:
+            continue
+    raise MissingExtra("to_frame", "frame")
+
+
+def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a table of tables as one, with dots in the names.
+
+    Examples
+    --------
+    >>> flatten({"n": 3, "provenance": {"seed": 7, "versions": {"numpy": "2.4"}}})
+    {'n': 3, 'provenance.seed': 7, 'provenance.versions.numpy': '2.4'}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in content.items():
+        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _cells(tag: str, values: Iterable[object]) -> str:
+    return "".join(f"<{tag} style='text-align: left'>{escape(_short(value))}</{tag}>" for value in values)
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

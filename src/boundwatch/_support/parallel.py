@@ -1,0 +1,93 @@
+"""Many calls of one function, on every core or a Ray cluster, with the same results as on one core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed
+
+from boundwatch._support.progress import progress_bar
+from boundwatch.errors import InvalidSetting, MissingExtra
+
+Result = TypeVar("Result")
+_ROUNDS = 20  # a progress bar moves about this many times
+_SHARES = 4  # for each process in a round: some calls take longer than others
+
+
+def in_parallel(
+    function: Callable[..., Result],
+    arguments: Sequence[tuple[Any, ...]],
+    *,
+    jobs: int,
+    backend: str = "loky",
+    label: str | None = None,
+) -> list[Result]:
+    """Return ``function(*arguments[i])`` for each i, in this order, computed by several processes.
+
+    Parameters
+    ----------
+    function, arguments
+        What to call, and the positional arguments of each call. Calls that share an object, such as a
+        policy, send it once for many of them.
+    jobs
+        Processes. One means this process.
+    backend
+        ``"loky"`` (processes on this machine) or ``"ray"`` (a Ray cluster, extra ``ray``; one that is already
+        connected, else a local one).
+    label
+        Of the progress bar, shown if stderr is a terminal; without one there is no bar.
+
+    **Guarantee**: the same results whatever ``jobs`` and ``backend``, if the function depends on its
+    arguments alone.
+
+    Examples
+    --------
+    >>> in_parallel(pow, [(2, 3), (3, 2)], jobs=1, label="powers")
+    [8, 9]
+    """
+    check_workers(jobs, backend)
+    if backend == "ray":
+        _connect_ray()
+    results: list[Result] = []
+    with progress_bar(label) as progress, Parallel(n_jobs=jobs, backend=backend) as pool:
+        task = progress.add_task("", total=len(arguments), note="")
+        # A round at a time where somebody watches: not every backend hands results out one by one.
+        for part in _split(arguments, 1 if progress.disable else _ROUNDS):
+            for share in pool(delayed(_share)(function, calls) for calls in _split(part, _SHARES * jobs)):
+                results += share
+            progress.update(task, completed=len(results))
+    return results
+
+
+def check_workers(jobs: int, backend: str) -> None:
+    """Refuse a number of processes, or a backend, that there is not.
+
+    Examples
+    --------
+    >>> check_workers(0, "loky")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: jobs = 0 is below 1; give the number of processes
+    """
+    if jobs < 1:
+        raise InvalidSetting(f"jobs = {jobs} is below 1; give the number of processes")
+    if backend not in ("loky", "ray"):
+        raise InvalidSetting(f"backend = {backend!r} is unknown; choose loky or ray")
+
+
+def _split(calls: Sequence[tuple[Any, ...]], parts: int) -> list[Sequence[tuple[Any, ...]]]:
+    """Return the calls in at most so many consecutive parts of nearly equal length, none empty."""
+    size = max(1, -(-len(calls) // parts))
+    return [calls[start : start + size] for start in range(0, len(calls), size)]
+
+
+def _share(function: Callable[..., Result], calls: Sequence[tuple[Any, ...]]) -> list[Result]:
+    return [function(*arguments) for arguments in calls]
+
+
+def _connect_ray() -> None:
+    try:
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise MissingExtra("backend='ray'", "ray") from error
+    register_ray()  # type: ignore[no-untyped-call]  # ray has no types here

@@ -1,0 +1,441 @@
+"""Certificates: what is promised about a policy's expected cost, and how anybody can check it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import numbers
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch._support.files import read_bytes, write_text
+from boundwatch._support.notebook import InNotebook
+from boundwatch._support.validation import check_costs, check_level
+from boundwatch.certificates import schema, verification
+from boundwatch.certificates.provenance import Provenance, provenance_of
+from boundwatch.certificates.verification import Check
+from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
+
+
+@dataclass(frozen=True)
+class Certificate(InNotebook):
+    """A promise: lower <= expected cost <= upper, with probability at least 1 - delta.
+
+    Make one with `from_held_out`, `from_pac_bayes`, `from_pointwise` or `from_bounds`, or `load` one.
+
+    **Guarantee**: with probability at least 1 - `delta` over the draw of the episodes (and, for the PAC-Bayes
+    kinds, of the policy), both limits hold; the upper one alone fails with probability at most
+    `delta_upper`, the lower one with at most `delta_lower`. **Assumes**: i.i.d. episodes, costs in [0, 1], a
+    policy that does not change afterwards.
+
+    Attributes
+    ----------
+    lower, upper
+        The certified interval for the expected cost.
+    delta
+        Probability with which either limit may fail.
+    delta_upper, delta_lower
+        Probability with which each limit may fail; what a detector adds to its own error rates.
+    n, mean_cost
+        Number and mean of the costs behind it; None for a bound that somebody else proved.
+    source
+        ``"held-out"``, ``"pac-bayes"``, ``"pointwise"`` or ``"external"``.
+    method
+        How the limits follow from the costs: ``"betting"``, ``"kl"``, ``"pinsker"``, …
+    binary
+        Whether costs are promised to be 0 or 1, which allows the exact methods.
+    renyi, log_ratio
+        What the PAC-Bayes kinds pay for training: D2(P || P0), or ln P(w)/P0(w); None elsewhere.
+    provenance
+        When, with what, and from what it was made.
+    """
+
+    lower: float
+    upper: float
+    delta: float
+    delta_upper: float
+    delta_lower: float
+    n: int | None
+    mean_cost: float | None
+    source: str
+    method: str
+    binary: bool
+    renyi: float | None
+    log_ratio: float | None
+    provenance: Provenance
+
+    @classmethod
+    def from_held_out(
+        cls,
+        costs: ArrayLike,
+        delta: float = 0.01,
+        *,
+        method: str | None = None,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+        measured: str | None = None,
+    ) -> Certificate:
+        """Certify a finished policy from episodes that it was not trained on.
+
+        Parameters
+        ----------
+        costs
+            One cost an episode, in [0, 1], higher is worse; at least one.
+        delta
+            Probability with which either limit may fail; each side gets half of it.
+        method
+            ``"betting"`` (any cost in [0, 1]; the default), ``"kl"``, ``"hoeffding"``, or ``"exact"``
+            (binary costs only, and then the default). Choose it before you look at the costs.
+        binary
+            Promise that costs are 0 or 1, now and when the certificate is used.
+        delta_upper, delta_lower
+            Give each side its own failure probability; both or neither. `delta` then counts for nothing.
+        seed, policy
+            For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
+        measured
+            Also: one line on what the costs are, such as ``"cost = 1 - success"``; `boundwatch check` warns
+            when new costs are measured otherwise.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_held_out([0, 0, 1, 0] * 50, delta=0.01, binary=True)
+        >>> round(cert.lower, 3), round(cert.upper, 3), cert.method
+        (0.175, 0.337, 'exact')
+        """
+        method = method or ("exact" if binary else "betting")
+        _require_method(method, "held-out")
+        if method == "exact" and not binary:
+            raise InvalidSetting(
+                "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
+        if above + below >= 1:
+            raise InvalidLevel(
+                f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1"
+            )
+        return cls._certify(
+            costs,
+            source="held-out",
+            method=method,
+            binary=binary,
+            deltas=(above + below, above, below),
+            seed=seed,
+            policy=policy,
+            measured=measured,
+        )
+
+    @classmethod
+    def from_pac_bayes(
+        cls,
+        costs: ArrayLike,
+        delta: float = 0.01,
+        *,
+        renyi: float,
+        method: str = "kl",
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Certify a policy drawn from a trained posterior, on its own training environments (Theorem 1).
+
+        Parameters
+        ----------
+        costs
+            One cost for each of the m >= 8 training environments, of the one policy drawn.
+        delta
+            Probability with which either limit may fail; one event gives both (Corollary 1).
+        renyi
+            D2 of the posterior from the prior, `boundwatch.bounds.renyi_divergence`.
+        method
+            ``"kl"`` (the line of the proof before Pinsker's inequality) or ``"pinsker"`` (as printed).
+        binary, delta_upper, delta_lower, seed, policy
+            As in `from_held_out`.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_pac_bayes([0.2, 0.4] * 5000, delta=0.01, renyi=0.4)
+        >>> round(cert.upper, 4), round(cert.lower, 4)
+        (0.3307, 0.2705)
+        """
+        _require_method(method, "pac-bayes")
+        renyi = _number(renyi, "renyi")
+        if not 0 <= renyi < math.inf:
+            raise InvalidSetting(
+                f"renyi = {renyi!r} bounds nothing; it must be finite and >= 0, "
+                "so keep every posterior variance below twice the prior's"
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        return cls._certify(
+            costs,
+            source="pac-bayes",
+            method=method,
+            binary=binary,
+            deltas=(max(above, below), above, below),
+            renyi=renyi,
+            seed=seed,
+            policy=policy,
+        )
+
+    @classmethod
+    def from_pointwise(
+        cls,
+        costs: ArrayLike,
+        delta: float = 0.01,
+        *,
+        log_ratio: float,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Certify a policy drawn from a trained posterior by the pointwise bound, tighter than Theorem 1.
+
+        Parameters
+        ----------
+        costs
+            One cost for each of the m >= 8 training environments, of the one policy drawn.
+        delta
+            Probability with which either limit may fail; one event gives both.
+        log_ratio
+            ln P(w)/P0(w) of the policy drawn, `boundwatch.bounds.log_density_ratio`.
+        binary, delta_upper, delta_lower, seed, policy
+            As in `from_held_out`.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_pointwise([0.2, 0.4] * 5000, delta=0.01, log_ratio=1.3)
+        >>> round(cert.upper, 4), round(cert.lower, 4)
+        (0.322, 0.2786)
+        """
+        log_ratio = _number(log_ratio, "log_ratio")
+        if not math.isfinite(log_ratio):
+            raise InvalidSetting(
+                f"log_ratio = {log_ratio!r} is not finite; check the densities of the policy drawn"
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        return cls._certify(
+            costs,
+            source="pointwise",
+            method="kl",
+            binary=binary,
+            deltas=(max(above, below), above, below),
+            log_ratio=log_ratio,
+            seed=seed,
+            policy=policy,
+        )
+
+    @classmethod
+    def from_bounds(
+        cls,
+        *,
+        lower: float,
+        upper: float,
+        delta: float,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+    ) -> Certificate:
+        """Take over a bound that somebody else proved: lower <= expected cost <= upper, but for delta.
+
+        Parameters
+        ----------
+        lower, upper
+            The interval, 0 <= lower <= upper <= 1.
+        delta
+            Probability with which either limit may fail. Each side counts as failing this often, too,
+            unless `delta_upper` and `delta_lower` say better.
+        binary, delta_upper, delta_lower, seed, policy
+            As in `from_held_out`.
+
+        Examples
+        --------
+        >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
+        0.2
+        """
+        lower, upper = _number(lower, "lower"), _number(upper, "upper")
+        if not 0 <= lower <= upper <= 1:
+            raise InvalidSetting(
+                f"lower = {lower!r}, upper = {upper!r} is no interval in [0, 1]; "
+                "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
+            )
+        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        delta = check_level(delta, "delta")
+        if delta < max(above, below):
+            raise InvalidLevel(
+                f"delta = {delta:g} is below {max(above, below):g}, with which one side alone may fail; "
+                "give the probability that either fails"
+            )
+        return cls(
+            lower=lower,
+            upper=upper,
+            delta=delta,
+            delta_upper=above,
+            delta_lower=below,
+            n=None,
+            mean_cost=None,
+            source="external",
+            method="external",
+            binary=bool(binary),
+            renyi=None,
+            log_ratio=None,
+            provenance=provenance_of(None, seed, policy),
+        )
+
+    @classmethod
+    def _certify(
+        cls,
+        costs: ArrayLike,
+        *,
+        source: str,
+        method: str,
+        binary: bool,
+        deltas: tuple[float, float, float],
+        renyi: float | None = None,
+        log_ratio: float | None = None,
+        seed: int | None,
+        policy: str | os.PathLike[str] | None,
+        measured: str | None = None,
+    ) -> Certificate:
+        values = check_costs(costs, binary=binary)
+        delta, delta_upper, delta_lower = deltas
+        draft = cls(
+            lower=0.0,
+            upper=1.0,
+            delta=delta,
+            delta_upper=delta_upper,
+            delta_lower=delta_lower,
+            n=values.size,
+            mean_cost=float(values.mean()),
+            source=source,
+            method=method,
+            binary=bool(binary),
+            renyi=renyi,
+            log_ratio=log_ratio,
+            provenance=provenance_of(values, seed, policy, measured),
+        )
+        lower, upper = verification.derive_limits(draft, values)
+        return dataclasses.replace(draft, lower=lower, upper=upper)
+
+    @property
+    def cost_kind(self) -> str:
+        """``"binary"`` or ``"bounded"``, as fixed when the certificate was made."""
+        return "binary" if self.binary else "bounded"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate's canonical JSON: any change to any number changes it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def check_costs(self, costs: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
+        """Return new costs as an array, or refuse those of another kind than were certified.
+
+        Examples
+        --------
+        >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True).check_costs([0, 0.5])
+        Traceback (most recent call last):
+        boundwatch.errors.InvalidCost: costs[1] = 0.5 is not 0 or 1; binary costs were promised
+        """
+        return check_costs(costs, binary=self.binary, ndim=ndim)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain JSON values, the content of its file."""
+        return {"schema_version": schema.VERSION, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_dict(cls, content: object) -> Certificate:
+        """Rebuild a certificate from `to_dict`; see `load` for what is checked."""
+        fields = schema.parse(content)
+        certificate = cls(**fields | {"provenance": Provenance(**fields["provenance"])})
+        if failed := [f"{check.name}: {check.detail}" for check in certificate.verify() if not check.ok]:
+            raise CertificateError(f"{', '.join(failed)}; the file was altered; certify again from the costs")
+        return certificate
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the certificate as one page of JSON, whole or not at all."""
+        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Certificate:
+        """Read a certificate and check all that can be checked without the costs.
+
+        Raises
+        ------
+        SchemaMismatch
+            If a field is missing, unknown, of the wrong type or out of range, or the schema is newer.
+        CertificateError
+            If its numbers do not match each other.
+        """
+        data = read_bytes(path)
+        try:
+            return cls.from_dict(schema.decode(data))
+        except CertificateError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+    def verify(
+        self, costs: ArrayLike | None = None, *, policy: str | os.PathLike[str] | None = None
+    ) -> list[Check]:
+        """Derive every number again, from what the certificate keeps and, if given, from the costs.
+
+        Limits by betting depend on every single cost, which a certificate does not keep: without `costs`
+        only their order is checked, and the check says so.
+
+        Parameters
+        ----------
+        costs
+            The costs that the certificate was made from, in their order.
+        policy
+            The file of the policy that was certified; its SHA-256 is compared.
+
+        Returns
+        -------
+        One `Check` a number; the certificate stands if all are ok.
+
+        Examples
+        --------
+        >>> cert = Certificate.from_held_out([0, 0, 1, 0], delta=0.1, binary=True)
+        >>> all(check.ok for check in cert.verify([0, 0, 1, 0]))
+        True
+        >>> [check.name for check in cert.verify([0, 1, 1, 0]) if not check.ok]
+        ['costs_sha256', 'mean_cost', 'lower', 'upper']
+        """
+        return verification.verify(self, costs, policy)
+
+
+def _require_method(method: str, source: str) -> None:
+    if method not in schema.METHODS[source]:
+        raise InvalidSetting(
+            f"method = {method!r} is unknown; choose one of {', '.join(schema.METHODS[source])}"
+        )
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidSetting(f"{name} = {value!r} is not a number; give one")
+    return float(value)
+
+
+def _sides(
+    delta: float, delta_upper: float | None, delta_lower: float | None, *, share: float
+) -> tuple[float, float]:
+    """Return the failure probabilities of the upper and the lower limit."""
+    if delta_upper is None and delta_lower is None:
+        each = share * check_level(delta, "delta")
+        return each, each
+    if delta_upper is None or delta_lower is None:
+        raise InvalidSetting("delta_upper and delta_lower go together; give both, or delta alone")
+    return check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")

@@ -1,0 +1,254 @@
+"""Certificates of several tasks (or robots) in one file, and what they promise together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from boundwatch._support.files import read_bytes, write_text
+from boundwatch._support.validation import check_level
+from boundwatch.certificates import schema
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
+
+VERSION = 1
+"""Version of the file's shape that this release writes and reads."""
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateFamily(Mapping[str, Certificate]):
+    """One certificate a task: a mapping from the task's name to its `Certificate`.
+
+    **Guarantee**: with probability at least 1 - `delta`, all limits of all certificates hold at once; all
+    upper ones alone with at least 1 - `delta_upper`, all lower ones with at least 1 - `delta_lower`, whatever
+    the dependence between tasks (a union bound). An object that several tasks share counts once: it fails
+    for all of them or for none; families are equal only if they share alike. **Assumes**: what each
+    certificate assumes.
+
+    Parameters
+    ----------
+    certificates
+        The certificate of each task, at least one.
+    by
+        The name of the column that names the task, ``"task"`` or for instance ``"robot"``.
+
+    Examples
+    --------
+    >>> costs = {"pick": [0, 0, 1, 0] * 25, "place": [0, 1] * 50}
+    >>> family = CertificateFamily.from_held_out(costs, delta=0.02, binary=True)
+    >>> list(family), family.delta, family["pick"].delta
+    (['pick', 'place'], 0.02, 0.01)
+    """
+
+    certificates: Mapping[str, Certificate]
+    by: str = "task"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.certificates, Mapping):
+            raise InvalidSetting(
+                f"certificates is of type {type(self.certificates).__name__}; "
+                "map the name of every task to its Certificate"
+            )
+        object.__setattr__(self, "certificates", dict(self.certificates))
+        if not self.certificates:
+            raise InvalidSetting("certificates is empty; a family needs at least one task")
+        for name in (self.by, *self.certificates):
+            if not isinstance(name, str) or not name.strip():
+                raise InvalidSetting(
+                    f"{name!r} is no name; name tasks and their column by texts that say something"
+                )
+        for task, certificate in self.certificates.items():
+            if not isinstance(certificate, Certificate):
+                raise InvalidSetting(
+                    f"certificates[{task!r}] is of type {type(certificate).__name__}, not Certificate; "
+                    "make families from costs with CertificateFamily.from_held_out"
+                )
+
+    @classmethod
+    def from_held_out(
+        cls,
+        costs: Mapping[str, ArrayLike],
+        delta: float = 0.01,
+        *,
+        by: str = "task",
+        method: str | None = None,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+        measured: str | None = None,
+    ) -> CertificateFamily:
+        """Certify a finished policy on each of several tasks, with one delta for all of them.
+
+        Every task gets an equal share of `delta` (Bonferroni), so that the whole family fails with
+        probability at most `delta`. The tasks must be chosen before their costs are seen.
+
+        Parameters
+        ----------
+        costs
+            The costs of each task, as in `Certificate.from_held_out`.
+        delta
+            Probability with which any limit of any task may fail.
+        by
+            The column that names the task.
+        method, binary, delta_upper, delta_lower, seed, policy, measured
+            As in `Certificate.from_held_out`; the deltas are for all tasks together.
+        """
+        tasks = max(len(costs), 1)
+        share = check_level(delta, "delta") / tasks
+        share_upper, share_lower = (
+            None if value is None else check_level(value, name) / tasks
+            for name, value in (("delta_upper", delta_upper), ("delta_lower", delta_lower))
+        )
+        certificates = {}
+        for task, values in costs.items():
+            try:
+                certificates[task] = Certificate.from_held_out(
+                    values,
+                    share,
+                    method=method,
+                    binary=binary,
+                    delta_upper=share_upper,
+                    delta_lower=share_lower,
+                    seed=seed,
+                    policy=policy,
+                    measured=measured,
+                )
+            except InvalidCost as error:
+                raise InvalidCost(f"{by} {task!r}: {error}") from error
+        return cls(certificates, by)
+
+    @classmethod
+    def shared(cls, certificate: Certificate, tasks: Iterable[str], by: str = "task") -> CertificateFamily:
+        """Compare several tasks (or robots) with one certificate, which counts once towards delta.
+
+        Examples
+        --------
+        >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+        >>> CertificateFamily.shared(certificate, ["arm-1", "arm-2"], by="robot").delta
+        0.01
+        """
+        return cls(dict.fromkeys(tasks, certificate), by)
+
+    def __getitem__(self, task: str) -> Certificate:
+        return self.certificates[task]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.certificates)
+
+    def __len__(self) -> int:
+        return len(self.certificates)
+
+    @property
+    def delta(self) -> float:
+        """Probability with which any limit of any task may fail."""
+        return self._total("delta")
+
+    @property
+    def delta_upper(self) -> float:
+        """Probability with which the upper limit of any task may fail."""
+        return self._total("delta_upper")
+
+    @property
+    def delta_lower(self) -> float:
+        """Probability with which the lower limit of any task may fail."""
+        return self._total("delta_lower")
+
+    def _total(self, name: str) -> float:
+        return min(float(sum(getattr(certificate, name) for certificate in self._distinct())), 1.0)
+
+    def _distinct(self) -> list[Certificate]:
+        # By identity: two tasks that happen to have the same costs have certificates that fail apart.
+        return list({id(certificate): certificate for certificate in self.values()}.values())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CertificateFamily):
+            return NotImplemented
+        return self.only(sorted(self)).to_dict() == other.only(sorted(other)).to_dict()
+
+    def only(self, tasks: Iterable[str]) -> CertificateFamily:
+        """Return the family of these tasks alone, chosen without regard to any costs."""
+        return CertificateFamily({task: self[task] for task in tasks}, self.by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the family as plain JSON values, the content of its file: each certificate once."""
+        distinct = self._distinct()
+        places = {id(certificate): place for place, certificate in enumerate(distinct)}
+        return {
+            "schema_version": VERSION,
+            "by": self.by,
+            "tasks": {task: places[id(certificate)] for task, certificate in self.items()},
+            "certificates": [certificate.to_dict() for certificate in distinct],
+        }
+
+    @classmethod
+    def from_dict(cls, content: object) -> CertificateFamily:
+        """Rebuild a family from `to_dict`; every certificate is checked as `Certificate.load` does."""
+        if not isinstance(content, dict) or not isinstance(content.get("certificates"), list):
+            raise SchemaMismatch(
+                "no list 'certificates'; not a family, give the file that certify --by wrote"
+            )
+        if content.get("schema_version") != VERSION or isinstance(content["schema_version"], bool):
+            raise SchemaMismatch(
+                f"schema_version = {content.get('schema_version')!r} is unknown; it must be {VERSION}: "
+                "upgrade boundwatch, or certify again"
+            )
+        if not isinstance(content.get("by"), str):
+            raise SchemaMismatch(f"by = {content.get('by')!r} is not the name of a column; certify again")
+        tasks, stored = content.get("tasks"), content["certificates"]
+        if not isinstance(tasks, dict):
+            raise SchemaMismatch("no object 'tasks'; not a family, give the file that certify --by wrote")
+        certificates: dict[int, Certificate] = {}
+        for task, place in tasks.items():
+            if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(stored):
+                raise SchemaMismatch(
+                    f"{content['by']} {task!r}: {place!r} is not the place of one of the {len(stored)} "
+                    "certificates; certify again"
+                )
+            try:
+                certificates[place] = certificates.get(place) or Certificate.from_dict(stored[place])
+            except CertificateError as error:
+                raise type(error)(f"{content['by']} {task!r}: {error}") from error
+        if len(certificates) < len(stored):
+            raise SchemaMismatch("a certificate belongs to no task; the file was altered, certify again")
+        try:
+            return cls({task: certificates[place] for task, place in tasks.items()}, content["by"])
+        except InvalidSetting as error:
+            raise SchemaMismatch(f"{error}; certify again") from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all certificates to one JSON file, whole or not at all."""
+        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:
+        """Read a family and check all that can be checked without the costs; see `Certificate.load`."""
+        try:
+            return cls.from_dict(schema.decode(read_bytes(path)))
+        except CertificateError as error:
+            raise type(error)(f"{path}: {error}") from None
+
+
+def load(path: str | os.PathLike[str]) -> Certificate | CertificateFamily:
+    """Read a certificate or a family of them, whichever the file holds.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "certificates.json"
+    >>> CertificateFamily.from_held_out({"pick": [0.1, 0.2], "place": [0.3]}).save(path)
+    >>> list(load(path))
+    ['pick', 'place']
+    """
+    try:
+        content = schema.decode(read_bytes(path))
+    except CertificateError as error:
+        raise type(error)(f"{path}: {error}") from None
+    several = isinstance(content, dict) and "certificates" in content
+    return CertificateFamily.load(path) if several else Certificate.load(path)

@@ -1,0 +1,83 @@
+"""Where a certificate comes from: time, versions, seed, hashes, and how its costs were measured."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from boundwatch._support.files import sha256_file
+from boundwatch._version import __version__
+from boundwatch.errors import InvalidSetting
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """When, with what and from what a certificate was made.
+
+    Attributes
+    ----------
+    created
+        UTC time in ISO 8601.
+    versions
+        Versions of boundwatch, Python and the numerical libraries.
+    seed
+        The seed behind the episodes or the policy drawn, where one was given.
+    costs_sha256
+        SHA-256 of the costs as little-endian float64 in their order; None without costs.
+    policy_sha256
+        SHA-256 of the policy's file, where one was given.
+    measured
+        One line on what the costs are, such as ``cost = 1 - success``, where it was given: new costs must
+        be measured in the same way.
+    """
+
+    created: str
+    versions: dict[str, str]
+    seed: int | None = None
+    costs_sha256: str | None = None
+    policy_sha256: str | None = None
+    measured: str | None = None
+
+
+def provenance_of(
+    costs: NDArray[np.float64] | None,
+    seed: int | None,
+    policy: str | os.PathLike[str] | None,
+    measured: str | None = None,
+) -> Provenance:
+    """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
+    if seed is not None and not hasattr(seed, "__index__"):
+        raise InvalidSetting(f"seed = {seed!r} is not a whole number; give one, or leave it out")
+    if measured is not None and not (isinstance(measured, str) and measured.strip()):
+        raise InvalidSetting(f"measured = {measured!r} says nothing; give one line of text, or leave it out")
+    return Provenance(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={
+            "boundwatch": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+        },
+        seed=None if seed is None else int(seed),
+        costs_sha256=None if costs is None else costs_digest(costs),
+        policy_sha256=None if policy is None else sha256_file(policy),
+        measured=measured,
+    )
+
+
+def costs_digest(costs: NDArray[np.float64]) -> str:
+    """Return the SHA-256 of the costs in their order, the same whatever file they were read from.
+
+    Examples
+    --------
+    >>> costs_digest(np.array([0.0, 1.0]))[:12]
+    'fc62429c3e69'
+    """
+    return hashlib.sha256(costs.astype("<f8").tobytes()).hexdigest()

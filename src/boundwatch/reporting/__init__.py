@@ -1,0 +1,1 @@
+"""Everything that people look at: words, pages, drawings and figures."""

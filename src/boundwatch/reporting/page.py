@@ -1,0 +1,112 @@
+"""The skeleton of an HTML page that stands alone: no scripts, no fonts, no files from elsewhere.
+
+Light and dark as the reader prefers, narrow and wide, and on paper. Functions that take text escape it;
+those that take ``Html`` trust it, so nothing from a file can become markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from importlib import resources
+from typing import NewType
+
+Html = NewType("Html", str)
+
+
+def page(title: str, sections: Iterable[Html], *, images: bool = False) -> str:
+    """Return the whole page; with `images`, it may hold some, as data in the page itself.
+
+    Examples
+    --------
+    >>> page("1 < 2", [paragraph("a & b")]).count("1 &lt; 2")
+    1
+    """
+    style = resources.files("boundwatch.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    # What the page may load: nothing, but for the style and images inside it.
+    policy = "default-src 'none'; style-src 'unsafe-inline'" + ("; img-src data:" if images else "")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(sections)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def heading(text: str, level: int = 2) -> Html:
+    """Return a heading.
+
+    Examples
+    --------
+    >>> heading("Verdict")
+    '<h2>Verdict</h2>'
+    """
+    return Html(f"<h{level}>{escape(text)}</h{level}>")
+
+
+def paragraph(text: str, kind: str | None = None) -> Html:
+    """Return a paragraph, of a class that the style knows if one is named.
+
+    Examples
+    --------
+    >>> paragraph("<b>", "lead")
+    '<p class="lead">&lt;b&gt;</p>'
+    """
+    return Html(f"<p{_class(kind)}>{escape(text)}</p>")
+
+
+def bullets(items: Iterable[str], kind: str | None = None) -> Html:
+    """Return a list.
+
+    Examples
+    --------
+    >>> bullets(["one", "two"])
+    '<ul><li>one</li><li>two</li></ul>'
+    """
+    return Html(f"<ul{_class(kind)}>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")
+
+
+def rows(pairs: Iterable[tuple[str, str]], *, code: bool = False) -> Html:
+    """Return labelled values, in a fixed-width font if they are code.
+
+    Examples
+    --------
+    >>> rows([("seed", "7")], code=True)
+    '<dl><dt>seed</dt><dd><code>7</code></dd></dl>'
+    """
+    opening, closing = ("<code>", "</code>") if code else ("", "")
+    return Html(
+        "<dl>"
+        + "".join(
+            f"<dt>{escape(label)}</dt><dd>{opening}{escape(text)}{closing}</dd>" for label, text in pairs
+        )
+        + "</dl>"
+    )
+
+
+def box(kind: str, parts: Iterable[Html]) -> Html:
+    """Return parts together in a box of a class that the style knows.
+
+    Examples
+    --------
+    >>> box("verdict adverse", [paragraph("x")])
+    '<div class="verdict adverse"><p>x</p></div>'
+    """
+    return Html(f"<div{_class(kind)}>" + "".join(parts) + "</div>")
+
+
+def figure(drawing: Html, caption: str) -> Html:
+    """Return a drawing with its caption.
+
+    Examples
+    --------
+    >>> figure(Html("<svg></svg>"), "Costs")
+    '<figure><svg></svg><figcaption>Costs</figcaption></figure>'
+    """
+    return Html(f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>")
+
+
+def _class(kind: str | None) -> str:
+    return "" if kind is None else f' class="{escape(kind)}"'

@@ -1,0 +1,239 @@
+"""Figures of costs and of plans (extra ``plot``). Readable in grey and by colour-blind readers."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boundwatch._support import files
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.detectors.base import Finding
+from boundwatch.detectors.family import TaskFinding
+from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.planning import Plan
+from boundwatch.reporting.wording import HEADLINES, ceiling, count, floor, headline, new_interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("pdf", "png", "svg")
+
+# From the palette of Okabe and Ito; the two also differ in lightness, shape and hatching.
+_CERTIFIED = "#56B4E9"
+_CERTIFIED_EDGE = "#0072B2"
+_NEW = "#D55E00"
+_EPISODE = "#333333"
+# Dashes and widths tell these apart in grey.
+_TAIL_STYLES: dict[str, dict[str, Any]] = {
+    "hoeffding": {"color": "#999999", "linestyle": "-"},
+    "kl": {"color": "#E69F00", "linestyle": (0, (6, 2))},
+    "exact": {"color": "#009E73", "linestyle": (0, (1, 1))},
+    "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1))},
+    "mixture": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.6},
+}
+
+
+def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
+    """Draw the new costs, the certified interval, and the confidence interval of the new expected cost.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        What was promised.
+    finding : Finding
+        What a fixed-sample detector decided about the costs.
+    costs : array_like
+        The costs it decided about.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> costs = [0.4, 0.9, 0.5, 0.7]
+    >>> figure = plot_check(certificate, bw.HypothesisTest(certificate).decide(costs), costs)
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['episode', 'mean']
+    """
+    figure = _new_figure(7.2, 4.4)
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
+
+    values = certificate.check_costs(costs)
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
+    for axes in (left, right):
+        band = axes.axhspan(
+            certificate.lower, certificate.upper, facecolor=_CERTIFIED, alpha=0.45, edgecolor="none", zorder=1
+        )
+        for limit in (certificate.lower, certificate.upper):
+            axes.axhline(limit, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)), zorder=2)
+        axes.spines[["top", "right"]].set_visible(False)
+
+    n, mean = values.size, finding.mean_cost
+    left.scatter(
+        np.arange(1, n + 1),
+        values,
+        s=np.clip(3000 / n, 6, 30),
+        alpha=np.clip(300 / n, 0.35, 1),
+        color=_EPISODE,
+        lw=0,
+        zorder=3,
+    )
+    left.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
+    left.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+    low, high = new_interval(certificate, finding)
+    arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
+    bar = right.errorbar([0], [mean], yerr=arms, fmt="D", color=_NEW, capsize=5, linewidth=2, zorder=3)
+    right.set(xlabel="mean", xticks=[], xlim=(-1, 1))
+    right.tick_params(left=False)
+
+    left.set_title(f"{HEADLINES[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=11)
+    left.text(0, 1.03, f"mean cost {mean:.3f} over {count(n, 'episode')}", transform=left.transAxes)
+    figure.legend(
+        [Line2D([], [], marker="o", linestyle="", color=_EPISODE), band, bar],
+        [
+            "one episode",
+            f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}",
+            f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}",
+        ],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
+    """Draw a certificate's interval for the expected cost, or a finding's interval for the shift.
+
+    Parameters
+    ----------
+    subject : Certificate, Finding or TaskFinding
+        What to draw; `plot_check` draws a finding with its costs.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> certificate.plot().axes[0].get_xlabel()
+    'expected cost of an episode'
+    >>> bw.HypothesisTest(certificate).decide([0.5, 0.2]).plot().axes[0].get_xlabel()
+    'shift of the expected cost'
+    """
+    figure = _new_figure(6.4, 1.9)
+    axes = figure.subplots()
+    title = headline(subject)
+    if isinstance(subject, Certificate):
+        low, high, colour = subject.lower, subject.upper, _CERTIFIED_EDGE
+        axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
+        if subject.mean_cost is not None:
+            axes.plot([subject.mean_cost], [0], "D", color=colour)
+    else:
+        low, high, colour = subject.shift_lower, subject.shift_upper, _NEW
+        axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
+        axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
+        title += f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}"
+    axes.plot([low, high], [0, 0], color=colour, linewidth=2, marker="|", markersize=16)
+    axes.set(yticks=[], ylim=(-1, 1))
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.set_title(title, loc="left", fontsize=9)
+    return figure
+
+
+def plot_plan(plan: Plan) -> Figure:
+    """Draw the power of the hypothesis test with each tail, and of the sequential test, against trials.
+
+    Parameters
+    ----------
+    plan
+        What `boundwatch.plan` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> figure = plot_plan(bw.plan(certificate, cost=0.6))
+    >>> figure.axes[0].get_xlabel()
+    'trials'
+    """
+    figure = _new_figure(7.2, 4.4)
+    axes = figure.subplots()
+    drawn = [power for power in plan.powers if power.detector != "confidence-interval"]
+    for power in drawn:
+        sequential = power.detector == "sequential-test"
+        label = "sequential test: alarm within n trials" if sequential else f"{power.tail} tail, fixed n"
+        axes.plot(
+            power.n, power.power, label=f"{label} (level {power.level:.3g})", **_TAIL_STYLES[power.tail]
+        )
+    limit = f"information limit, {plan.information_limit:.1f} trials"
+    axes.axvline(plan.information_limit, color="#333333", linewidth=1, linestyle=(0, (2, 3)), label=limit)
+    for level in (0.5, 0.8, 0.9, 0.95):
+        axes.axhline(level, color="#dddddd", linewidth=0.8, zorder=0)
+    axes.set(xlabel="trials", ylabel="power", ylim=(0, 1.02), xlim=(0, max(p.n[-1] for p in drawn)))
+    source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
+    axes.set_title(
+        f"Expected cost {plan.cost:.3g} instead of the certified one ({source})", loc="left", fontsize=11
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right", fontsize=9)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "empty.png"
+    >>> save_figure(_new_figure(1, 1), path)
+    >>> path.read_bytes()[1:4]
+    b'PNG'
+    """
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        raise InvalidSetting(f"{path}: cannot tell the format; end the name in .png, .svg or .pdf")
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    # Without dates and random names inside, the same figure gives the same bytes.
+    dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[ending]
+    with rc_context({"svg.hashsalt": "boundwatch"}):
+        figure.savefig(buffer, format=ending, dpi=150, metadata=dateless)
+    files.write_bytes(path, buffer.getvalue())
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("drawing a figure", "plot") from error
+
+    class NotebookFigure(Figure):
+        def _repr_png_(self) -> bytes:  # notebooks show by themselves only what pyplot has made
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=110)
+            return buffer.getvalue()
+
+    return NotebookFigure(figsize=(width, height), layout="constrained")

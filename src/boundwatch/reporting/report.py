@@ -1,0 +1,262 @@
+"""A report on new episodes: one HTML page in words that somebody answerable for safety can sign."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
+from scipy.stats import binom
+
+from boundwatch._version import __version__
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.provenance import costs_digest
+from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting.page import Html
+
+_TITLES = {
+    Verdict.ADVERSE: "Evidence that the policy does worse than certified",
+    Verdict.BENIGN: "Evidence that the policy does no worse than certified",
+    Verdict.WITHIN: "No evidence that the policy does worse or better than certified",
+}
+
+
+def render_report(
+    detector: FixedSampleDetector,
+    costs: ArrayLike,
+    *,
+    source: str | None = None,
+    warnings: Sequence[str] = (),
+) -> str:
+    """Judge new costs and return the report as one self-contained HTML page.
+
+    What was promised, what was seen, the verdict, what is guaranteed and what must be true for it, what
+    would have been noticed, and the hashes that tie the page to the certificate and the costs.
+
+    Parameters
+    ----------
+    detector
+        `HypothesisTest` or `ConfidenceInterval`, with its certificate and levels.
+    costs
+        The costs of n new episodes; n must have been fixed beforehand.
+    source
+        Where the costs were read from, for the provenance.
+    warnings
+        What the reader of the file found fault with, such as `boundwatch.episodes.Episodes.warnings`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> html = render_report(bw.HypothesisTest(certificate), [0.8, 0.9, 0.7, 0.9], source="kitchen.csv")
+    >>> "does worse than certified" in html, "kitchen.csv" in html, "<script" in html
+    (True, True, False)
+    """
+    certificate = detector.certificate
+    values = certificate.check_costs(costs)
+    finding = detector.decide(values)
+    sections = [
+        *_summary(certificate, finding),
+        *_promise(certificate),
+        *_seen(certificate, finding, values, warnings),
+        *_verdict(certificate, finding),
+        *_power(detector, finding.n),
+        *_assumptions(detector, finding),
+        *_provenance(certificate, finding, values, source),
+        *_signature(certificate),
+    ]
+    return page.page(f"{_TITLES[finding.verdict]}: {wording.count(finding.n, 'episode')}", sections)
+
+
+def _summary(certificate: Certificate, finding: Finding) -> Iterator[Html]:
+    yield page.heading(_TITLES[finding.verdict], level=1)
+    yield page.paragraph(
+        f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}",
+        "lead",
+    )
+    statement = page.Html(f"<p><strong>{wording.HEADLINES[finding.verdict]}</strong></p>")
+    yield page.box(
+        f"verdict {finding.verdict.value}", [statement, page.paragraph(explanation(certificate, finding))]
+    )
+
+
+def explanation(certificate: Certificate, finding: Finding) -> str:
+    """Say in a few sentences what a verdict rests on and what it means.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> print(explanation(certificate, bw.HypothesisTest(certificate).decide([0.15] * 10)))
+    The policy was certified for an expected cost of at most 0.2000; the mean cost of 10 new episodes is ...
+    """
+    seen = (
+        f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
+        f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
+    )
+    if finding.verdict is Verdict.ADVERSE:
+        rise = (
+            f" The expected cost has risen by at least {wording.floor(finding.shift_lower)}; this limit is "
+            f"wrong with probability at most {finding.false_positive_rate:.6g}."
+            if finding.shift_lower > 0
+            else ""
+        )
+        return (
+            seen + "If the expected cost still were within that limit, evidence as strong as this would come "
+            f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
+        )
+    if finding.verdict is Verdict.BENIGN:
+        return (
+            seen + "If the expected cost had risen, and so were above the certified lower limit of "
+            f"{wording.floor(certificate.lower)}, costs as low as these would come with probability "
+            f"{wording.at_most(finding.p_benign)}."
+        )
+    return seen + (
+        "This is compatible with the certificate. It does not show that nothing has changed: a shift that is "
+        "too small for so many episodes goes unnoticed (see below)."
+    )
+
+
+def _promise(certificate: Certificate) -> Iterator[Html]:
+    yield page.heading("What was promised")
+    yield page.bullets([*wording.promise(certificate), *wording.basis(certificate)])
+
+
+def _seen(
+    certificate: Certificate, finding: Finding, costs: NDArray[np.float64], warnings: Sequence[str]
+) -> Iterator[Html]:
+    yield page.heading("What was seen")
+    low, high = wording.new_interval(certificate, finding)
+    if certificate.binary:
+        failures = int(costs.sum())
+        yield page.paragraph(f"{failures} of {_episodes(finding.n)} failed (cost 1).")
+    else:
+        yield page.paragraph(
+            f"{_episodes(finding.n).capitalize()}; costs from {costs.min():.4g} to {costs.max():.4g}, "
+            f"mean {finding.mean_cost:.4f}, median {np.median(costs):.4g}."
+        )
+    if warnings:
+        yield page.box(
+            "verdict adverse", [page.paragraph("What may make the guarantee wrong:"), page.bullets(warnings)]
+        )
+    yield page.figure(
+        svg.draw_costs(certificate, costs, (low, high)),
+        "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "
+        f"mean of the new costs, with the interval for their expected cost, {wording.floor(low)} to "
+        f"{wording.ceiling(high)}.",
+    )
+
+
+def _verdict(certificate: Certificate, finding: Finding) -> Iterator[Html]:
+    yield page.heading("Verdict and evidence")
+    yield page.rows(wording.evidence(certificate, finding))
+
+
+def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
+    certificate = detector.certificate
+    needed = fewest_failures(detector, n)
+    yield page.heading("What would have been noticed")
+    if needed is None:
+        yield page.paragraph(
+            f"Nothing: with {_episodes(n)}, even failures throughout could not have been called ADVERSE. "
+            "Plan more episodes; `boundwatch plan` says how many."
+        )
+        return
+    noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9
+    extreme = "" if certificate.binary else " (computed for costs of 0 and 1, which vary the most)"
+    yield page.paragraph(
+        f"With {_episodes(n)}, a rise of the expected cost to {wording.ceiling(noticed)} or more would have "
+        f"been called ADVERSE with a probability of at least 90 %{extreme}: a shift of "
+        f"{wording.ceiling(noticed - certificate.upper)} beyond the certified limit. Smaller shifts are "
+        "noticed less often."
+    )
+    costs = np.linspace(0, 1, 101)
+    yield page.figure(
+        svg.draw_power(certificate, costs, binom.sf(needed - 1, n, costs)),
+        f"Chance of the verdict ADVERSE, by the true expected cost of {_episodes(n)}. The band is the "
+        "certified interval, the horizontal line 90 %.",
+    )
+
+
+def fewest_failures(detector: FixedSampleDetector, n: int) -> int | None:
+    """Return the fewest costs of 1 among n, the others being 0, that are ADVERSE; None if no number is.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> test = bw.HypothesisTest(certificate)
+    >>> fewest_failures(test, 12), fewest_failures(test, 1)
+    (6, None)
+    """
+
+    def is_adverse(failures: int) -> bool:
+        # As one of many: unlike a single finding, these leave out the limits until somebody asks for them.
+        return bool(detector.decide_many((np.arange(n) < failures)[None]).verdict[0] == Verdict.ADVERSE)
+
+    # More failures are never less evidence, so the answer can be found by halving.
+    return bisect_left(range(n + 1), True, key=is_adverse) if is_adverse(n) else None
+
+
+def _assumptions(detector: FixedSampleDetector, finding: Finding) -> Iterator[Html]:
+    yield page.heading("What is guaranteed, and what it is not")
+    yield page.paragraph(
+        "The two rates above are guaranteed in advance, over the draw of the certificate's data and of the "
+        "new episodes, in every world and for every policy, if the assumptions that are listed for "
+        "confirmation below are true. How to read them:"
+    )
+    yield page.bullets(wording.caveats(detector, finding))
+    yield page.paragraph("Neither the certificate nor the verdict is:")
+    yield page.bullets(wording.misreadings())
+
+
+def _provenance(
+    certificate: Certificate,
+    finding: Finding,
+    costs: NDArray[np.float64],
+    source: str | None,
+) -> Iterator[Html]:
+    made = certificate.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
+    entries = {
+        "certificate": certificate.fingerprint,
+        "certified on": made.created,
+        "certified with": versions,
+        "certified costs, SHA-256": made.costs_sha256,
+        "policy, SHA-256": made.policy_sha256,
+        "seed": made.seed,
+        "new costs": source,
+        "their values, SHA-256": costs_digest(costs),
+        "detector": f"{finding.detector}, {finding.tail} tail",
+        "report written": f"{datetime.now(UTC).isoformat(timespec='seconds')}, with boundwatch {__version__}",
+    }
+    yield page.heading("Provenance")
+    yield page.rows([(label, str(entry)) for label, entry in entries.items() if entry is not None], code=True)
+
+
+def _signature(certificate: Certificate) -> Iterator[Html]:
+    yield page.heading("To be confirmed by whoever signs")
+    yield page.paragraph(
+        "No program can check these; the guarantee holds if all are true. Of the certificate:"
+    )
+    yield page.bullets(wording.assumptions(certificate), "confirm")
+    yield page.paragraph("Of the new episodes:")
+    yield page.bullets(
+        [
+            "They are independent draws from one distribution of environments.",
+            "Their number, the detector and its levels were fixed before any of their costs was seen.",
+            "No episode was left out.",
+        ],
+        "confirm",
+    )
+    blanks = "".join(f"<div>{label}</div>" for label in ("Name and role", "Date", "Signature"))
+    yield Html(f'<div class="sign">{blanks}</div>')
+
+
+def _episodes(n: int) -> str:
+    return wording.count(n, "new episode")

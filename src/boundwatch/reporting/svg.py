@@ -1,0 +1,145 @@
+"""Figures for HTML pages, as SVG that takes its colours from the page: no library, light and dark alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from html import escape
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.reporting.page import Html
+from boundwatch.reporting.wording import count
+
+_WIDTH, _HEIGHT = 560, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 14, 44
+_MOST_DOTS = 1000
+
+
+def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float]) -> Html:
+    """Draw new costs, the certified interval, and the interval for the new expected cost.
+
+    Parameters
+    ----------
+    certificate
+        What was promised.
+    costs
+        The new costs; beyond 1000, evenly spaced ones are drawn.
+    interval
+        For the new expected cost, as `boundwatch.reporting.wording.new_interval` returns it.
+
+    Examples
+    --------
+    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> draw_costs(certificate, np.array([0.1, 0.7]), (0.0, 0.9)).count('class="dot"')
+    2
+    """
+    right = _WIDTH - 120  # the mean has a place of its own beside the episodes
+    n, mean = costs.size, float(costs.mean())
+    shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_DOTS)).round().astype(int))
+    radius = 4 if n <= 60 else 2.5 if n <= 300 else 1.5
+    centre, ends = (right + _WIDTH - _RIGHT) / 2, [_y(end) for end in interval]
+    parts = [
+        *_vertical_axis("cost", right=_WIDTH - _RIGHT),
+        *_certified(certificate, right=_WIDTH - _RIGHT),
+        *(
+            f'<circle class="dot" cx="{_LEFT + (i + 0.5) / n * (right - _LEFT):.1f}" '
+            f'cy="{_y(costs[i]):.1f}" r="{radius}"/>'
+            for i in shown.tolist()
+        ),
+        *(_text(_LEFT + (i - 0.5) / n * (right - _LEFT), _HEIGHT - 26, str(i)) for i in _ticks(n)),
+        _text((_LEFT + right) / 2, _HEIGHT - 8, "episode"),
+        f'<path class="new" d="M{centre} {ends[0]:.1f}V{ends[1]:.1f}'
+        + "".join(f"M{centre - 8} {end:.1f}h16" for end in ends)
+        + '"/>',
+        f'<path class="mean" d="M{centre} {_y(mean) - 6:.1f}l6 6l-6 6l-6 -6z"/>',
+        _text(centre, _HEIGHT - 26, f"mean {mean:.3f}"),
+    ]
+    label = f"Costs of {count(n, 'episode')} with mean {mean:.3f}; {_range_text(certificate)}"
+    return _svg(label, parts)
+
+
+def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -> Html:
+    """Draw the chance of ADVERSE against the new expected cost, from points on the curve.
+
+    Examples
+    --------
+    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> draw_power(certificate, [0.2, 0.6, 1.0], [0.05, 0.9, 1.0]).count("polyline")
+    1
+    """
+    width = _WIDTH - _RIGHT - _LEFT
+    points = " ".join(
+        f"{_LEFT + cost * width:.1f},{_y(chance):.1f}"
+        for cost, chance in zip(np.asarray(costs), np.asarray(chances), strict=True)
+    )
+    upper = _LEFT + certificate.upper * width
+    parts = [
+        *_vertical_axis("chance of ADVERSE", right=_WIDTH - _RIGHT),
+        *(_text(_LEFT + tick * width, _HEIGHT - 26, f"{tick:g}") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
+        _text(_LEFT + width / 2, _HEIGHT - 8, "expected cost of new episodes"),
+        f'<rect class="band" x="{_LEFT + certificate.lower * width:.1f}" y="{_TOP}" '
+        f'width="{(certificate.upper - certificate.lower) * width:.1f}" height="{_y(0) - _TOP}"/>',
+        f'<path class="limit" d="M{upper:.1f} {_TOP}V{_y(0)}"/>',
+        f'<path class="axis" d="M{_LEFT} {_y(0.9):.1f}H{_WIDTH - _RIGHT}"/>',
+        _text(_LEFT + 4, _y(0.9) + 14, "90 %", anchor="start"),
+        f'<polyline class="curve" points="{points}"/>',
+    ]
+    return _svg(f"Chance of the verdict ADVERSE by expected cost; {_range_text(certificate)}", parts)
+
+
+def _svg(label: str, parts: Iterable[str]) -> Html:
+    return Html(
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _y(value: float) -> float:
+    return _TOP + (1 - value) * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def _vertical_axis(label: str, right: float) -> list[str]:
+    middle = _y(0.5)
+    return [
+        *(
+            f'<path class="grid" d="M{_LEFT} {_y(tick):.1f}H{right}"/>'
+            + _text(_LEFT - 8, _y(tick) + 4, f"{tick:g}", anchor="end")
+            for tick in (0, 0.25, 0.5, 0.75, 1)
+        ),
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{label}</text>',
+    ]
+
+
+def _certified(certificate: Certificate, right: float) -> list[str]:
+    low, high = _y(certificate.lower), _y(certificate.upper)
+    return [
+        f'<rect class="band" x="{_LEFT}" y="{high:.1f}" width="{right - _LEFT}" height="{low - high:.1f}"/>',
+        *(f'<path class="limit" d="M{_LEFT} {end:.1f}H{right}"/>' for end in (low, high)),
+    ]
+
+
+def _ticks(n: int) -> list[int]:
+    """Return numbers of episodes for the axis: the first, and at most six round ones.
+
+    Examples
+    --------
+    >>> _ticks(1), _ticks(12), _ticks(85)
+    ([1], [1, 2, 4, 6, 8, 10, 12], [1, 20, 40, 60, 80])
+    """
+    if n == 1:
+        return [1]
+    power = 10 ** math.floor(math.log10(n / 6)) if n > 6 else 1
+    step = next(size * power for size in (1, 2, 5, 10) if size * power * 6 >= n)
+    return sorted({1, *range(step, n + 1, step)})
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _range_text(certificate: Certificate) -> str:
+    return f"certified expected cost {certificate.lower:.3f} to {certificate.upper:.3f}"

@@ -1,0 +1,280 @@
+"""What certificates and findings say, in words: the same for the command line and for reports.
+
+Limits are rounded outward, so that what is read is never more than what is promised.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+import numpy as np
+
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.family import FamilyFinding, TaskFinding
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
+
+HEADLINES = {
+    Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
+    Verdict.BENIGN: "BENIGN: evidence that the expected cost is not higher than certified",
+    Verdict.WITHIN: "WITHIN: no evidence of a shift",
+}
+
+_METHODS = {
+    "betting": "betting",
+    "kl": "inverting the binary relative entropy (kl)",
+    "hoeffding": "Hoeffding's inequality",
+    "pinsker": "Pinsker's inequality",
+    "exact": "the exact binomial distribution (Clopper-Pearson)",
+}
+
+
+def headline(subject: Certificate | Finding | TaskFinding | FamilyFinding) -> str:
+    """Say a certificate or a finding in one sentence.
+
+    Examples
+    --------
+    >>> headline(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    'The expected cost of an episode is at least 0.1000 and at most 0.2000 (0 is best, 1 is worst).'
+    """
+    if isinstance(subject, Certificate):
+        return promise(subject)[0]
+    if isinstance(subject, FamilyFinding):
+        called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
+        rest = f", {missing} not judged" if missing else ""
+        total = count(len(subject.findings) + missing, "task")
+        return f"{HEADLINES[subject.verdict]}, for {called} of {total}{rest}"
+    return HEADLINES[subject.verdict]
+
+
+def promise(certificate: Certificate) -> list[str]:
+    """Say what a certificate promises, and where it promises nothing.
+
+    Examples
+    --------
+    >>> for sentence in promise(Certificate.from_bounds(lower=0.0, upper=0.2, delta=0.01)):
+    ...     print(sentence)
+    The expected cost of an episode is at least 0.0000 and at most 0.2000 (0 is best, 1 is worst).
+    The upper limit fails with probability at most 0.01, the lower with at most 0.01, either with ...
+    The lower limit is vacuous: no cost is below 0, so no shift can be called BENIGN.
+    """
+    sentences = [
+        f"The expected cost of an episode is at least {floor(certificate.lower)} "
+        f"and at most {ceiling(certificate.upper)} (0 is best, 1 is worst).",
+        f"The upper limit fails with probability at most {certificate.delta_upper:g}, the lower with "
+        f"at most {certificate.delta_lower:g}, either with at most {certificate.delta:g}.",
+    ]
+    return sentences + vacuous_limits(certificate)
+
+
+def vacuous_limits(certificate: Certificate) -> list[str]:
+    """Say which limits promise nothing; an empty list when both do.
+
+    Examples
+    --------
+    >>> vacuous_limits(Certificate.from_bounds(lower=0.1, upper=1.0, delta=0.01))
+    ['The upper limit is vacuous: no cost is above 1, so no shift can be called ADVERSE.']
+    """
+    sentences = []
+    if certificate.upper >= 1:
+        sentences.append("The upper limit is vacuous: no cost is above 1, so no shift can be called ADVERSE.")
+    if certificate.lower <= 0:
+        sentences.append("The lower limit is vacuous: no cost is below 0, so no shift can be called BENIGN.")
+    return sentences
+
+
+def basis(certificate: Certificate) -> list[str]:
+    """Say what a certificate stands on.
+
+    Examples
+    --------
+    >>> basis(Certificate.from_held_out([0, 1, 0, 0], binary=True))[0]
+    'Held-out: 4 episodes, mean cost 0.2500; limits by the exact binomial distribution ...'
+    """
+    if certificate.source == "external":
+        return ["A bound that was proved elsewhere; boundwatch took it over and cannot derive it again."]
+    counted = f"mean cost {certificate.mean_cost:.4f}; limits by {_METHODS[certificate.method]}."
+    if certificate.source == "held-out":
+        measured = certificate.provenance.measured
+        measure = [] if measured is None else [f"How its costs were measured: {measured}."]
+        return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measure]
+    if certificate.source == "pac-bayes":
+        price = f"D2(P || P0) = {certificate.renyi:.6g}"
+    else:
+        price = f"ln P(w)/P0(w) = {certificate.log_ratio:.6g}"
+    return [f"{certificate.source}: {certificate.n} training environments, {price}, {counted}"]
+
+
+def assumptions(certificate: Certificate) -> list[str]:
+    """List what must be true for the promise, and for any verdict that rests on it, to hold.
+
+    Examples
+    --------
+    >>> assumptions(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True))[-1]
+    'Every cost is 0 or 1, and measured as it was for the certificate.'
+    """
+    kind = "is 0 or 1" if certificate.binary else "lies in [0, 1]"
+    lines = ["The episodes behind it were independent draws from one distribution of environments."]
+    if certificate.source in ("pac-bayes", "pointwise"):
+        lines.append(
+            "The prior was chosen before the training environments were seen, and training is deterministic."
+        )
+        lines.append(
+            "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs."
+        )
+    elif certificate.source == "held-out":
+        lines.append("The policy was finished before them: they were used neither to train nor to choose it.")
+    return [
+        *lines,
+        "The policy that is deployed is the one that was certified, unchanged.",
+        f"Every cost {kind}, and measured as it was for the certificate.",
+    ]
+
+
+def misreadings() -> list[str]:
+    """List what a certificate, and a verdict that rests on it, are not.
+
+    Examples
+    --------
+    >>> misreadings()[1]
+    'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".'
+    """
+    return [
+        "A limit on single episodes: it bounds their expected cost, and one episode may cost more.",
+        'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".',
+        "The probability of being wrong given an alarm: a detector's error rate is how often, before any "
+        "data are seen, it would declare a shift that is not there.",
+    ]
+
+
+def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]]:
+    """Say what a fixed-sample finding rests on, as labelled lines.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.22216, delta=0.01)
+    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5123] * 10)
+    >>> dict(evidence(certificate, finding))["p-values"]
+    'if the cost had not risen, evidence this strong would come with probability at most 0.186; if it had ...'
+    """
+    return [
+        ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}"),
+        (
+            "certified",
+            f"expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)}, "
+            f"delta {certificate.delta:g}",
+        ),
+        (
+            "p-values",
+            "if the cost had not risen, evidence this strong would come with probability "
+            f"{at_most(finding.p_adverse)}; if it had risen, costs this low would come with probability "
+            f"{at_most(finding.p_benign)} (while the certified limits hold)",
+        ),
+        (
+            "shift",
+            f"expected cost changed by {floor(finding.shift_lower, '+')} "
+            f"to {ceiling(finding.shift_upper, '+')}",
+        ),
+        (
+            "false alarms",
+            f"ADVERSE is declared with probability at most {finding.false_positive_rate:.6g} "
+            f"(delta {certificate.delta_upper:g} included) in any world that is not worse",
+        ),
+        (
+            "false comfort",
+            f"BENIGN is declared with probability at most {finding.false_negative_rate:.6g} "
+            f"(delta {certificate.delta_lower:g} included) in any world that is worse",
+        ),
+        ("detector", f"{finding.detector}, {finding.tail} tail"),
+    ]
+
+
+def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
+    """Say how the rates of a detector's finding are to be read, and whether it could have alarmed at all.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> test = bw.HypothesisTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    >>> for sentence in caveats(test, test.decide([0.2]))[:2]:
+    ...     print(sentence)
+    No evidence of a shift is not evidence of none: it does not mean "safe".
+    With 1 episode, even failures throughout could not have been called ADVERSE: ...
+    """
+    certificate = detector.certificate
+    sentences = []
+    if finding.verdict is Verdict.WITHIN:
+        sentences.append('No evidence of a shift is not evidence of none: it does not mean "safe".')
+        failures = detector.decide_many(np.ones((1, finding.n)))
+        if certificate.upper < 1 and failures.verdict[0] != Verdict.ADVERSE:
+            sentences.append(
+                f"With {count(finding.n, 'episode')}, even failures throughout could not have been called "
+                "ADVERSE: plan more; `boundwatch plan` says how many."
+            )
+    return [
+        *sentences,
+        *vacuous_limits(certificate),
+        "The rates are those of the procedure, not the probability that this verdict is wrong.",
+        "They hold for one look at a number of episodes fixed beforehand, independent of each other.",
+    ]
+
+
+def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, float]:
+    """Return the confidence interval of the new expected cost that a finding's shift interval stands on.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5] * 50)
+    >>> [round(end, 3) for end in new_interval(certificate, finding)]
+    [0.327, 0.673]
+    """
+    return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+
+
+def count(number: int | None, thing: str) -> str:
+    """Say how many there are of something.
+
+    Examples
+    --------
+    >>> count(1, "new episode"), count(12, "new episode")
+    ('1 new episode', '12 new episodes')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def floor(value: float, sign: str = "") -> str:
+    """Round down to four decimals.
+
+    Examples
+    --------
+    >>> floor(0.29), floor(0.33336), floor(-0.00001, "+")
+    ('0.2900', '0.3333', '-0.0001')
+    """
+    return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_FLOOR):{sign}}"
+
+
+def ceiling(value: float, sign: str = "") -> str:
+    """Round up to four decimals.
+
+    Examples
+    --------
+    >>> ceiling(0.29), ceiling(0.33331), ceiling(0.5, "+")
+    ('0.2900', '0.3334', '+0.5000')
+    """
+    return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_CEILING):{sign}}"
+
+
+def at_most(p_value: float) -> str:
+    """Say a bound on a p-value with three digits, rounded up.
+
+    Examples
+    --------
+    >>> at_most(0.0123456), at_most(1.0), at_most(8.0812e-11), at_most(0.0)
+    ('at most 0.0124', 'at most 1', 'at most 8.09e-11', 'below 1e-300')
+    """
+    if p_value < 1e-300:  # it may have been rounded to zero
+        return "below 1e-300"
+    return f"at most {float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(p_value))):g}"

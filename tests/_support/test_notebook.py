@@ -1,0 +1,134 @@
+"""Certificates and findings in notebooks: a table, a figure, a data frame."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from html.parser import HTMLParser
+
+import pandas
+import pytest
+
+import boundwatch as bw
+from boundwatch.errors import MissingExtra
+
+CERTIFICATE = bw.Certificate.from_held_out([0, 0, 1, 0] * 50, binary=True, seed=7)
+TAKEN_OVER = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+FAMILY = bw.CertificateFamily.shared(CERTIFICATE, ["<arm>-1", "arm-2"])
+FAMILY_FINDING = bw.FamilyTest(FAMILY).decide({"<arm>-1": [1] * 10, "arm-2": [0, 1]})
+SUBJECTS = {
+    "certificate": CERTIFICATE,
+    "certificate from elsewhere": TAKEN_OVER,
+    "finding": bw.HypothesisTest(CERTIFICATE).decide([1] * 10),
+    "sequential finding": bw.SequentialTest(TAKEN_OVER).update_many([0.4, 0.9]),
+    "finding on a task": FAMILY_FINDING.findings[0],
+}
+
+
+@pytest.fixture(params=SUBJECTS)
+def subject(request):
+    return SUBJECTS[request.param]
+
+
+class Cells(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.cells = []
+        self.feed(html)
+
+    def handle_data(self, data):
+        self.cells.append(data)
+
+
+def test_html_has_every_value(subject):
+    headline, *cells = Cells(subject._repr_html_()).cells
+    assert headline.startswith(("The expected cost", "ADVERSE", "WITHIN"))
+    table = dict(zip(cells[::2], cells[1::2], strict=True))
+    content = subject.to_dict()
+    for name, value in content.items():
+        if isinstance(value, float):
+            assert float(table[name]) == pytest.approx(value, rel=1e-5)
+        elif not isinstance(value, dict):
+            assert table.get(name) == (None if value is None else str(value))
+
+
+def test_html_is_escaped():
+    hostile = "<script>alert(1)</script>"
+    provenance = bw.Provenance(created=hostile, versions={hostile: hostile})
+    fields = {name: getattr(TAKEN_OVER, name) for name in TAKEN_OVER.__dataclass_fields__}
+    html = bw.Certificate(**fields | {"provenance": provenance})._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_figure_has_the_interval_and_can_be_shown(subject):
+    figure = subject.plot()
+    (axes,) = figure.axes
+    ends = (
+        (subject.lower, subject.upper)
+        if isinstance(subject, bw.Certificate)
+        else (subject.shift_lower, subject.shift_upper)
+    )
+    assert any(tuple(line.get_xdata()) == ends for line in axes.lines)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_frame_of_pandas(subject):
+    frame = subject.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == 1
+    for name, value in subject.to_dict().items():
+        if not isinstance(value, dict) and value is not None:
+            assert frame[name].item() == value
+    if isinstance(subject, bw.Certificate):
+        assert frame["provenance.created"].item() == subject.provenance.created
+
+
+def test_several_tasks_are_a_table_and_a_frame_of_one_row_each():
+    html = FAMILY_FINDING._repr_html_()
+    headline, *cells = Cells(html).cells
+    assert headline.startswith("ADVERSE: evidence")
+    assert headline.endswith("for 1 of 2 tasks")
+    assert "<arm>" not in html
+    assert cells[cells.index("arm-2") + 1] == "within"
+    assert cells[cells.index("false_positive_rate") + 1] == "0.055"
+    rows = [finding.to_dict() for finding in FAMILY_FINDING.findings]
+    table = FAMILY_FINDING.to_frame()
+    assert table["task"].tolist() == ["<arm>-1", "arm-2"]
+    assert table["p_adverse"].tolist() == [row["p_adverse"] for row in rows]
+
+
+def test_frames_can_be_put_together():
+    test = bw.HypothesisTest(CERTIFICATE)
+    table = pandas.concat([test.decide([0] * n).to_frame() for n in (5, 10)], ignore_index=True)
+    assert table["n"].tolist() == [5, 10]
+
+
+def test_frame_of_polars_without_pandas(monkeypatch):
+    polars = types.ModuleType("polars")
+    polars.DataFrame = lambda rows: ("polars", rows)  # it takes a list of dictionaries, as pandas does
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "polars", polars)
+    name, (row,) = SUBJECTS["finding"].to_frame()
+    assert name == "polars"
+    assert row == SUBJECTS["finding"].to_dict()
+
+
+def test_without_either_the_extra_is_named(monkeypatch):
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtra, match=r"to_frame needs .* pip install 'boundwatch\[frame\]'"):
+        CERTIFICATE.to_frame()
+
+
+def test_nothing_is_imported_before_it_is_used():
+    code = (
+        "import sys, boundwatch as bw\n"
+        "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)\n"
+        "above = {'boundwatch.reporting.plots', 'boundwatch.reporting.wording', 'pandas', 'matplotlib'}\n"
+        "print(above & set(sys.modules))\n"
+        "c._repr_html_(); print('matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["set()", "False"]

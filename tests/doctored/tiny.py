@@ -1,0 +1,68 @@
+"""The smallest settings with which every experiment still runs: the quick ones, smaller."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from reproduction.grasping import GraspingPolicy
+from reproduction.navigation import NavigationPolicy, Sweep
+from reproduction.runner import quick_settings
+
+from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
+from boundwatch.tasks.navigation.recipe import Recipe
+from reproduction import (
+    certificates,
+    cost_function,
+    mug_placement,
+    mugs_and_bowls,
+    power,
+    theorem_3,
+    wind,
+)
+
+RECIPE = Recipe(environments=200, prior_environments=200, prior_steps=30, steps=4)
+POLICY = NavigationPolicy(RECIPE)
+SWEEP = Sweep(POLICY, ("difficulty:-9", "difficulty:0", "difficulty:9"), environments=500, datasets=10)
+GRASPING = GraspingPolicy(
+    GraspingRecipe(
+        demonstrations=24, clone_steps=6, clone_batch=8, prior_environments=2, environments=8, steps=1
+    )
+)
+
+
+def tiny_settings() -> dict[str, Any]:
+    settings = {
+        name: dataclasses.replace(value, sweep=SWEEP) if hasattr(value, "sweep") else value
+        for name, value in quick_settings().items()
+    }
+    changes: dict[str, dict[str, Any]] = {
+        cost_function.NAME: {
+            "policy": POLICY,
+            "thresholds": (0.5,),
+            "settings": SWEEP.settings,
+            "truth": 500,
+            "environments": 100,
+        },
+        wind.NAME: {"policy": POLICY, "datasets": 10, "truth": 500},
+        theorem_3.NAME: {"distributions": ("training", "difficulty:9"), "datasets": 200},
+        power.NAME: {"held_out": 500},
+        certificates.NAME: {"repetitions": 20},
+        mug_placement.NAME: {
+            "policy": GRASPING,
+            "placements": (1, 6),
+            "trials": 5,
+            "datasets": 2,
+            "environments": 20,
+        },
+        mugs_and_bowls.NAME: {
+            "policy": GRASPING,
+            "environments": 20,
+            "horizon": 20,
+            "frictions": (0.2,),
+            "sensitivity": 4,
+        },
+    }
+    for name, change in changes.items():
+        settings[name] = dataclasses.replace(settings[name], **change)
+    return settings

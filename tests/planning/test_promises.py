@@ -1,0 +1,86 @@
+"""The self-test: keeps quiet when promises are kept, and cries when one is broken."""
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+from boundwatch.errors import InvalidLevel, InvalidSetting
+from boundwatch.planning import promises as selftest
+from boundwatch.planning.promises import simulate_promises
+
+BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
+
+
+def test_our_promises_are_kept_and_not_vacuous():
+    promises = simulate_promises(
+        bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True), runs=1500
+    )
+    assert all(promise.kept for promise in promises)
+    assert all(promise.low <= promise.rate <= promise.high for promise in promises)
+    spent = max(promise.rate / promise.promised for promise in promises)
+    assert spent > 0.7
+
+
+def test_its_own_costs_are_simulated_too():
+    costs = np.random.default_rng(1).beta(2, 6, 300)
+    certificate = bw.Certificate.from_held_out(costs)
+    promises = simulate_promises(certificate, costs=costs, runs=100)
+    assert sum("own costs" in promise.world for promise in promises) == sum(
+        "0 or 1" in promise.world for promise in promises
+    )
+    with pytest.raises(InvalidSetting, match="not the certificate's own"):
+        simulate_promises(certificate, costs=costs[:-1], runs=10)
+
+
+def test_worlds_between_the_points():
+    worlds = {promise.world for promise in simulate_promises(BOUNDED, runs=50)}
+    assert "0.2 or 1, mean 0.6" in worlds
+
+
+def test_the_worlds_lie_on_the_side_where_the_verdict_is_wrong():
+    class Fixed:
+        """Draws just below the mean and at it, so that the rounding of the chance decides."""
+
+        def random(self, shape):
+            return np.full(shape, [np.nextafter(0.2, 0), 0.2])
+
+    for verdict, mean in ((bw.Verdict.ADVERSE, 0.0), (bw.Verdict.BENIGN, 1.0)):
+        assert selftest._two_point(verdict, 0.0, 1.0, 0.2, Fixed(), (3, 2)).mean() == mean
+
+
+def test_each_verdict_of_the_change_detector_has_its_own_level(monkeypatch):
+    class Uneven(bw.ChangeDetector):
+        def __init__(self, certificate):
+            super().__init__(certificate, alpha_adverse=0.0001, alpha_benign=0.002)
+
+    monkeypatch.setattr(selftest, "ChangeDetector", Uneven)
+    promises = simulate_promises(BOUNDED, detectors=[], runs=20)
+    promised = {p.verdict: p.promised for p in promises if p.detector.startswith("change-detector")}
+    assert promised == {bw.Verdict.ADVERSE: pytest.approx(0.02), bw.Verdict.BENIGN: pytest.approx(0.4)}
+
+
+def test_a_detector_that_errs_more_often_is_found_out():
+    careless = bw.Certificate.from_bounds(lower=0.1, upper=0.5, delta=0.01)
+    detector = bw.HypothesisTest(careless, tail="kl")  # at a mean of 0.7 it alarms, and should not
+    promises = simulate_promises(BOUNDED, detectors=[detector], runs=150)
+    broken = [promise for promise in promises if not promise.kept]
+    assert broken
+    assert all(promise.detector.startswith("hypothesis-test") for promise in broken)
+
+
+def test_a_sequential_test_with_too_low_a_threshold_is_found_out(monkeypatch):
+    class Hasty(bw.Fleet):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self._lowest = self._log_thresholds = self._log_thresholds - 1.5
+
+    monkeypatch.setattr(selftest, "Fleet", Hasty)
+    promises = simulate_promises(BOUNDED, detectors=[], runs=400)
+    assert next(promise.detector for promise in promises if not promise.kept).startswith("sequential-test")
+
+
+def test_bad_input():
+    with pytest.raises(InvalidSetting):
+        simulate_promises(BOUNDED, runs=0)
+    with pytest.raises(InvalidLevel):
+        simulate_promises(BOUNDED, alpha_adverse=0.995)

@@ -1,0 +1,121 @@
+"""The cost figure: everything on it is labelled, inside the canvas, and where the numbers say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import boundwatch as bw
+from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.reporting import plots, wording
+
+RNG = np.random.default_rng(20240901)
+CASES = {
+    "adverse": (RNG.beta(3, 2, 50), False),
+    "within": (RNG.beta(1, 3, 10), False),
+    "benign": (RNG.beta(1, 20, 80), False),
+    "adverse, binary": (np.repeat([1.0, 0.0], [16, 4]), True),
+    "within, binary": (np.array([1.0]), True),
+    "benign, binary": (np.repeat([1.0, 0.0], [1, 4999]), True),
+}
+
+
+def draw(costs, binary, lower=0.2, upper=0.34):
+    certificate = bw.Certificate.from_bounds(lower=lower, upper=upper, delta=0.01, binary=binary)
+    finding = bw.HypothesisTest(certificate).decide(costs)
+    return certificate, finding, plots.plot_check(certificate, finding, costs)
+
+
+def border_is_blank(figure):
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    image = np.asarray(canvas.buffer_rgba())[..., :3]
+    return all((edge == 255).all() for edge in (image[0], image[-1], image[:, 0], image[:, -1]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_clipped(case):
+    _, finding, figure = draw(*CASES[case])
+    assert case.startswith(finding.verdict)
+    assert border_is_blank(figure)
+
+
+def test_clipping_would_be_noticed():
+    _, _, figure = draw(*CASES["within"])
+    figure.text(0.9, 0.5, "a label that is too long for its place")
+    assert not border_is_blank(figure)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_figure_shows_the_numbers(case):
+    costs, binary = CASES[case]
+    certificate, finding, figure = draw(costs, binary)
+    left, right = figure.axes
+    (dots,) = left.collections
+    assert dots.get_offsets()[:, 1].tolist() == costs.tolist()
+    for axes in (left, right):
+        (band,) = axes.patches
+        assert band.get_extents().transformed(axes.transData.inverted()).intervaly == pytest.approx(
+            [0.2, 0.34]
+        )
+    low, high = wording.new_interval(certificate, finding)
+    assert low <= finding.mean_cost <= high
+    (segments,) = right.containers[0][2]
+    assert segments.get_segments()[0][:, 1] == pytest.approx([low, high])
+    legend = " ".join(text.get_text() for text in figure.legends[0].get_texts())
+    assert "0.200 to 0.340" in legend
+    assert f"{low:.3f} to {high:.3f}" in legend
+    assert left.get_title(loc="left").startswith(finding.verdict.upper())
+    assert left.get_ylabel() == "cost"
+    assert left.get_xlabel() == "episode"
+
+
+def test_interval_agrees_with_the_verdict():
+    for costs, binary in CASES.values():
+        certificate, finding, _ = draw(costs, binary)
+        low, high = wording.new_interval(certificate, finding)
+        expected = (
+            "adverse" if low > certificate.upper else "benign" if high < certificate.lower else "within"
+        )
+        assert finding.verdict == expected
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "PNG"])
+def test_same_figure_same_bytes(tmp_path, ending):
+    for name in ("a", "b"):
+        plots.save_figure(draw(*CASES["adverse"])[2], tmp_path / f"{name}.{ending}")
+    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["figure", "figure.txt", "figure.jpg"])
+def test_unknown_format_is_refused(tmp_path, name):
+    with pytest.raises(InvalidSetting, match=r"end the name in \.png, \.svg or \.pdf"):
+        plots.save_figure(draw(*CASES["within"])[2], tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_costs_of_another_kind_are_refused():
+    certificate, finding, _ = draw(*CASES["within, binary"])
+    with pytest.raises(InvalidCost):
+        plots.plot_check(certificate, finding, [0.5])
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'boundwatch\[plot\]'"):
+        draw(*CASES["within"])
+
+
+def test_pyplot_stays_out():
+    code = (
+        "import sys, boundwatch as bw; from boundwatch.reporting import plots;"
+        "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01);"
+        "plots.plot_check(c, bw.HypothesisTest(c).decide([0.5]), [0.5]);"
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,197 @@
+"""The report says what the library says, escapes what it is given, and needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from importlib import resources
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import boundwatch as bw
+from boundwatch.reporting import wording
+from boundwatch.reporting.report import fewest_failures, render_report
+
+RNG = np.random.default_rng(20240901)
+BINARY = bw.Certificate.from_held_out(np.arange(200) < 16, binary=True, seed=7)
+BOUNDED = bw.Certificate.from_held_out(RNG.beta(2, 6, 200))
+CASES = {
+    "adverse, binary": (bw.HypothesisTest(BINARY), np.repeat([1, 0], [8, 4])),
+    "within, binary": (bw.HypothesisTest(BINARY), np.array([0])),
+    "benign, binary": (bw.HypothesisTest(BINARY), np.zeros(150)),
+    "adverse": (bw.ConfidenceInterval(BOUNDED), RNG.beta(6, 3, 30)),
+    "within": (bw.ConfidenceInterval(BOUNDED, tail="kl"), RNG.beta(2, 6, 30)),
+    "benign": (bw.ConfidenceInterval(BOUNDED), RNG.beta(1, 20, 2500)),
+}
+ALONE = {"meta", "path", "rect", "circle", "polyline"}
+
+
+class Page(HTMLParser):
+    """Reads a page and complains about tags that do not match."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.texts, self.attributes = [], [], [], []
+        self.feed(html)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag not in ALONE:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.texts).split())
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    detector, costs = CASES[request.param]
+    finding = detector.decide(costs)
+    assert request.param.startswith(finding.verdict)
+    return detector, costs, finding, Page(render_report(detector, costs, source="kitchen.csv"))
+
+
+def test_everything_the_library_says_is_there(case):
+    detector, costs, finding, page = case
+    certificate = detector.certificate
+    sentences = [
+        wording.HEADLINES[finding.verdict],
+        *wording.promise(certificate),
+        *wording.basis(certificate),
+        *(text for _, text in wording.evidence(certificate, finding)),
+        *wording.caveats(detector, finding),
+        *wording.assumptions(certificate),
+        *wording.misreadings(),
+        certificate.fingerprint,
+        certificate.provenance.created,
+        certificate.provenance.costs_sha256,
+        "kitchen.csv",
+        f"boundwatch {bw.__version__}",
+        f"mean {finding.mean_cost:.3f}",
+    ]
+    for sentence in sentences:
+        assert sentence in page.text
+    assert page.tags.count("circle") == min(len(costs), 1000)
+
+
+def test_the_first_paragraph_says_what_the_verdict_rests_on(case):
+    _, _, finding, page = case
+    rise = f"has risen by at least {wording.floor(finding.shift_lower)}; this limit is wrong with probability"
+    assert (rise in page.text) == (finding.verdict is bw.Verdict.ADVERSE)
+    p_value = {"adverse": finding.p_adverse, "benign": finding.p_benign}.get(finding.verdict)
+    if p_value is None:
+        assert "It does not show that nothing has changed" in page.text
+    else:
+        assert f"would come with probability {wording.at_most(p_value)}" in page.text
+
+
+def test_page_needs_nothing_from_elsewhere(case):
+    *_, page = case
+    assert not {"script", "link", "img", "iframe", "object", "a", "base", "form"} & set(page.tags)
+    assert not {"src", "href", "style", "action", "data"} & {name for name, _ in page.attributes}
+    assert not any(name.startswith("on") for name, _ in page.attributes)
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+    style = resources.files("boundwatch.reporting").joinpath("page.css").read_text()
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "<" not in style
+
+
+def test_drawings_stay_inside_their_frame(case):
+    *_, page = case
+    assert page.tags.count("svg") >= 1
+    for name, value in page.attributes:
+        if name in ("cx", "x", "width"):
+            assert 0 <= float(value) <= 560, (name, value)
+        if name in ("cy", "y", "height"):
+            assert 0 <= float(value) <= 270, (name, value)
+
+
+def test_hostile_names_stay_text():
+    hostile = "</dd><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;.csv\""
+    detector, costs = CASES["within"]
+    page = Page(render_report(detector, costs, source=hostile))
+    assert hostile in page.text
+    assert not {"script", "img"} & set(page.tags)
+    assert "onerror" not in {name for name, _ in page.attributes}
+
+
+def test_warnings_of_the_reader_are_shown():
+    detector, costs = CASES["within"]
+    warning = "all episodes share one initial state <0>"
+    page = Page(render_report(detector, costs, warnings=[warning]))
+    assert f"What may make the guarantee wrong: {warning}" in page.text
+    assert "What may make" not in Page(render_report(detector, costs)).text
+
+
+def test_the_parser_would_notice():
+    with pytest.raises(AssertionError):
+        Page("<p><b>text</p>")
+    assert "script" in Page("<p><script></script></p>").tags
+
+
+@pytest.mark.parametrize("tail", ["exact", "kl", "hoeffding", "betting"])
+@pytest.mark.parametrize("n", [3, 12, 85])
+def test_power_is_that_of_the_detector(tail, n):
+    """Enumerate every number of failures: the power at the cost that is named is 90 %."""
+    detector = bw.HypothesisTest(BINARY, tail=tail)
+    counts = np.arange(n + 1)
+    adverse = detector.decide_many(np.arange(n) < counts[:, None]).verdict == "adverse"
+    assert adverse.any()
+    assert fewest_failures(detector, n) == np.argmax(adverse)
+    text = Page(render_report(detector, np.zeros(n))).text
+    rise = float(re.search(r"a rise of the expected cost to ([\d.]+) or more", text)[1])
+    beyond = float(re.search(r"a shift of ([\d.]+) beyond the certified limit", text)[1])
+    power = binom.pmf(counts, n, rise)[adverse].sum()
+    assert 0.9 <= power < 0.902
+    assert beyond == pytest.approx(rise - BINARY.upper, abs=1e-4)
+
+
+def test_power_is_not_claimed_where_there_is_none():
+    text = Page(render_report(bw.HypothesisTest(BINARY, tail="hoeffding"), [1])).text
+    assert "even failures throughout could not have been called ADVERSE" in text
+    assert "a rise of the expected cost" not in text
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_text_can_be_read_in_light_and_dark():
+    """The Web Content Accessibility Guidelines ask for 4.5 to 1 for text and 3 to 1 for drawings."""
+    style = resources.files("boundwatch.reporting").joinpath("page.css").read_text()
+    schemes = re.findall(r":root \{[^}]*\}", style)
+    assert len(schemes) == 3
+    for scheme in schemes:
+        colours = dict(
+            re.findall(r"--(\w+): (#[0-9a-f]{6});", re.sub(r"#(\w)(\w)(\w);", r"#\1\1\2\2\3\3;", scheme))
+        )
+        for ground in ("paper", "panel"):
+            for text in ("ink", "muted"):
+                assert contrast(colours[text], colours[ground]) >= 4.5
+            for line in ("new", "certified", "adverse", "benign", "within"):
+                assert contrast(colours[line], colours[ground]) >= 3
+    assert contrast("#777777", "#888888") < 3

@@ -1,0 +1,29 @@
+"""What is read is never more than what is promised."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boundwatch.reporting import wording
+
+
+@given(st.floats(-1, 1))
+def test_limits_are_rounded_outward_and_by_less_than_one_step(value):
+    exact, low, high = Decimal(repr(value)), Decimal(wording.floor(value)), Decimal(wording.ceiling(value))
+    assert low <= exact <= high
+    assert high - low <= Decimal("0.0001")
+
+
+@given(st.floats(1e-300, 1))
+def test_p_values_are_rounded_up_and_by_less_than_one_per_cent(value):
+    text = wording.at_most(value)
+    shown = Decimal(text.removeprefix("at most "))
+    assert Decimal(repr(value)) <= shown <= Decimal(repr(value)) * Decimal("1.01")
+
+
+@given(st.floats(0, 1e-300, exclude_max=True))
+def test_tiny_p_values_are_never_called_zero(value):
+    assert wording.at_most(value) == "below 1e-300"

@@ -1,0 +1,83 @@
+"""The cache refuses what would mix: two runs in it, and source that changed while something was made."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from reproduction.artefacts import Cache, key
+from reproduction.source import sources
+
+from boundwatch.errors import InvalidSetting
+from reproduction import artefacts
+
+
+@dataclass(frozen=True)
+class Number:
+    kind: ClassVar[str] = "number"
+    parallel: ClassVar[bool] = True
+    module: ClassVar[str] = "boundwatch._support.files"
+    value: int
+    changes: str = ""
+
+    def needs(self):
+        return ()
+
+    def make(self, folder: Path, _cache: Cache) -> None:
+        (folder / "number.txt").write_text(str(self.value))
+        if self.changes:
+            Path(self.changes).write_text("new")
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from reproduction.artefacts import _only_run
+with _only_run(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_run_is_refused_while_the_first_computes(tmp_path):
+    cache = Cache(tmp_path / "cache")
+    cache.build([Number(1)], lambda _: None)
+    command = [sys.executable, "-c", HOLD, str(cache.root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout.readline() == "locked\n"
+        with pytest.raises(InvalidSetting, match=r"another run is computing in .*cache; wait until it ends"):
+            cache.build([Number(2)], lambda _: None)
+        assert not (cache.root / key(Number(2))).exists()
+        cache.build([Number(1)], lambda _: None)  # what is there can be drawn meanwhile
+        first.kill()  # however it ends, the lock goes with it
+    cache.build([Number(2)], lambda _: None)
+    assert (cache.folder(Number(2)) / "number.txt").read_text() == "2"
+
+
+def test_source_that_changes_while_something_is_made_is_noticed(tmp_path, monkeypatch):
+    source = tmp_path / "source.txt"
+    source.write_text("old")
+    monkeypatch.setattr(artefacts, "source_digest", functools.cache(lambda _module: source.read_text()))
+    cache = Cache(tmp_path / "cache")
+    assert cache.folder(Number(1)).is_dir()
+    with pytest.raises(InvalidSetting, match="the source changed during the run; run the command again"):
+        cache.folder(Number(2, changes=str(source)))
+    # Not even as a beginning: the next run would go on with what two versions made.
+    assert [path.name for path in cache.root.iterdir()] == [key(Number(1))]
+
+
+@pytest.mark.parametrize("line", ["from . import limits", "from .limits import FORCE"])
+def test_relative_imports_are_refused_rather_than_overlooked(tmp_path, line):
+    package = tmp_path / "robot"
+    package.mkdir()
+    (package / "arm.py").write_text(f"import math\n{line}\n")
+    (package / "limits.py").write_text("FORCE = 1\n")
+    with pytest.raises(ImportError, match=r"arm\.py, line 2: relative imports are not followed"):
+        sources("robot.arm", (package,))
+    (package / "arm.py").write_text("from robot.limits import FORCE\n")
+    assert sorted(sources("robot.arm", (package,))) == ["robot.arm", "robot.limits"]

@@ -1,0 +1,349 @@
+"""Every rule on what the drone's detectors declare: numbers made up for it give yes, and others give no."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctored.made_up import SHIFTS, change, judged, row
+from reproduction import baselines, difficulty, irrelevant_shift, rates
+
+# Difficulty
+
+
+@pytest.fixture
+def varied() -> dict:
+    declared = {"easiest": {"benign": 950}, "harder": {"adverse": 500}, "hardest": {"adverse": 950}}
+    tallies = [
+        row(setting, detector, n, **declared.get(setting, {}))
+        for setting in SHIFTS
+        for detector in difficulty.DETECTORS
+        for n in (10, 50)
+    ]
+    return {
+        "certificate": {"lower": 0.27, "upper": 0.32, "delta": 0.01, "theorem_1": 0.34},
+        "expected_cost": 0.3,
+        "benign_margin": {"10": 0.2, "50": 0.1},
+        "tallies": tallies,
+    }
+
+
+def test_over_difficulty_every_claim_can_hold(varied):
+    claims = difficulty.claims(varied)
+    assert len(claims) == 7
+    for claim in claims:
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("setting", "detector", "to", "claim", "holds"),
+    [
+        ("easy", "confidence-interval", {"adverse": 1}, 0, "partly"),
+        ("easy", "confidence-interval", {"adverse": 100}, 0, "no"),
+        ("training", "confidence-interval", {"adverse": 100}, 0, "no"),
+        ("hard", "confidence-interval", {"benign": 100}, 0, "no"),
+        ("easy", "confidence-interval", {"adverse": 40}, 1, "yes"),
+        ("easy", "confidence-interval", {"adverse": 100}, 1, "no"),
+        ("hard", "confidence-interval", {"benign": 100}, 1, "no"),
+        ("hard", "hypothesis-test", {"benign": 1}, 2, "partly"),
+        ("hard", "hypothesis-test", {"benign": 100}, 2, "no"),
+        ("harder", "hypothesis-test", {"adverse": 620}, 3, "partly"),
+        ("harder", "hypothesis-test", {"adverse": 1000}, 3, "no"),
+        ("easiest", "hypothesis-test", {"benign": 890}, 4, "partly"),
+        ("hardest", "hypothesis-test", {"adverse": 890}, 5, "partly"),
+        ("training", "hypothesis-test", {"adverse": 499}, 6, "yes"),
+        ("training", "hypothesis-test", {"adverse": 500}, 6, "no"),
+    ],
+)
+def test_over_difficulty_numbers_decide(varied, setting, detector, to, claim, holds):
+    change(varied["tallies"], to=to, setting=setting, detector=detector)
+    judged(difficulty.claims(varied)[claim], holds)
+
+
+def test_reasons_name_what_differs(varied, compared):
+    change(varied["tallies"], to={"adverse": 620}, setting="harder", detector="hypothesis-test", n=10)
+    assert "; 1 of 6 differ by more" in difficulty.claims(varied)[3].why
+    change(compared["baselines"], to={"adverse": 50}, setting="training", detector="msp")
+    claim = baselines.claims(compared)[2]
+    assert claim.ours.endswith("(corrected p at most 0.01): MaxLogit with n = 10, MaxLogit with n = 50.")
+    assert "Not so: MSP. " in claim.why
+
+
+def test_a_baseline_that_is_above_with_another_number_of_trials_is_so_in_part(compared):
+    change(compared["baselines"], to={"adverse": 50}, setting="training")
+    change(compared["baselines"], to={"adverse": 100}, setting="training", detector="max-logit", n=50)
+    claim = baselines.claims(compared)[2]
+    judged(claim, "partly")
+    assert claim.ours.endswith("(corrected p at most 0.01): MaxLogit with n = 50.")
+    assert "Not so: MSP, MaxLogit. " in claim.why
+    # Alone it would be above: four rates are looked at.
+    change(compared["baselines"], to={"adverse": 70}, setting="training", detector="max-logit", n=50)
+    judged(baselines.claims(compared)[2], "no")
+
+
+def test_datasets_are_counted_once(varied, compared):
+    # Two detectors, n = 10 and 50, six settings: one of them with a shift of either sign.
+    change(varied["tallies"], to={"shift_error": 0.1}, setting="hard")
+    assert difficulty.claims(varied)[0].ours.startswith(
+        "0 false declarations in 12,000 datasets (14 checks);"
+    )
+    assert "0 of 12,000 verdicts" in (found := baselines.claims(compared)[1].ours)
+    assert "(2 detectors, 6,000 datasets each)" in found
+    assert "In hard the sign of the shift is unsure" in difficulty.caption(varied).see
+
+
+def test_what_never_happens_has_no_place(varied, permitted, compared):
+    claims = difficulty.claims(varied)
+    assert claims[1].ours.startswith("All 12 rates are 0 %; the guarantee is 5 %;")
+    assert claims[6].ours == "For shifts below 0.05 in size all datasets are WITHIN."
+    assert baselines.claims(compared)[0].ours.startswith("Never in the training distribution")
+    change(varied["tallies"], to={"adverse": 1}, setting="training", detector="confidence-interval", n=50)
+    change(compared["tallies"], to={"adverse": 1}, setting="easy", detector="hypothesis-test", n=50)
+    claims = difficulty.claims(varied)
+    assert "0.1 % (ADVERSE, training, n = 50)" in claims[1].ours
+    assert "at least 99.9 % of the datasets are WITHIN (confidence interval, n = 50," in claims[6].ours
+    assert baselines.claims(compared)[0].ours.startswith("At most 0.1 % (easy, hypothesis test, n = 50)")
+    assert (
+        "the closest is 40 %, where 90 % are permitted (ADVERSE, training, n = 10)"
+        in rates._kept(permitted).ours
+    )
+    for each in permitted["tallies"]:
+        each |= {"adverse": 0, "benign": 0}
+    assert rates._kept(permitted).ours.endswith("checks; all rates are 0 %.")
+
+
+def test_from_a_shift_on_means_at_all_larger_ones(varied):
+    change(varied["tallies"], to={"adverse": 950}, setting="hard", n=10)
+    assert "ADVERSE from a shift of +0.50 on" in difficulty.claims(varied)[4].ours
+    change(varied["tallies"], to={"adverse": 950}, setting="harder", n=10)
+    assert "ADVERSE from a shift of +0.08 on" in difficulty.claims(varied)[4].ours
+    change(varied["tallies"], to={"adverse": 890}, setting="hardest", n=10)
+    judged(claim := difficulty.claims(varied)[4], "partly")
+    assert "ADVERSE is declared in 89 % of the datasets at the largest shift, +0.50." in claim.why
+
+
+def test_settings_that_are_plain_do_not_make_detectors_similar(varied):
+    # Two detectors that differ wherever they can: the other settings are no excuse.
+    change(varied["tallies"], to={"adverse": 0}, detector="hypothesis-test", setting="hardest")
+    change(varied["tallies"], to={"benign": 0}, detector="hypothesis-test", setting="easiest")
+    judged(difficulty.claims(varied)[3], "no")
+
+
+def test_neither_side_with_confidence_is_a_no(varied):
+    change(varied["tallies"], to={"adverse": 0, "benign": 0}, n=10)
+    judged(difficulty.claims(varied)[4], "no")
+
+
+def test_detectors_that_say_nothing_are_not_similar_and_none_is_within_nowhere(varied):
+    for each in varied["tallies"]:
+        each |= {"adverse": 0, "benign": 0, "within": 1000}
+    judged(difficulty.claims(varied)[3], "not checkable here")
+    varied["tallies"] = [each for each in varied["tallies"] if abs(each["shift"]) > 0.05]
+    judged(difficulty.claims(varied)[6], "not checkable here")
+
+
+# Rates: usual, 40 % of either, 90 % and 10 %, 2 % of either
+
+DECLARED = {
+    (0.05, 0.05): {"easiest": 400, "easy": 0, "hard": 0, "harder": 400, "hardest": 990},
+    (0.4, 0.4): {"training": 60, "easiest": 900, "easy": 200, "hard": 300, "harder": 900, "hardest": 1000},
+    (0.9, 0.1): {"training": 400, "easiest": 600, "hard": 700, "harder": 990, "hardest": 1000},
+    (0.02, 0.02): {"easiest": 200, "easy": 0, "hard": 0, "harder": 200, "hardest": 980},
+}
+EVEN, SKEWED, LOW = ({"false_positive_rate": a, "false_negative_rate": b} for a, b in list(DECLARED)[1:])
+
+
+@pytest.fixture
+def permitted() -> dict:
+    tallies = [
+        row(setting, n=n, **{"benign" if shift < 0 else "adverse": found.get(setting, 0)})
+        | {"false_positive_rate": positive, "false_negative_rate": negative}
+        for (positive, negative), found in DECLARED.items()
+        for setting, shift in SHIFTS.items()
+        for n in (10, 50)
+    ]
+    usual, *others = (list(pair) for pair in DECLARED)
+    return {"usual": usual, "rates": others, "tallies": tallies}
+
+
+def test_of_rates_every_claim_can_hold(permitted):
+    claims = rates.claims(permitted)
+    assert len(claims) == 6
+    for claim in claims:
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("where", "to", "claim", "holds"),
+    [
+        # One dataset fewer is not "replaced", and far from zero does not count.
+        (EVEN | {"n": 10, "setting": ("training", "easy", "hard")}, {"adverse": 1, "benign": 0}, 0, "partly"),
+        (EVEN | {"setting": ("training", "easy", "hard")}, {"adverse": 0, "benign": 0}, 0, "no"),
+        (EVEN | {"setting": ("easiest", "easy")}, {"benign": 0}, 1, "partly"),
+        (EVEN | {"setting": ("hard", "harder")}, {"adverse": 0}, 1, "partly"),
+        (EVEN | {"setting": tuple(SHIFTS)}, {"adverse": 0, "benign": 0}, 1, "no"),
+        (LOW | {"setting": ("easiest",)}, {"benign": 400}, 2, "yes"),
+        (LOW | {"setting": ("easiest",)}, {"benign": 590}, 2, "partly"),  # less than 5 % fewer
+        (LOW | {"setting": ("hard",), "n": 50}, {"adverse": 501}, 2, "no"),
+        (LOW | {"setting": ("harder",)}, {"adverse": 800}, 2, "no"),
+        (LOW | {"setting": tuple(SHIFTS)}, {"adverse": 0, "benign": 0}, 2, "not checkable here"),
+        (SKEWED | {"setting": ("hard",)}, {"adverse": 500}, 3, "partly"),
+        (SKEWED | {"setting": ("hard",), "n": 10}, {"adverse": 500}, 3, "partly"),
+        (SKEWED | {"setting": ("hard", "harder")}, {"adverse": 500}, 3, "no"),
+        (SKEWED | {"setting": ("easiest",)}, {"benign": 1}, 4, "yes"),
+        (SKEWED | {"setting": ("easy",)}, {"benign": 1}, 4, "partly"),
+        (SKEWED | {"setting": ("easy", "training")}, {"adverse": 0, "benign": 49}, 4, "partly"),
+        (SKEWED | {"setting": ("easy",), "n": 50}, {"benign": 50}, 4, "no"),
+        (SKEWED | {"setting": ("hard",), "n": 10}, {"adverse": 0, "benign": 50}, 4, "no"),
+        (SKEWED | {"setting": tuple(SHIFTS)}, {"benign": 0}, 4, "not checkable here"),
+        (EVEN | {"setting": ("training",)}, {"adverse": 400}, 5, "yes"),
+        (EVEN | {"setting": ("training",)}, {"adverse": 401}, 5, "no"),
+        (SKEWED | {"setting": ("hard",)}, {"adverse": 0, "benign": 101}, 5, "no"),
+    ],
+)
+def test_of_rates_numbers_decide(permitted, where, to, claim, holds):
+    for setting in where["setting"]:
+        change(permitted["tallies"], to=to, **where | {"setting": setting})
+    judged(rates.claims(permitted)[claim], holds)
+
+
+def test_where_benign_begins_is_told(permitted):
+    found = rates.claims(permitted)[4].ours
+    assert found.endswith("are BENIGN: n = 10: from -0.300 down; n = 50: from -0.300 down.")
+    change(permitted["tallies"], to={"benign": 500}, setting="easiest", n=10, **SKEWED)
+    assert "are BENIGN: n = 10: nowhere; n = 50: from -0.300 down." in rates.claims(permitted)[4].ours
+
+
+def test_how_far_within_falls_is_told(permitted):
+    for setting in ("training", "easy", "hard"):
+        change(permitted["tallies"], to={"adverse": 10, "benign": 0}, setting=setting, n=50, **EVEN)
+    assert rates.claims(permitted)[0].why.endswith(
+        "(in part: if it falls at all). Here it falls by 1 point with n = 50."
+    )
+
+
+# Baselines
+
+
+@pytest.fixture
+def compared() -> dict:
+    ours = {"harder": {"adverse": 100}, "hardest": {"adverse": 950}}
+    theirs = {"training": 100, "easiest": 700, "easy": 300, "hard": 300, "harder": 500, "hardest": 1000}
+    return {
+        "alpha": 0.05,
+        "tallies": [
+            row(setting, detector, n, **ours.get(setting, {}))
+            for setting in SHIFTS
+            for detector in baselines.OURS
+            for n in (10, 50)
+        ],
+        "baselines": [
+            row(setting, detector, n, adverse=theirs[setting])
+            for setting in SHIFTS
+            for detector in baselines.THEIRS
+            for n in (10, 50)
+        ],
+    }
+
+
+def test_beside_baselines_every_claim_can_hold(compared):
+    claims = baselines.claims(compared)
+    assert len(claims) == 7
+    for claim in claims:
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("detector", "setting", "alarms", "claim", "holds"),
+    [
+        ("hypothesis-test", "easy", 49, 0, "yes"),
+        ("hypothesis-test", "easy", 50, 0, "no"),
+        ("confidence-interval", "training", 50, 0, "no"),
+        ("confidence-interval", "easy", 1, 1, "partly"),
+        ("confidence-interval", "easy", 100, 1, "no"),
+        ("msp", "training", 60, 2, "partly"),
+        ("max-logit", "training", 50, 2, "partly"),
+        ("msp", "easiest", 499, 3, "partly"),
+        ("confidence-interval", "easy", 50, 3, "no"),
+        ("max-logit", "easiest", 500, 4, "partly"),
+        ("msp", "harder", 0, 5, "yes"),  # the mean counts: 300 where the detectors have none
+        ("hypothesis-test", "harder", 800, 5, "no"),
+        ("hypothesis-test", "harder", 720, 5, "partly"),  # less than 5 % more
+        ("hypothesis-test", "harder", 700, 5, "partly"),
+        ("msp", "hardest", 700, 6, "partly"),
+    ],
+)
+def test_beside_baselines_numbers_decide(compared, detector, setting, alarms, claim, holds):
+    kind = "tallies" if detector in baselines.OURS else "baselines"
+    if (claim, alarms) == (5, 700):  # one of the two is worse, the other not
+        change(compared["baselines"], to={"adverse": 0}, detector="msp", setting="harder")
+    change(compared[kind], to={"adverse": alarms}, detector=detector, setting=setting, n=10)
+    judged(baselines.claims(compared)[claim], holds)
+
+
+@pytest.mark.parametrize(
+    ("settings", "alarms", "claim"),
+    [
+        (("training",), 50, 2),
+        (("easiest", "easy"), 0, 3),
+        (("easiest",), 0, 4),
+        (("hard", "harder"), 0, 5),
+        (("hardest",), 0, 6),
+    ],
+)
+def test_baselines_that_do_not_alarm_do_not_do_what_the_paper_says(compared, settings, alarms, claim):
+    for setting in settings:
+        change(compared["baselines"], to={"adverse": alarms}, setting=setting)
+    judged(baselines.claims(compared)[claim], "no")
+
+
+def test_baselines_are_judged_with_the_papers_number_of_trials(compared):
+    change(compared["baselines"], to={"adverse": 0}, n=50)
+    for claim in baselines.claims(compared):
+        judged(claim, "yes")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "claim"), [(-0.05, 1.0, 3), (-0.15, 1.0, 4), (-1.0, 0.05, 5), (-1.0, 0.25, 6)]
+)
+def test_without_such_settings_nothing_is_claimed(compared, low, high, claim):
+    for kind in ("tallies", "baselines"):
+        compared[kind] = [each for each in compared[kind] if low < each["shift"] <= high]
+    judged(baselines.claims(compared)[claim], "not checkable here")
+
+
+def test_detectors_that_never_alarm_do_not_alarm_only_with_reason(compared):
+    change(compared["tallies"], to={"adverse": 0}, n=10)
+    change(compared["tallies"], to={"adverse": 0}, n=50)
+    judged(baselines.claims(compared)[1], "not checkable here")
+
+
+# A shift that does not matter
+
+
+def irrelevant(shift: float, msp: int, logit: int, ours: int, with_50: int = 0) -> dict:
+    def found(detector: str, alarms: int) -> list[dict]:
+        return [
+            row("easy", detector, n, adverse=count) | {"shift": shift}
+            for n, count in ((10, alarms), (50, with_50))
+        ]
+
+    return {
+        "alpha": 0.05,
+        "tallies": [each for name in baselines.OURS for each in found(name, ours)],
+        "baselines": found("msp", msp) + found("max-logit", logit),
+    }
+
+
+@pytest.mark.parametrize(
+    ("results", "answers"),
+    [
+        (irrelevant(-0.02, 1000, 986, 1), ["yes", "yes", "yes"]),
+        (irrelevant(-0.02, 1000, 986, 1, with_50=500), ["yes", "yes", "yes"]),  # the paper's n counts
+        (irrelevant(-0.06, 1000, 900, 6), ["partly", "partly", "no"]),
+        (irrelevant(0.11, 500, 400, 5), ["no", "no", "yes"]),
+        (irrelevant(-0.02, 501, 0, 1), ["yes", "partly", "yes"]),
+    ],
+)
+def test_of_the_irrelevant_shift_numbers_decide(results, answers):
+    for claim, holds in zip(irrelevant_shift.claims(results), answers, strict=True):
+        judged(claim, holds)

@@ -1,0 +1,78 @@
+"""The page counts the paper's claims, shows ours apart, and says which sizes are not the full ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from reproduction.figure import Caption, Claim
+from reproduction.judging import Shift, counted
+
+from reproduction import index, runner, wind
+
+
+@dataclass(frozen=True)
+class Settings:
+    seed: int = 3
+    datasets: int = 10
+    recorded: tuple[float, ...] = ()
+
+
+def render(tmp_path, settings: Settings, claims: list[Claim], tallies: list[dict]) -> str:
+    (tmp_path / "toy").mkdir(exist_ok=True)
+    (tmp_path / "toy" / "figure.svg").write_text("<svg/>")
+    toy = SimpleNamespace(
+        NAME="toy",
+        TITLE="Toy",
+        FULL=Settings(),
+        claims=lambda _: claims,
+        caption=lambda _: Caption("see", "numbers", "paper", "differs"),
+        tables=lambda _: [],
+    )
+    return index.render({"toy": toy}, {"toy": {"tallies": tallies}}, {"toy": settings}, tmp_path)
+
+
+def test_claims_of_ours_are_shown_apart_and_not_counted(tmp_path):
+    claims = [
+        Claim("paper one", "1", "yes"),
+        Claim("paper two", "2", "no", "because"),
+        Claim("ours", "3", "yes", beyond=True),
+    ]
+    text = render(tmp_path, Settings(), claims, [])
+    assert "Of the paper&#x27;s 2 claims, 1 hold, 0 hold in part, 1 do not, and 0 cannot be checked" in text
+    theirs, ours = text.split("Beyond the paper")
+    assert "paper one" in theirs
+    assert "paper two" in theirs
+    assert "<td>ours</td>" in ours
+    assert "<td>ours</td>" not in theirs
+    assert "Beyond the paper" not in render(tmp_path, Settings(), claims[:2], [])
+
+
+def test_recorded_costs_do_not_make_a_run_small(tmp_path):
+    note = "Not at the sizes of the full reproduction: toy"
+    assert note not in render(tmp_path, Settings(recorded=(1.0,)), [], [])
+    assert note in render(tmp_path, Settings(datasets=5, recorded=(1.0,)), [], [])
+    full = runner.full_settings()["wind"]
+    recorded = dataclasses.replace(full, recorded=(wind.Recorded("windy:5", (1.0,)),))
+    assert index._sizes(recorded) == wind.FULL
+    assert index._sizes(runner.quick_settings()["wind"]) != wind.FULL
+
+
+@pytest.mark.parametrize(("false", "verdict"), [(5, "No rate is significantly"), (40, "Some rate is sig")])
+def test_exceeded_guarantees_are_said_with_their_certificate(tmp_path, false, verdict):
+    verdicts = np.array(["adverse"] * false + ["within"] * (100 - false))
+    row = counted(
+        verdicts,
+        setting="calm",
+        shift=Shift(-0.1, 0.01),
+        detector="interval",
+        tail="exact",
+        n=10,
+        rates=(0.05, 0.05),
+    )
+    text = render(tmp_path, Settings(), [], [row | {"certificate": "held-out"}])
+    assert verdict in text
+    assert "<td>exact</td><td>held-out</td><td>10</td>" in text

@@ -1,0 +1,236 @@
+"""The whole reproduction at the smallest sizes: it runs, repeats itself, remembers, and survives a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from reproduction.artefacts import Cache, key
+from reproduction.runner import EXPERIMENTS, Computed, reproduce
+from reproduction.source import source_digest, sources
+
+from boundwatch.errors import InvalidSetting
+from doctored.tiny import SWEEP, tiny_settings
+from reproduction import artefacts, difficulty, index, runner
+
+HOLDS = {"yes", "partly", "no", "not checkable here"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reproduction")
+    reproduce([], out, tiny_settings(), jobs=1)
+    return out
+
+
+def test_every_experiment_writes_numbers_and_figures(folder):
+    for name in EXPERIMENTS:
+        content = json.loads((folder / name / "results.json").read_text())
+        assert content["experiment"] == name
+        assert content["claims"]
+        assert {claim["holds"] for claim in content["claims"]} <= HOLDS
+        assert all(len(text) > 20 for text in content["caption"].values())
+        assert (folder / name / "figure.png").read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (folder / name / "figure.svg").read_bytes()
+
+
+def test_the_page_shows_everything_and_needs_nothing(folder):
+    text = (folder / "index.html").read_text()
+    seen: list[tuple[str, str]] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            seen.extend((tag, value) for name, value in attributes if name in ("src", "href") and value)
+
+    Reader().feed(text)
+    images = [value for tag, value in seen if tag == "img"]
+    assert len(images) == len(EXPERIMENTS)
+    assert all(value.startswith(("data:image/svg+xml;base64,", "#")) for _, value in seen)
+    assert all(f'id="{name}"' in text for name in EXPERIMENTS)
+    assert "False declarations against the guaranteed rates" in text
+
+
+def test_two_runs_give_the_same_numbers_whatever_the_processes(folder, tmp_path):
+    names = ["difficulty", "power", "mug-placement"]
+    reproduce(names, tmp_path, tiny_settings(), jobs=2)
+    for name in names:
+        for file in ("results.json", "figure.png", "figure.svg"):
+            assert (tmp_path / name / file).read_bytes() == (folder / name / file).read_bytes(), (name, file)
+
+
+def test_another_seed_gives_other_numbers(folder, tmp_path):
+    settings = tiny_settings()
+    settings["difficulty"] = dataclasses.replace(
+        settings["difficulty"], sweep=dataclasses.replace(SWEEP, seed=1)
+    )
+    reproduce(["difficulty"], tmp_path, settings)
+    ours, other = (
+        json.loads((path / "difficulty" / "results.json").read_text())["results"]
+        for path in (folder, tmp_path)
+    )
+    assert ours["certificate"] == other["certificate"]  # the policy is the same, its flights are not
+    assert ours["expected_cost"] != other["expected_cost"]
+
+
+def test_nothing_is_computed_twice(folder, monkeypatch):
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "cache").iterdir()}
+
+    def refuse(*_arguments):
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(difficulty, "run", refuse)
+    todo = []
+    page = reproduce(["rates"], folder, tiny_settings(), started=todo.append)
+    assert todo == [0]
+    assert page.read_text().count("<img") == len(EXPERIMENTS)  # what earlier runs computed stays on the page
+    assert {path.name: path.stat().st_mtime_ns for path in (folder / "cache").iterdir()} == before
+    # The control: with other settings, it would have been.
+    changed = tiny_settings() | {"difficulty": dataclasses.replace(tiny_settings()["difficulty"], alpha=0.1)}
+    with pytest.raises(AssertionError, match="computed again"):
+        reproduce(["difficulty"], folder, changed)
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+from doctored.tiny import tiny_settings
+from reproduction.runner import reproduce
+reproduce(["difficulty"], {out!r}, tiny_settings(), done=lambda what: print(what, flush=True))
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(folder, tmp_path):
+    code = KILLED.format(tests=str(Path(__file__).parents[1]), out=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        finished = [process.stdout.readline() for _ in range(3)]  # the policy and two flights
+        os.kill(process.pid, signal.SIGKILL)
+    assert finished[0] == "navigation-policy\n"
+    cache = tmp_path / "cache"
+    complete = {
+        path.name: path.stat().st_mtime_ns
+        for path in cache.iterdir()
+        if not path.name.startswith("unfinished-")
+    }
+    assert len(complete) >= 3
+    time.sleep(0.01)
+    reproduce(["difficulty"], tmp_path, tiny_settings())
+    assert all((cache / name).stat().st_mtime_ns == stamp for name, stamp in complete.items())
+    result = (tmp_path / "difficulty" / "results.json").read_bytes()
+    assert result == (folder / "difficulty" / "results.json").read_bytes()
+
+
+def test_what_is_half_written_is_not_taken_for_whole(tmp_path, monkeypatch):
+    settings = tiny_settings()["difficulty"]
+    computed = Computed("difficulty", settings)
+    cache = Cache(tmp_path)
+    monkeypatch.setattr(Computed, "needs", lambda _self: ())
+
+    def fail(_settings, _cache):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(difficulty, "run", fail)
+    with pytest.raises(KeyboardInterrupt):
+        cache.folder(computed)
+    assert not (tmp_path / key(computed)).exists()
+    monkeypatch.setattr(difficulty, "run", lambda _settings, _cache: {"whole": 1})
+    assert computed.load(cache) == {"whole": 1}
+
+
+def test_the_key_depends_on_every_setting():
+    settings = tiny_settings()["difficulty"]
+    keys = {key(Computed("difficulty", settings)), key(Computed("rates", settings))}
+    for field in dataclasses.fields(SWEEP):
+        changed = {"seed": 5, "environments": 7, "datasets": 3, "settings": ("training",)}.get(field.name)
+        if changed is not None:
+            sweep = dataclasses.replace(SWEEP, **{field.name: changed})
+            keys.add(key(Computed("difficulty", dataclasses.replace(settings, sweep=sweep))))
+    recipe = dataclasses.replace(SWEEP.policy.recipe, rate=0.06)
+    policy = dataclasses.replace(SWEEP.policy, recipe=recipe)
+    sweep = dataclasses.replace(SWEEP, policy=policy)
+    keys.add(key(Computed("difficulty", dataclasses.replace(settings, sweep=sweep))))
+    assert len(keys) == 7
+
+
+def test_the_key_depends_on_the_source_that_makes_the_artefact_and_on_no_other(tmp_path):
+    package = tmp_path / "robot"
+    (package / "parts").mkdir(parents=True)
+    files = {
+        "__init__.py": "from robot.parts import arm",
+        "policy.py": "from robot.parts import arm\ndef make():\n    import robot.wheels",
+        "parts/__init__.py": "",
+        "parts/arm.py": "from robot.limits import FORCE",
+        "limits.py": "FORCE = 1",
+        "wheels.py": "",
+        "figure.py": "import robot.policy\nCAPTION = 'policies'",
+    }
+
+    def digests(changes: dict[str, str]) -> list[str]:
+        for name, text in (files | changes).items():
+            (package / name).write_text(text)
+        source_digest.cache_clear()
+        return [source_digest(f"robot.{name}", (package,)) for name in ("policy", "figure")]
+
+    policy, figure = digests({})
+    assert [policy, figure] == digests({})
+    for name in ("policy.py", "parts/arm.py", "limits.py", "wheels.py"):  # those inside functions included
+        changed = digests({name: "# changed\n" + files[name]})
+        assert changed[0] != policy, name
+        assert changed[1] != figure, name
+    assert digests({"figure.py": "import robot.policy\nCAPTION = 'all policies'"})[0] == policy
+    source_digest.cache_clear()
+
+
+def test_policies_depend_on_their_task_and_not_on_what_draws_and_explains():
+    drone, arm, figure = (
+        set(sources(f"reproduction.{module}")) for module in ("navigation", "grasping", "wind")
+    )
+    # The defaults of worlds, scenes and drones are not among the settings; their source is.
+    world = {
+        f"boundwatch.tasks.navigation.{name}" for name in ("world", "scene", "drone", "recordings", "train")
+    }
+    assert world | {"boundwatch.bounds.pac_bayes", "boundwatch.training.certify"} <= drone
+    assert {"boundwatch.tasks.grasping.world", "boundwatch.tasks.grasping.objects"} <= arm
+    assert not world & arm
+    assert drone | {"reproduction.wind", "boundwatch.detectors.hypothesis_test"} <= figure
+    explains = {"reproduction.wind", "reproduction.style", "reproduction.index"}
+    explains |= {"boundwatch.reporting.page", "boundwatch.reporting.plots"}
+    assert not explains & (drone | arm)
+
+
+def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
+    artefact = SWEEP.policy
+    monkeypatch.setattr(artefacts, "key", lambda artefact: f"{artefact.kind}-new")
+    with pytest.raises(InvalidSetting, match="the source changed during the run; run the command again"):
+        artefacts._make(tmp_path, artefact, f"{artefact.kind}-old")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_seed_is_on_the_page():
+    assert index._seeds(runner.full_settings()["power"]) == (
+        "sweep.policy.recipe.seed = 14, sweep.seed = 10, held_out_seed = 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "jobs", "message"),
+    [(["figure-4"], 1, "figure = 'figure-4' is unknown; choose all or difficulty"), ([], 0, "jobs = 0")],
+)
+def test_wrong_arguments_are_named_before_anything_is_written(tmp_path, names, jobs, message):
+    with pytest.raises(InvalidSetting, match=message):
+        reproduce(names, tmp_path / "out", tiny_settings(), jobs=jobs)
+    assert not (tmp_path / "out").exists()
+
+
+def test_quick_and_full_settings_cover_the_same_experiments():
+    assert runner.quick_settings().keys() == runner.full_settings().keys() == EXPERIMENTS.keys()
+    assert runner.full_settings()["theorem-3"].datasets == 500_000
+    assert runner.full_settings()["difficulty"].sweep.datasets == 2000
+    assert len(runner.full_settings()["difficulty"].sweep.settings) == 21

@@ -1,0 +1,143 @@
+"""What is said of wind must follow from the numbers: each rule can say yes, and no."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from reproduction.baselines import OURS, THEIRS
+
+from boundwatch.errors import InvalidSetting
+from reproduction import wind
+
+SETTINGS = ("windy:0", "windy:2.5", "windy:5", "easier", "harder")
+NAMES = {
+    "rises": 0,
+    "full wind": 1,
+    "quiet": 2,
+    "harder": 3,
+    "blind": 4,
+}
+
+
+def doctored() -> dict:
+    """Return results in which everything is as in the paper."""
+    alarms = dict(zip(SETTINGS, (0, 20, 90, 0, 30), strict=True))
+    means = dict(
+        zip(SETTINGS, ((0.1, -0.4), (0.5, -0.2), (0.99, 0.1), (0.0, -0.5), (0.85, -0.1)), strict=True)
+    )
+    tallies = [
+        {"setting": setting, "detector": name, "n": 10, "datasets": 100, "adverse": alarms[setting]}
+        for setting in SETTINGS
+        for name in OURS
+    ]
+    baselines = [
+        {"setting": setting, "detector": name, "datasets": 100, "adverse": 10}
+        for setting in SETTINGS
+        for name in THEIRS
+    ]
+    indicators = [
+        {
+            "setting": setting,
+            "shift": interval + 0.4,
+            "hypothesis-test": {"first": test, "mean": test, "deviation": 0.1},
+            "confidence-interval": {"first": interval, "mean": interval, "deviation": 0.1},
+        }
+        for setting, (test, interval) in means.items()
+    ]
+    certificate = {"lower": 0.2, "upper": 0.3, "theorem_1": 0.33}
+    return {
+        "alpha": 0.05,
+        "certificate": certificate,
+        "tallies": tallies,
+        "baselines": baselines,
+        "indicators": indicators,
+        "recorded": [],
+    }
+
+
+def alarm(results: dict, setting: str, detector: str, alarms: int) -> dict:
+    for row in results["tallies"] + results["baselines"]:
+        if (row["setting"], row["detector"]) == (setting, detector):
+            row["adverse"] = alarms
+    return results
+
+
+def indicate(results: dict, setting: str, **means: float) -> dict:
+    for row in results["indicators"]:
+        if row["setting"] == setting:
+            for name, mean in means.items():
+                row[name.replace("_", "-")]["mean"] = mean
+    return results
+
+
+def test_everything_holds_where_it_should():
+    claims = wind.claims(doctored())
+    assert [claim.holds for claim in claims] == ["yes"] * 5 + ["not checkable here"] * 2
+    assert "the training distribution itself" in claims[5].ours
+    assert not any(claim.beyond for claim in claims)
+
+
+@pytest.mark.parametrize(
+    ("change", "claim", "holds"),
+    [
+        (lambda r: indicate(r, "windy:2.5", hypothesis_test=0.05), "rises", "no"),
+        (lambda r: indicate(r, "windy:2.5", confidence_interval=0.2), "rises", "no"),
+        (lambda r: alarm(r, "windy:5", OURS[0], 50), "full wind", "partly"),
+        (lambda r: alarm(alarm(r, "windy:5", OURS[0], 50), "windy:5", OURS[1], 50), "full wind", "no"),
+        (lambda r: alarm(r, "easier", OURS[1], 6), "quiet", "no"),
+        (
+            lambda r: indicate(r, "windy:2.5", hypothesis_test=0.98, confidence_interval=0.11),
+            "rises",
+            "partly",
+        ),
+        (lambda r: indicate(r, "harder", hypothesis_test=0.6), "harder", "partly"),
+        (lambda r: indicate(r, "harder", confidence_interval=0.1), "harder", "partly"),
+        (lambda r: alarm(r, "harder", OURS[0], 51), "harder", "partly"),
+        (
+            lambda r: indicate(r, "harder", hypothesis_test=0.1, confidence_interval=-0.6),
+            "harder",
+            "no",
+        ),
+        (lambda r: alarm(r, "windy:5", THEIRS[0], 15), "blind", "no"),
+        (lambda r: alarm(r, "windy:0", THEIRS[1], 5), "blind", "no"),
+    ],
+)
+def test_each_rule_can_fail_and_says_why(change, claim, holds):
+    found = wind.claims(change(doctored()))[NAMES[claim]]
+    assert found.holds == holds
+    assert "Not so" in found.why or found.why != wind.claims(doctored())[NAMES[claim]].why
+
+
+def test_indicators_that_never_move_do_not_rise():
+    results = doctored()
+    for setting in ("windy:0", "windy:2.5", "windy:5"):
+        indicate(results, setting, hypothesis_test=0.5)
+    claim = wind.claims(results)[NAMES["rises"]]
+    assert claim.holds == "no"
+    assert "1 - p is constant" in claim.why
+
+
+def test_detectors_that_never_alarm_are_not_called_quiet():
+    results = copy.deepcopy(doctored())
+    for row in results["tallies"]:
+        row["adverse"] = 0
+    assert wind.claims(results)[NAMES["quiet"]].holds == "not checkable here"
+
+
+def test_the_caption_names_the_certificate():
+    assert "our pointwise bound, [0.200, 0.300], not Theorem 1" in wind.caption(doctored()).numbers
+
+
+def test_recorded_costs_are_read_and_judged(tmp_path):
+    from boundwatch import Certificate
+
+    file = tmp_path / "flights.csv"
+    file.write_text("cost\n" + "0.9\n" * 10)
+    settings = wind.with_recorded(wind.FULL, [f"windy:5={file}"])
+    assert settings.recorded == (wind.Recorded("windy:5", (0.9,) * 10),)
+    certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01, binary=True)
+    assert wind._judge_recorded(certificate, 0.05, [1.0] * 10)["verdict"] == "adverse"
+    for wrong in ("storm=x.csv", "windy:5"):
+        with pytest.raises(InvalidSetting, match="write SETTING=FILE with one of windy:0"):
+            wind.with_recorded(wind.FULL, [wrong])

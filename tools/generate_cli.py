@@ -1,0 +1,72 @@
+"""Write ``docs/cli.md`` from the command line's own --help: ``python tools/generate_cli.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.testing import CliRunner
+
+from boundwatch.cli import app
+
+PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+
+INTRODUCTION = """\
+# Command line
+
+<!-- Written by tools/generate_cli.py from --help. Change the command or the generator, not this page. -->
+
+Everything is one executable, `boundwatch`. Text is for people, `--json` for machines, `-` is standard input.
+An error is one line on standard error with its remedy.
+
+| exit code | means |
+|---|---|
+| 0 | done |
+| 1 | bad input, a certificate that does not verify, no episode to `watch`, a broken promise in `selftest` |
+| 2 | wrong usage |
+| 3 | `check --exit-code` or `watch --exit-code` found an adverse shift |
+
+Which files are read, and what their columns mean, is described in [Cost files and logs](logs.md).
+
+## What check --json prints
+
+The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`,
+`p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `detector`, `tail`;
+where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `episode`,
+`reduce`, `detail` and `warnings`; and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
+
+With several tasks: `verdict` (`adverse` if any task is), `tasks` with one object a task (`task`, `verdict`,
+`n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`, `adjusted_benign`, `e_adverse`, `e_benign`,
+`shift_lower`, `shift_upper`), `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where
+the costs came from; and `certificates` with the four fields of each task.
+"""
+
+
+def render(width: int = 100) -> str:
+    """Return the page."""
+    root = typer.main.get_command(app)
+    sections = [
+        f"## {' '.join(path)}\n\n```text\n{_help(path[1:], width)}\n```\n"
+        for path in _paths(root, "boundwatch")
+    ]
+    return "\n".join([INTRODUCTION, *sections])
+
+
+def _paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, child in getattr(command, "commands", {}).items():
+        yield from _paths(child, *path, name)
+
+
+def _help(arguments: tuple[str, ...], width: int) -> str:
+    result = CliRunner().invoke(
+        app, [*arguments, "--help"], terminal_width=width, color=False, catch_exceptions=False
+    )
+    return result.output.strip()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")
+    print(f"wrote {PAGE}")
