@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo reproduce test lint bench clean
+.PHONY: install demo reproduce test lint bench dist clean
 
 install: $(VENV)/installed
 
@@ -34,5 +34,8 @@ bench: install
 	$(BIN)/pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks
 
+dist: install
+	$(BIN)/python tools/check_dist.py dist
+
 clean:
-	rm -rf $(VENV) site demo reproduced
+	rm -rf $(VENV) site demo reproduced dist
