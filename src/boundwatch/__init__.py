@@ -9,7 +9,8 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
@@ -37,7 +38,6 @@ from boundwatch.planning import Plan, plan
 if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium
     from boundwatch import testing as testing
-    from boundwatch.server.client import Client as Client
 
 __all__ = [
     "Certificate",
@@ -65,10 +65,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import what few need when it is first used: ``bw.Client``, ``bw.gymnasium``, ``bw.testing``, …."""
-    if name == "Client":
-        return import_module("boundwatch.server.client").Client
+def __getattr__(name: str) -> ModuleType:
+    """Import what few need when it is first used: ``bw.gymnasium``, ``bw.testing``, ``bw.training``."""
     if name in ("gymnasium", "testing", "training"):
         return import_module(f"boundwatch.{name}")
     raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")

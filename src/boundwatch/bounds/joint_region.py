@@ -1,0 +1,336 @@
+"""When a reference of n trials and a stream of new ones, all failing or not, say together "worse now".
+
+The stream alarms at its first trial t at which it has `needed(K, t)` failures or more, where K is the number
+of failures in the reference. For each K that is a region upwards of a line, so streams whose failure rates
+vary, but never exceed the reference's, alarm no more often than one at the same constant rate.
+
+The line follows from the Bayes factor of `two_sample` and a threshold that depends on the pooled rate and
+sinks in the first trials. The threshold is tuned until the false-alarm probability, over the draw of the
+reference and the stream, is nearly the same for all common rates c. What counts is not how it was tuned but
+the proof afterwards:
+
+1. The probability of an alarm within the horizon is a polynomial in c. Its Bernstein form bounds it for every
+   c at once.
+2. After the horizon a stream alarms when the likelihood ratio of a uniform mixture of rates above U against U
+   reaches 2/`later`, where U is the exact upper limit on the reference's rate that fails with probability
+   `later`/2. If U holds, that is a supermartingale of expectation 1, so all of this adds at most `later`.
+
+The sum of both is `bound`, and it is at most `level`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from boundwatch.bounds import held_out, two_sample
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+MOST_REFERENCE_TRIALS = 5000
+_KNOTS = 65
+# After t trials the threshold is 1 + _EARLY/t times that of the pooled rate. A failure in the first trials
+# carries the evidence so far at once that, without this, alarms there would use up the level of many rates.
+# Mean trials (n = 50, 0.08 -> 0.3 and -> 0.5): 72.5 and 7.6 at 0, 56.3 and 7.5 at 8, 52.1 and 7.9 at 16.
+_EARLY = 8.0
+_ROWS_AT_ONCE = 32  # so that they stay in the processor's cache
+_NEVER = np.iinfo(np.int64).max // 2
+
+
+@dataclass(frozen=True)
+class JointRegion:
+    """Where a stream alarms, for every number of failures in a reference of n trials.
+
+    Make one with `joint_region`.
+
+    Attributes
+    ----------
+    n, level
+        Trials in the reference, and the false-alarm probability that was asked for.
+    bound
+        The false-alarm probability that is proven, for every common rate and however long one looks.
+    horizon
+        Trials of the stream that are covered by exact sums; later ones by Ville's inequality.
+    later
+        What alarms after the horizon may add to the false-alarm probability; `bound` includes it.
+    """
+
+    n: int
+    level: float
+    bound: float
+    horizon: int
+    later: float
+    _block: Counts = field(repr=False)
+    _needed: NDArray[np.int32] = field(repr=False)
+
+    def line(self, failures: int) -> AlarmLine:
+        """Return the line for a reference with so many failures.
+
+        Parameters
+        ----------
+        failures
+            Of the reference's n trials.
+        """
+        return AlarmLine(self, failures)
+
+
+class AlarmLine:
+    """The fewest failures that alarm after t trials of the stream, for one reference; it grows as asked for.
+
+    Examples
+    --------
+    >>> line = joint_region(50, 0.045).line(4)
+    >>> line.needed(8)[1:9].tolist()
+    [2, 2, 3, 3, 3, 4, 4, 4]
+    """
+
+    def __init__(self, region: JointRegion, failures: int) -> None:
+        self._region, self._failures = region, failures
+        row = region._block[failures]
+        self._line = region._needed[:, row].astype(np.int64)
+        self._line[0] = _NEVER  # nothing alarms before the first trial
+
+    def needed(self, trials: int) -> Counts:
+        """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms.
+
+        Parameters
+        ----------
+        trials
+            How far it is needed.
+        """
+        while self._line.size <= trials:
+            self._extend(max(trials - self._line.size + 1, self._line.size))
+        return self._line
+
+    def _extend(self, more: int) -> None:
+        region = self._region
+        upper = float(held_out.clopper_pearson_upper(self._failures, region.n, region.later / 2))
+        trials = np.arange(self._line.size, self._line.size + more)
+        if upper >= 1:
+            self._line = np.append(self._line, np.full(more, _NEVER))
+            return
+        # The evidence grows with the failures beyond U t: halve the range in which it crosses, for all t.
+        low, high = np.floor(upper * trials).astype(np.int64), trials + 1
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            reached = _log_evidence(middle, trials, upper) >= math.log(2 / region.later)
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        self._line = np.append(self._line, np.maximum(high, self._line[-1]))
+
+
+@lru_cache(maxsize=256)
+def alarm_line(n: int, failures: int, level: float) -> AlarmLine:
+    """Return the line for a reference of n trials with so many failures; shared, as it only ever grows.
+
+    Parameters
+    ----------
+    n, failures
+        The reference.
+    level
+        As in `joint_region`.
+
+    Examples
+    --------
+    >>> alarm_line(50, 0, 0.045).needed(8)[1:9].tolist()
+    [1, 2, 2, 2, 2, 2, 2, 2]
+    """
+    return joint_region(n, level).line(failures)
+
+
+@lru_cache(maxsize=64)
+def joint_region(n: int, level: float) -> JointRegion:
+    """Return where to alarm so that "worse" is wrong with probability at most `level`, at any time.
+
+    **Guarantee**: if every trial of the reference fails with probability c, and every trial of the stream,
+    whatever came before, with probability at most c, then an alarm is ever raised with probability at most
+    `bound`, which is at most `level`, over the draw of both, for every c. **Assumes**: independent trials in
+    the reference, and n fixed in advance.
+
+    Parameters
+    ----------
+    n
+        Trials in the reference, at least 1 and at most `MOST_REFERENCE_TRIALS`.
+    level
+        The false-alarm probability to keep, in (0, 1).
+
+    Examples
+    --------
+    >>> region = joint_region(50, 0.045)
+    >>> 0.043 < region.bound <= 0.045
+    True
+    """
+    # A stream much longer than its reference learns little. A large one takes longer to compute, and leaves
+    # more to be learned afterwards.
+    horizon, later = (1000, 0.01 * level) if n <= 1000 else (500, 0.1 * level)
+    target = level - later
+    early = _Programme(n, 250)
+    thresholds = np.full(_KNOTS, math.log(1 / level))
+    for damping in (0.9, 0.9, 0.9, 0.5, 0.5):
+        thresholds = _flattened(thresholds, early.levels(early.lines(thresholds)), target, damping)
+    programme = _Programme(n, horizon)
+    for damping in (0.5, 0.5):
+        thresholds = _flattened(thresholds, programme.levels(programme.lines(thresholds)), target, damping)
+    while True:
+        needed = programme.lines(thresholds)
+        levels = programme.levels(needed)
+        bound = float(levels.max()) * (1 + two_sample.SLACK) + two_sample.SLACK
+        if bound <= target:
+            break
+        thresholds = _raised(thresholds, levels, target)
+    return JointRegion(
+        n=n,
+        level=level,
+        bound=bound + later,
+        horizon=horizon,
+        later=later,
+        _block=programme.block,
+        _needed=needed,
+    )
+
+
+class _Programme:
+    """The exact dynamic programme over (failures in the reference, trials and failures of the stream).
+
+    It counts orders of successes and failures, which needs additions only. References whose failures differ
+    by less than a third of a standard error share a line, that of the largest: a large reference then costs
+    little more than a small one.
+    """
+
+    def __init__(self, n: int, horizon: int) -> None:
+        self.n, self.horizon = n, horizon
+        self.block, largest = _blocks(n)
+        self.rows = largest.size
+        self.largest = largest
+        nodes = max(64, int(3.5 * math.sqrt(horizon + min(n, horizon))))
+        self.rates, _ = _nodes(nodes)
+        logs = _log_weights(n, largest[:-1], nodes)
+        self.log_scale = logs.max(axis=1)
+        self.weights = np.exp(logs - self.log_scale[:, None])
+
+    def lines(self, thresholds: Array) -> NDArray[np.int32]:
+        """Return the failures needed after t = 0, 1, … trials (rows), for every block of references."""
+        angles = np.linspace(0, np.pi, _KNOTS)
+        failures = self.largest[:-1]
+        needed = np.full((self.horizon + 1, self.rows), np.iinfo(np.int32).max, dtype=np.int32)
+        count = np.ones(self.rows - 1, dtype=np.int64)
+        capitals, scale = self.weights * self.rates, self.log_scale.copy()
+        odds = self.rates / (1 - self.rates)
+        for t in range(1, self.horizon + 1):
+            if t > 1:
+                capitals *= 1 - self.rates
+            if t % 16 == 0:
+                top = capitals.max(axis=1)
+                capitals /= top[:, None]
+                scale += np.log(top)
+            pooled = np.minimum(failures + count, self.n + t)
+            evidence = np.log(capitals.sum(axis=1)) + scale - two_sample.log_common_rate(self.n + t, pooled)
+            limit = np.interp(2 * np.arcsin(np.sqrt(pooled / (self.n + t))), angles, thresholds) + math.log1p(
+                _EARLY / t
+            )
+            below = np.flatnonzero((evidence < limit) | (count > t))
+            count[below] += 1
+            capitals[below] *= odds
+            needed[t, :-1] = count
+        return needed
+
+    def levels(self, needed: NDArray[np.int32]) -> Array:
+        """Return Bernstein coefficients of the probability of an alarm within the horizon, in the rate."""
+        alive = np.zeros((self.rows, self.horizon + 2))
+        alive[:, 0] = 1.0
+        for start in range(0, self.rows, _ROWS_AT_ONCE):
+            part = alive[start : start + _ROWS_AT_ONCE]
+            rows = np.arange(part.shape[0])
+            limits = needed[:, start : start + _ROWS_AT_ONCE]
+            highest = limits.max(axis=1).tolist()
+            for t in range(1, self.horizon + 1):
+                top = min(t, highest[t])
+                part[:, 1 : top + 1] += part[:, :top]
+                part[rows, np.minimum(limits[t], t + 1)] = 0.0
+        total = self.n + self.horizon
+        return two_sample.raise_degree(1.0 - self._shares(alive[:, :-1]), total + min(total, 1500))
+
+    def _shares(self, alive: Array) -> Array:
+        """Return, for each pooled number of failures, the share of the orders that have not alarmed.
+
+        Of the orders of S failures nearly all have about S/n of them in the stream. The others, less than
+        1e-15 of them, are left out, and so count as alarms.
+        """
+        total, horizon = self.n + self.horizon, self.horizon
+        orders, pooled = (two_sample.log_choose(m, np.arange(m + 1)) for m in (self.n, total))
+        with np.errstate(divide="ignore"):
+            logs = np.log(alive)
+        shares = np.zeros(total + 1)
+        for k in range(horizon + 1):
+            width = 9 * math.sqrt(k * (horizon - k) / horizon) + 30
+            low = max(0, int(total * (k - width) / horizon) - k)
+            high = min(self.n, int(total * (k + width) / horizon) + 1 - k) + 1
+            if low < high:
+                logs_k = logs[self.block[low:high], k] + orders[low:high] - pooled[low + k : high + k]
+                shares[low + k : high + k] += np.exp(logs_k)
+        return np.minimum(shares, 1.0)
+
+
+def _blocks(n: int) -> tuple[Counts, Counts]:
+    """Return the block of each number of failures, and the largest of each; "all failed" is the last one."""
+    steps = max(1.0, 3 * math.sqrt(n))  # a third of a standard error, in the angle 2 arcsin sqrt(rate)
+    angles = 2 * np.arcsin(np.sqrt(np.arange(n) / n))
+    block = np.unique(np.floor(angles * steps), return_inverse=True)[1].astype(np.int64)
+    largest = np.flatnonzero(np.diff(np.append(block, -1)))
+    return np.append(block, block[-1] + 1), np.append(largest, n)
+
+
+def _nodes(size: int) -> tuple[Array, Array]:
+    """Return rates and weights that integrate over (0, 1): equal steps of the angle 2 arcsin sqrt(rate)."""
+    angles = (np.arange(size) + 0.5) * np.pi / size
+    return np.sin(angles / 2) ** 2, np.pi / size * np.sin(angles) / 2
+
+
+def _log_weights(n: int, failures: Counts, size: int) -> Array:
+    """Return, for each reference, the log weights of the nodes in the mixture over higher rates.
+
+    The rate of the reference is uniform, the one of the stream uniform above it: what a reference with K < n
+    failures gives the stream's rate p is the integral of x^K (1 - x)^(n - K - 1) over x < p.
+    """
+    rates, weights = _nodes(size)
+    k = failures[:, None]
+    with np.errstate(divide="ignore"):
+        inside = np.log(special.betainc(k + 1.0, n - k * 1.0, rates))
+    value: Array = np.maximum(inside, -700.0) + special.betaln(k + 1.0, n - k * 1.0) + np.log(weights)
+    return value
+
+
+def _flattened(thresholds: Array, levels: Array, target: float, damping: float) -> Array:
+    """Move each threshold towards where the level at its rate is the target."""
+    at_knots = np.interp(np.linspace(0, np.pi, _KNOTS), _angles(levels), levels)
+    steps = np.clip(np.log(np.maximum(at_knots, 1e-9) / target), -1, 1)
+    return np.maximum(thresholds + damping * steps, 0.0)
+
+
+def _raised(thresholds: Array, levels: Array, target: float) -> Array:
+    """Raise the thresholds next to each rate at which the level is above the target."""
+    left = np.minimum((_angles(levels) * ((_KNOTS - 1) / np.pi)).astype(np.int64), _KNOTS - 2)
+    highest = np.zeros(_KNOTS)
+    np.maximum.at(highest, left, levels)
+    np.maximum.at(highest, left + 1, levels)
+    steps = np.log(np.maximum(highest, target) / target)
+    return thresholds + np.where(highest > target * (1 - 1e-6), steps + 0.005, 0.0)
+
+
+def _angles(levels: Array) -> Array:
+    angles: Array = 2 * np.arcsin(np.sqrt(np.linspace(0, 1, levels.size)))
+    return angles
+
+
+def _log_evidence(failures: Counts, trials: Counts, upper: float) -> Array:
+    """Return the log likelihood ratio of the uniform mixture over rates above `upper` against `upper`."""
+    k = np.minimum(failures, trials)
+    with np.errstate(divide="ignore"):
+        above = np.log(special.betaincc(k + 1.0, trials - k + 1.0, upper)) - math.log1p(-upper)
+    value: Array = above + special.betaln(k + 1.0, trials - k + 1.0)
+    return value - k * math.log(upper) - (trials - k) * math.log1p(-upper) - two_sample.SLACK
