@@ -33,6 +33,11 @@ ARROWS = [
     ("compare", (510, 166), (384, 230), (38, 12)),
     ("decide", (394, 253), (482, 253), (0, -9)),
 ]
+TITLE = (
+    "Train on environments, draw a policy, roll it out. Episodes, rolled out or read from files, are "
+    "certified. "
+    "A detector compares new episodes with the certificate and gives a finding."
+)
 ENDS = "text · report · page · exit code · alarm"
 
 
@@ -41,14 +46,14 @@ def draw(colors: dict[str, str]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'font-family="system-ui, -apple-system, Segoe UI, Roboto, sans-serif" text-anchor="middle">',
-        "<title>Environments are trained on; a policy is drawn and rolled out; episodes, rolled out or read from "
-        "files, are certified; a detector compares new episodes with the certificate and gives a finding.</title>",
+        f"<title>{TITLE}</title>",
         '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M0 0 10 5 0 10Z" fill="{colors["edge"]}"/></marker></defs>',
     ]
     for word, (x1, y1), (x2, y2), (dx, dy) in ARROWS:
         parts.append(
-            f'<path d="M{x1} {y1}L{x2} {y2}" stroke="{colors["edge"]}" stroke-width="2" marker-end="url(#head)"/>'
+            f'<path d="M{x1} {y1}L{x2} {y2}" stroke="{colors["edge"]}" stroke-width="2" '
+            'marker-end="url(#head)"/>'
             f'<text x="{(x1 + x2) / 2 + dx:g}" y="{(y1 + y2) / 2 + dy:g}" font-size="15" '
             f'fill="{colors["word"]}">{word}</text>'
         )
@@ -57,7 +62,8 @@ def draw(colors: dict[str, str]) -> str:
         parts.append(
             f'<rect x="{left}" y="{top}" width="{wide}" height="{TALL}" rx="9" fill="{colors["box"]}" '
             f'stroke="{colors["edge"]}" stroke-width="1.5"/>'
-            f'<text x="{left + wide / 2:g}" y="{top + 29}" font-size="17"{strong} fill="{colors["ink"]}">{name}</text>'
+            f'<text x="{left + wide / 2:g}" y="{top + 29}" font-size="17"{strong} '
+            f'fill="{colors["ink"]}">{name}</text>'
         )
     parts.append(
         f'<path d="M557 276L557 312" stroke="{colors["edge"]}" stroke-width="2" marker-end="url(#head)"/>'
