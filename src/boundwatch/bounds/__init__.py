@@ -33,6 +33,7 @@ from boundwatch.bounds.pac_bayes import (
     pointwise_lower,
     pointwise_upper,
 )
+from boundwatch.bounds.shift import shift_kl_lower, shifted_mean_upper
 
 __all__ = [
     "betting_log_wealth",
@@ -61,4 +62,6 @@ __all__ = [
     "pointwise_lower",
     "pointwise_upper",
     "renyi_divergence",
+    "shift_kl_lower",
+    "shifted_mean_upper",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch import bounds
 from boundwatch._support.files import read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.validation import check_costs, check_level
@@ -385,6 +386,37 @@ class Certificate(InNotebook):
             return cls.from_dict(schema.decode(data))
         except CertificateError as error:
             raise type(error)(f"{path}: {error}") from None
+
+    def under_shift(self, *, kl: float | None = None, tv: float | None = None) -> float:
+        """Return the worst expected cost in any world within a stated distance of the certified one.
+
+        **Guarantee**: with probability at least 1 - `delta_upper`, no world within the distance has a higher
+        expected cost. For costs of 0 and 1, some world within it has this one if the upper limit is exact.
+
+        Parameters
+        ----------
+        kl
+            Relative entropy KL(new world || certified world) in nats, >= 0.
+        tv
+            Or total variation, in [0, 1]: the largest difference in the probability of any event.
+
+        Examples
+        --------
+        >>> certificate = Certificate.from_bounds(lower=0.0, upper=0.1, delta=0.01)
+        >>> round(certificate.under_shift(kl=0.1), 4), round(certificate.under_shift(tv=0.1), 4)
+        (0.2569, 0.2)
+        """
+        if (kl is None) == (tv is None):
+            raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
+        if tv is not None:
+            tv = _number(tv, "tv")
+            if not 0 <= tv <= 1:
+                raise InvalidSetting(f"tv = {tv!r} is no total variation; it lies in [0, 1]")
+            return min(self.upper + tv, 1.0)
+        kl = _number(kl, "kl")
+        if not 0 <= kl < math.inf:
+            raise InvalidSetting(f"kl = {kl!r} is no distance; it must be finite and >= 0, in nats")
+        return float(bounds.shifted_mean_upper(self.upper, kl))
 
     def verify(
         self, costs: ArrayLike | None = None, *, policy: str | os.PathLike[str] | None = None

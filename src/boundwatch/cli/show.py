@@ -16,7 +16,7 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
 
 
-@command(example="boundwatch show certificate.json")
+@command(example="boundwatch show certificate.json\nboundwatch show certificate.json --under-shift 0.1")
 def show(
     certificate: CertificateFile,
     task: Annotated[
@@ -25,6 +25,14 @@ def show(
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Also write it to a file of its own."),
+    ] = None,
+    under_shift: Annotated[
+        float | None,
+        typer.Option(
+            metavar="D",
+            help="Also say the worst expected cost in a world that differs by D: in relative entropy (nats), "
+            "and in total variation.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -40,6 +48,8 @@ def show(
                 f"{certificate}: holds {held}; name one of its tasks with --task, or leave it out"
             )
         loaded = loaded[task]
+    if under_shift is not None and isinstance(loaded, CertificateFamily):
+        raise InvalidSetting(f"{certificate}: holds several tasks; name one with --task for --under-shift")
     if output is not None:
         loaded.save(output)
     if isinstance(loaded, CertificateFamily):
@@ -56,7 +66,14 @@ def show(
         return
     if as_json:
         vacuous = {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
-        out.print_json(loaded.to_dict() | {"fingerprint": loaded.fingerprint} | vacuous)
+        content = loaded.to_dict() | {"fingerprint": loaded.fingerprint} | vacuous
+        if under_shift is not None:
+            worst = {
+                "kl": loaded.under_shift(kl=under_shift),
+                "tv": loaded.under_shift(tv=min(under_shift, 1)),
+            }
+            content |= {"under_shift": {"distance": under_shift} | worst}
+        out.print_json(content)
         return
     made = loaded.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
@@ -70,6 +87,8 @@ def show(
     print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
     out.print_section("Promise", wording.promise(loaded))
     out.print_section("Basis", wording.basis(loaded))
+    if under_shift is not None:
+        out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
     out.print_section("It holds if", wording.assumptions(loaded), bullet="- ")
     out.print_section("It is not", wording.misreadings(), bullet="- ")
     print("\nProvenance (SHA-256 of costs, policy and certificate)")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
 
 
@@ -19,6 +20,15 @@ class Verdict(StrEnum):
     """Evidence that the expected cost is not higher than the certified one."""
     WITHIN = "within"
     """No evidence of a shift. It does not say that there is none, and it does not say "safe"."""
+
+
+class ShiftSize(NamedTuple):
+    """Lower limits on the distance between the certified and the new world."""
+
+    tv: float
+    """Total variation, in [0, 1]."""
+    kl: float
+    """Relative entropy KL(new world || certified world), in nats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +68,18 @@ class Finding(InNotebook):
     false_negative_rate: float
     detector: str
     tail: str
+
+    @property
+    def shift_size(self) -> ShiftSize:
+        """How far the world has moved at least, judged by the costs alone.
+
+        **Guarantee**: it overstates either distance with probability at most `false_positive_rate`, because
+        `shift_lower` is then above the true shift. Zero says that the costs show no move for the worse; a
+        world may move far without touching the cost.
+        """
+        return ShiftSize(
+            tv=min(max(self.shift_lower, 0.0), 1.0), kl=float(bounds.shift_kl_lower(self.shift_lower))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""

@@ -156,6 +156,56 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     return figure
 
 
+def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
+    """Draw the worst expected cost against the distance between the new world and the certified one.
+
+    Parameters
+    ----------
+    certificate
+        What was promised in the certified world.
+    largest
+        The largest distance to draw.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> figure = plot_under_shift(bw.Certificate.from_bounds(lower=0.0, upper=0.1, delta=0.01))
+    >>> figure.axes[0].get_ylabel()
+    'worst expected cost'
+    """
+    figure = _new_figure(6.4, 3.8)
+    axes = figure.subplots()
+    distances = np.linspace(0, largest, 201)
+    curves = {
+        "relative entropy of that many nats": ([certificate.under_shift(kl=d) for d in distances], "-"),
+        "total variation of that size": (
+            [certificate.under_shift(tv=min(d, 1.0)) for d in distances],
+            (0, (6, 2)),
+        ),
+    }
+    for (label, (values, dashes)), color in zip(curves.items(), (_NEW, _CERTIFIED_EDGE), strict=True):
+        axes.plot(distances, values, color=color, linestyle=dashes, linewidth=2, label=f"within a {label}")
+    axes.axhline(certificate.upper, color=_EPISODE, linewidth=1, linestyle=(0, (1, 2)))
+    axes.annotate(
+        f"certified: at most {ceiling(certificate.upper)}",
+        (largest, certificate.upper),
+        (0, 4),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+    )
+    axes.set(xlabel="distance from the certified world", ylabel="worst expected cost", xlim=(0, largest))
+    axes.set_ylim(0, min(1.02, 1.1 * max(max(values) for values, _ in curves.values())))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    return figure
+
+
 def plot_plan(plan: Plan) -> Figure:
     """Draw the power of the hypothesis test with each tail, and of the sequential test, against trials.
 

@@ -67,6 +67,27 @@ def promise(certificate: Certificate) -> list[str]:
     return sentences + vacuous_limits(certificate)
 
 
+def under_shift(certificate: Certificate, distance: float) -> list[str]:
+    """Say how bad the expected cost can get in a world that differs from the certified one.
+
+    Examples
+    --------
+    >>> for sentence in under_shift(Certificate.from_bounds(lower=0.0, upper=0.1, delta=0.01), 0.1):
+    ...     print(sentence)
+    In any world within a relative entropy of 0.1 nats the expected cost is at most 0.2569.
+    In any world within a total variation of 0.1 it is at most 0.2000.
+    Both hold with probability at least 99 %, as the upper limit does.
+    """
+    return [
+        f"In any world within a relative entropy of {distance:g} nats the expected cost is at most "
+        f"{ceiling(certificate.under_shift(kl=distance))}.",
+        f"In any world within a total variation of {min(distance, 1):g} it is at most "
+        f"{ceiling(certificate.under_shift(tv=min(distance, 1)))}.",
+        f"Both hold with probability at least {100 * (1 - certificate.delta_upper):.4g} %, "
+        "as the upper limit does.",
+    ]
+
+
 def vacuous_limits(certificate: Certificate) -> list[str]:
     """Say which limits promise nothing; an empty list when both do.
 

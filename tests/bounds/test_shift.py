@@ -1,0 +1,94 @@
+"""The worst mean under a stated shift, against search over worlds and closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+from boundwatch.bounds import binary_kl, kl_inverse_upper, shift_kl_lower, shifted_mean_upper
+from boundwatch.errors import InvalidSetting
+
+MEANS = [0.01, 0.1, 0.3, 0.5, 0.9, 0.99]
+DISTANCES = [1e-6, 0.01, 0.1, 0.5, 2.0]
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("kl", DISTANCES)
+def test_the_worst_mean_is_the_root_and_rounds_outward(mean, kl):
+    worst = float(shifted_mean_upper(mean, kl))
+    assert mean <= worst <= 1
+    if worst < 1:
+        assert float(binary_kl(worst, mean)) >= kl * (1 - 1e-12)
+        assert float(binary_kl(worst - 1e-9, mean)) < kl
+    else:
+        assert float(binary_kl(1.0, mean)) <= kl * (1 + 1e-9)
+
+
+def worst_by_search(costs, probabilities, kl):
+    """Return the largest expected cost over worlds at this distance: those tilted by exp(t cost)."""
+    best = 0.0
+    for tilt in np.linspace(0, 60, 4001):
+        tilted = probabilities * np.exp(tilt * (costs - 1))
+        tilted /= tilted.sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distance = np.nansum(tilted * np.log(tilted / probabilities))
+        if distance <= kl:
+            best = max(best, float(tilted @ costs))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kl", [0.02, 0.2])
+def test_no_world_within_the_distance_is_worse(seed, kl):
+    rng = np.random.default_rng(seed)
+    costs = np.append(rng.random(4), [0.0, 1.0]) if seed else np.array([0.0, 1.0])
+    probabilities = rng.dirichlet(np.ones(costs.size))
+    certificate = bw.Certificate.from_bounds(lower=0, upper=float(probabilities @ costs), delta=0.01)
+    worst = worst_by_search(costs, probabilities, kl)
+    assert worst <= certificate.under_shift(kl=kl)
+    if seed == 0:  # costs of 0 and 1: attained
+        assert worst > certificate.under_shift(kl=kl) - 0.02
+
+
+def test_inverting_the_other_argument_would_promise_too_much():
+    """The broken twin: at a mean of 0.9 a world at this distance always fails, and the twin denies it."""
+    mean, kl = 0.9, 0.11
+    assert float(binary_kl(1.0, mean)) <= kl
+    assert float(kl_inverse_upper(mean, kl)) < 1.0
+    assert float(shifted_mean_upper(mean, kl)) == 1.0
+
+
+def test_the_smallest_distance_for_a_shift():
+    for shift in (0.05, 0.3, 0.8):
+        means = np.linspace(0, 1 - shift, 2001)[1:-1]
+        smallest = float(binary_kl(means + shift, means).min())
+        found = float(shift_kl_lower(shift))
+        assert 2 * shift**2 <= found <= smallest
+        assert found > smallest - 1e-5
+    assert float(shift_kl_lower(-0.2)) == 0.0
+
+
+def test_a_finding_says_how_far_the_world_moved():
+    certificate = bw.Certificate.from_held_out([0] * 95 + [1] * 5, binary=True)
+    adverse = bw.HypothesisTest(certificate).decide([1] * 10)
+    assert adverse.shift_size.tv == adverse.shift_lower > 0.5
+    assert adverse.shift_size.kl > 2 * adverse.shift_size.tv**2
+    within = bw.HypothesisTest(certificate).decide([0] * 10)
+    assert within.shift_size == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give one distance"),
+        ({"kl": 0.1, "tv": 0.1}, "give one distance"),
+        ({"kl": -0.1}, "kl = -0.1 is no distance"),
+        ({"kl": float("nan")}, "kl = nan is no distance"),
+        ({"tv": 1.5}, "tv = 1.5 is no total variation"),
+        ({"tv": "x"}, "tv = 'x' is not a number"),
+    ],
+)
+def test_a_wrong_distance_is_named(arguments, message):
+    with pytest.raises(InvalidSetting, match=message):
+        bw.Certificate.from_bounds(lower=0, upper=0.1, delta=0.01).under_shift(**arguments)
