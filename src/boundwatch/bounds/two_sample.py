@@ -13,6 +13,8 @@ raising the degree brings that coefficient down to the largest value: one number
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
@@ -170,10 +172,20 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     array([0.   , 0.5  , 0.667, 0.5  , 0.   ])
     """
     values = np.asarray(coefficients, dtype=np.float64)
+    if values.size * degree <= 100_000:
+        return _elevation(values.size - 1, degree) @ values
     for n in range(values.size, degree + 1):  # from degree n - 1 to degree n
         share = np.arange(n + 1) / n
         values = np.append(values, 0.0) * (1 - share) + np.append(0.0, values) * share
     return values
+
+
+@lru_cache(maxsize=16)
+def _elevation(n: int, degree: int) -> Array:
+    """Return the matrix that raises degree n: how many of S failures are among the first n trials."""
+    k, total = np.arange(n + 1), np.arange(degree + 1)[:, None]
+    matrix: Array = np.exp(log_choose(n, k) + log_choose(degree - n, total - k) - log_choose(degree, total))
+    return matrix
 
 
 def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float:

@@ -1,0 +1,175 @@
+"""Two fixed numbers of trials, all failing or not: does the second rate exceed the first by a margin or more.
+
+The p-value of "p1 - p0 <= margin" is unconditional: the probability, at the worst pair of rates, of what was
+seen or of anything that ranks as more extreme. Outcomes are ranked by how often a rate drawn from the exact
+lower limits of the second series lies within the margin of one drawn from the exact upper limits of the
+first, each at a random level. At a margin of 0 that ranks as Fisher's exact p-value does, so the result is
+Boschloo's test, which is never weaker than Fisher's.
+
+The worst pair lies on the line p1 = p0 + margin. On it the probability is a polynomial: draw a bit per
+trial that is 1 with probability s. With margin m >= 0 a trial of the first series fails with probability
+1 - m if its bit is 1, else never; one of the second fails surely if its bit is 1, else with probability m.
+So p0 = (1 - m) s and p1 = m + (1 - m) s, and given the sum S of all bits nothing depends on s. The chances
+given S are Bernstein coefficients, and the largest of them bounds the probability for every s at once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from boundwatch.bounds import two_sample
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_NODES = 256
+MOST_CELLS = 200_000
+"""Above so many entries of its largest table, no p-value is computed: it would take longer than a second."""
+
+
+def is_computable(n0: int, n1: int) -> bool:
+    """Return whether the two numbers of trials are small enough.
+
+    Parameters
+    ----------
+    n0, n1
+        Trials in the two series.
+
+    Examples
+    --------
+    >>> is_computable(200, 50), is_computable(5000, 50)
+    (True, False)
+    """
+    return (n0 + 1) * (max(n0, n1) + 1) <= MOST_CELLS
+
+
+@lru_cache(maxsize=4096)
+def rate_difference_p_value(n0: int, k0: int, n1: int, k1: int, margin: float = 0.0) -> float:
+    """Return a p-value of "p1 - p0 <= margin" from k0 failures in n0 trials and k1 in n1.
+
+    **Guarantee**: under the hypothesis it is at most alpha with probability at most alpha, for every alpha
+    and every pair of rates, over the draw of both series. **Assumes**: independent trials, and numbers of
+    trials fixed in advance.
+
+    Parameters
+    ----------
+    n0, k0, n1, k1
+        Trials and failures of the two series.
+    margin
+        The largest difference that the hypothesis allows, in (-1, 1).
+
+    Examples
+    --------
+    >>> round(rate_difference_p_value(50, 4, 10, 5), 5)
+    0.0017
+    >>> round(rate_difference_p_value(50, 4, 10, 5, margin=0.1), 3)
+    0.019
+    """
+    return _chance(n0, n1, _as_extreme(n0, k0, n1, k1, margin), margin)
+
+
+@lru_cache(maxsize=4096)
+def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> float:
+    """Return a lower limit on p1 - p0, the largest margin at which what was seen is that unlikely.
+
+    What counts as more extreme is ranked for a margin of 0, whatever the margin. Its chance then grows with
+    the margin, and the limit is at least 0 just when the p-value of "p1 <= p0" is at most alpha.
+
+    **Guarantee**: with probability at least 1 - alpha, over the draw of both series, at most p1 - p0.
+    **Assumes**: as `rate_difference_p_value`.
+
+    Parameters
+    ----------
+    n0, k0, n1, k1
+        As in `rate_difference_p_value`.
+    alpha
+        Probability with which the limit may fail.
+
+    Examples
+    --------
+    >>> round(rate_difference_lower(50, 4, 10, 5, 0.05), 3)
+    0.087
+    """
+    needed = _as_extreme(n0, k0, n1, k1, 0.0)
+    low, high = (0.0, 1.0) if _chance(n0, n1, needed, 0.0) <= alpha else (-1.0, 0.0)
+    for _ in range(12):
+        middle = (low + high) / 2
+        if _chance(n0, n1, needed, middle) <= alpha:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _as_extreme(n0: int, k0: int, n1: int, k1: int, margin: float) -> Counts:
+    """Return, for each number of failures in the first series, the fewest in the second as extreme."""
+    ranks = _ranks(n0, n1, margin)
+    extreme = ranks <= ranks[k0, k1] * (1 + 1e-9)
+    needed = np.where(extreme.any(axis=1), extreme.argmax(axis=1), n1 + 1)
+    # More failures in the first series must not make fewer in the second suffice: the worst pair would then
+    # not lie on the line. What that adds to the region only raises the p-value.
+    return np.minimum.accumulate(needed[::-1])[::-1]
+
+
+@lru_cache(maxsize=64)
+def _ranks(n0: int, n1: int, margin: float) -> Array:
+    """Return P[second <= first + margin] for rates drawn as described above, k0 in rows and k1 in columns."""
+    angles = (np.arange(_NODES) + 0.5) * np.pi / _NODES
+    rates, steps = np.sin(angles / 2) ** 2, np.sin(angles)
+    k0, k1 = np.arange(n0)[:, None], np.arange(1, n1 + 1)
+    logs = special.xlogy(k0, rates) + special.xlog1py(n0 - k0 - 1, -rates) + np.log(steps)
+    density = np.exp(logs - logs.max(axis=1, keepdims=True))
+    within = np.ones((_NODES, n1 + 1))  # without a failure the lower limit is 0
+    moved = np.clip(rates + margin, 0.0, 1.0)[:, None]
+    within[:, 1:] = special.betainc(k1, n1 - k1 + 1.0, moved)
+    within[moved[:, 0] <= 0, 0] = 0.0 if margin < 0 else 1.0
+    ranks = np.ones((n0 + 1, n1 + 1))  # if all failed in the first series, the upper limit is 1
+    ranks[:-1] = (density @ within) / density.sum(axis=1, keepdims=True)
+    if margin < 0:
+        ranks[-1, 1:] = special.betainc(k1, n1 - k1 + 1.0, 1 + margin)
+    return ranks
+
+
+def _chance(n0: int, n1: int, needed: Counts, margin: float) -> float:
+    """Bound, for all rates with p1 = p0 + margin, the chance of so many failures in the second series."""
+    if margin >= 1 or margin <= -1:
+        return 1.0
+    sure0, sure1 = (1 - abs(margin), 1.0) if margin >= 0 else (1.0, 1 - abs(margin))
+    floor0, floor1 = (0.0, margin) if margin >= 0 else (-margin, 0.0)
+    ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)[:, None]
+    first = _failures_given_ones(n0, ones0, sure0, floor0)
+    second = _failures_given_ones(n1, ones1, sure1, floor1)
+    tails = np.zeros((n1 + 1, n1 + 2))
+    tails[:, :-1] = np.cumsum(second[:, ::-1], axis=1)[:, ::-1]
+    chances = first @ tails[:, needed].T  # rows: ones in the first series; columns: ones in the second
+    ones = ones0 + ones1.T
+    orders = (
+        two_sample.log_choose(n0, ones0)
+        + two_sample.log_choose(n1, ones1.T)
+        - two_sample.log_choose(n0 + n1, ones)
+    )
+    coefficients = np.bincount(ones.ravel(), weights=(np.exp(orders) * chances).ravel())
+    return min(two_sample.bernstein_upper(coefficients, max(2 * (n0 + n1), 1000)), 1.0)
+
+
+def _failures_given_ones(n: int, ones: Counts, sure: float, floor: float) -> Array:
+    """Return the distribution of the failures among n trials (columns), for each number of ones (rows).
+
+    A trial with a one fails with probability `sure`, another with `floor`: `sure` is 1, or `floor` is 0.
+    """
+    failures = np.arange(n + 1)
+    if sure == 1:  # all ones fail, and some of the others
+        others, hits, chance = n - ones, failures - ones, floor
+    else:
+        others, hits, chance = ones, failures + 0 * ones, sure
+    inside = (hits >= 0) & (hits <= others)
+    hits = np.where(inside, hits, 0)
+    factorials = special.gammaln(np.arange(1, n + 2))
+    logs = factorials[others] - factorials[hits] - factorials[np.where(inside, others - hits, 0)]
+    logs = logs + special.xlogy(hits, chance) + special.xlog1py(np.where(inside, others - hits, 0), -chance)
+    result: Array = np.exp(np.where(inside, logs, -np.inf))
+    return result

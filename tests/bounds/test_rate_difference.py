@@ -1,0 +1,67 @@
+"""The exact test of two failure rates: level for every pair of rates, power, and its limits."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, boschloo_exact
+
+from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
+
+N0, N1 = 15, 6
+
+
+def chance(where: np.ndarray, p0: float, p1: float) -> float:
+    """The probability of a set of outcomes, k0 in rows and k1 in columns."""
+    return float(binom.pmf(np.arange(N0 + 1), N0, p0) @ where @ binom.pmf(np.arange(N1 + 1), N1, p1))
+
+
+def table(value) -> np.ndarray:
+    return np.array([[value(N0, k0, N1, k1) for k1 in range(N1 + 1)] for k0 in range(N0 + 1)])
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.1, -0.15])
+def test_the_level_holds_on_the_line_and_below_it(margin):
+    p_values = table(lambda *counts: rate_difference_p_value(*counts, margin=margin))
+    rates = np.linspace(max(0.0, -margin), min(1.0, 1 - margin), 101)
+    for alpha in (0.01, 0.05, 0.2):
+        on_line = [chance(p_values <= alpha, p0, p0 + margin) for p0 in rates]
+        assert 0.4 * alpha < max(on_line) <= alpha
+        assert max(chance(p_values <= alpha, p0, max(p0 + margin - 0.1, 0)) for p0 in rates) <= max(on_line)
+    assert chance(p_values <= 0.05, 0.2, 0.9) > 0.8
+
+
+def test_more_failures_in_the_new_trials_are_more_evidence():
+    for margin in (0.0, 0.2, -0.2):
+        p_values = table(lambda *counts, margin=margin: rate_difference_p_value(*counts, margin=margin))
+        assert (np.diff(p_values, axis=1) <= 1e-9).all()
+        assert (np.diff(p_values, axis=0) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("counts", [(50, 4, 10, 5), (200, 20, 50, 10), (30, 0, 5, 2)])
+def test_it_is_boschloos_test(counts):
+    n0, k0, n1, k1 = counts
+    reference = boschloo_exact([[k1, k0], [n1 - k1, n0 - k0]], alternative="greater", n=64).pvalue
+    assert reference * (1 - 1e-4) <= rate_difference_p_value(*counts) <= reference * 1.03
+
+
+def test_a_fixed_limit_on_the_first_rate_is_no_such_test():
+    # Broken on purpose: the observed rate is taken for the truth.
+    p_values = table(lambda n0, k0, n1, k1: binom.sf(k1 - 1, n1, k0 / n0))
+    assert max(chance(p_values <= 0.05, p0, p0) for p0 in np.linspace(0.05, 0.95, 19)) > 0.09
+
+
+def test_the_lower_limit_covers_every_difference():
+    alpha = 0.1
+    limits = table(lambda *counts: rate_difference_lower(*counts, alpha=alpha))
+    missed = [
+        chance(limits > p1 - p0, p0, p1) for p0 in np.linspace(0, 1, 21) for p1 in np.linspace(0, 1, 21)
+    ]
+    assert 0.4 * alpha < max(missed) <= alpha
+    # A limit of 0 or more is the verdict of the test.
+    p_values = table(rate_difference_p_value)
+    assert ((limits >= 0) == (p_values <= alpha)).all()
+    assert limits[2, 6] > 0.3
+
+
+def test_what_would_take_too_long_is_named():
+    assert is_computable(400, 100)
+    assert not is_computable(1000, 10)
