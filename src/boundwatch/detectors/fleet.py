@@ -19,6 +19,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.mixture import Array, Bets, Mark, bet_bounds, fold_interval, linear_factors
+from boundwatch.detectors.roll import Roll, e_bh_rows
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
@@ -64,9 +65,10 @@ class Fleet:
     **Guarantee**: for each stream by itself, that of `SequentialTest`. Over the fleet, `discoveries` keeps
     the false discovery rate: the expected share of streams listed although their world is not worse is at
     most the rate asked for plus the certificate's `delta_upper`, whatever the dependence between streams, for
-    the list at one look. **Assumes**: for each stream, as in `SequentialTest`; which streams there are does
-    not depend on their costs; and either a stream's expected cost does not exceed the certified one given
-    the past of all streams, or the look comes at a time that was fixed beforehand.
+    the list at one look. Streams may appear, and may be reset, after a look and because of it. **Assumes**:
+    for each stream, as in `SequentialTest`; which streams there are at the first look does not depend on
+    their costs; and either a stream's expected cost does not exceed the certified one given the past of all
+    streams, or the look comes at a time that was fixed beforehand.
 
     Parameters
     ----------
@@ -105,6 +107,7 @@ class Fleet:
         self._lines = np.vstack(linear_factors(bets, *bounds))
         self._fold_every = fold_interval(*bounds)
         self._rows: dict[str | int, int] = {}
+        self._roll = Roll()
         self._numbered = np.empty(0, dtype=np.int64)
         self._allocate(16)
 
@@ -196,12 +199,17 @@ class Fleet:
     def discoveries(self, rate: float = 0.05, *, streams: int | None = None) -> list[str | int]:
         """Return the streams whose costs have risen, with the false discovery rate under control (e-BH).
 
+        The first look deals out the rate: one half to the streams there are, equally, and the other half to
+        tests that begin later, which are streams that appear after it and streams that are reset. A declared
+        number needs no such reserve.
+
         Parameters
         ----------
         rate
             The false discovery rate to keep, the certificate's `delta_upper` not included.
         streams
-            How many streams there will be at most, if more are to come and one has to decide before.
+            How many streams there will be at most, counting one more for every reset; declared at the first
+            look and kept from then on. Left out: what the first look said.
         """
         level = check_level(rate, "rate")
         total = len(self._rows)
@@ -211,17 +219,17 @@ class Fleet:
             )
         if streams is not None and streams < total:
             raise InvalidSetting(f"streams = {streams} is below the {total} already seen; leave it out")
-        wealth = self._book[:total, _WEALTH][:, 0]
-        order = np.argsort(-wealth, kind="stable")
-        # e-BH: the largest k such that the k-th largest e-value is at least m / (k rate).
-        needed = math.log((streams or total or 1) / level) - np.log(np.arange(1, total + 1))
-        passing = np.flatnonzero(wealth[order] >= needed)
-        chosen = order[: passing[-1] + 1] if passing.size else order[:0]
+        if total == 0:
+            return []
+        shares = self._roll.look(total, None if streams is None else int(streams))
         names = self.ids
-        return [names[row] for row in chosen.tolist()]
+        return [names[row] for row in e_bh_rows(self._book[:total, _WEALTH][:, 0], shares, level).tolist()]
 
     def reset(self, stream: str | int) -> None:
         """Forget the costs and any alarm of one stream; what follows is a new test of it.
+
+        `discoveries` counts it as one: a reset stream is listed on the evidence since, with a smaller share
+        of the rate, so that restarting streams until one alarms does not break the rate.
 
         Parameters
         ----------
@@ -229,6 +237,8 @@ class Fleet:
             Its name.
         """
         row = self._row(_name(stream, "stream"))
+        if self._book[row, _N]:
+            self._roll.restart(row)
         self._clear(slice(row, row + 1))
 
     def state_dict(self) -> dict[str, Any]:
@@ -247,6 +257,7 @@ class Fleet:
             "alpha_adverse": self.alpha_adverse,
             "alpha_benign": self.alpha_benign,
             "ids": self.ids,
+            "roll": self._roll.to_dict(),
             "first_alarm": self._first[used].tolist(),
             "verdict": self._verdict[used].tolist(),
             "book": states.pack(self._book[used].ravel().tolist()),
@@ -277,6 +288,7 @@ class Fleet:
         size = len(names)
         if size:
             fleet._find_rows(names)
+        fleet._roll = Roll.from_dict(state.get("roll"), size)
         tables = {"book": fleet._book, "anchors": fleet._anchors, "capitals": fleet._capitals}
         for name, table in tables.items():
             table[:size] = states.unpack(state, name, size * table.shape[1]).reshape(size, -1)
@@ -331,8 +343,10 @@ class Fleet:
         return np.fromiter(map(self._rows.__getitem__, names), dtype=np.int64, count=len(names))
 
     def _add(self, names: Sequence[str | int]) -> None:
+        known = len(self._rows)
         for name in names:
             self._rows.setdefault(name, len(self._rows))
+        self._roll.add(known, len(self._rows))
         self._grow(len(self._rows))
         # Streams numbered from 0 are found without a dictionary, which is quicker.
         numbers = [name for name in self._rows if isinstance(name, int) and 0 <= name < 1 << 20]
