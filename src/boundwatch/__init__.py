@@ -17,6 +17,7 @@ from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.provenance import Provenance
+from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison
 from boundwatch.detectors import (
     ChangeDetector,
     ChangeFinding,
@@ -44,6 +45,8 @@ __all__ = [
     "CertificateFamily",
     "ChangeDetector",
     "ChangeFinding",
+    "ComparisonFinding",
+    "ComparisonVerdict",
     "ConfidenceInterval",
     "FamilyFinding",
     "FamilyTest",
@@ -52,6 +55,7 @@ __all__ = [
     "Fleet",
     "HypothesisTest",
     "Plan",
+    "PolicyComparison",
     "Provenance",
     "SequentialFinding",
     "SequentialTest",

@@ -1,0 +1,460 @@
+"""Two policies, compared while their trials come in: look after every trial, stop whenever you like."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boundwatch._support.notebook import InNotebook
+from boundwatch._support.validation import check_costs, check_level, shortest
+from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
+from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
+from boundwatch.detectors import state as states
+from boundwatch.detectors.memory import STEPS, CostMemory
+from boundwatch.detectors.mixture import Bets
+from boundwatch.detectors.sequential import bounded_exp
+from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
+
+_KIND = "PolicyComparison"
+_VERSION = 1
+
+
+class ComparisonVerdict(StrEnum):
+    """Which of two policies has the lower expected cost."""
+
+    A_BETTER = "a-better"
+    """Evidence that policy A has the lower expected cost."""
+    B_BETTER = "b-better"
+    """Evidence that policy B has the lower expected cost."""
+    UNDECIDED = "undecided"
+    """Not enough evidence yet. It does not say that the two are equally good."""
+
+
+SIDES = (ComparisonVerdict.A_BETTER, ComparisonVerdict.B_BETTER)
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class ComparisonFinding(InNotebook):
+    """What is known about two policies, valid whenever it is read.
+
+    **Guarantee**: if A is not better, A_BETTER is ever declared with probability at most `alpha`; if B is not
+    better, B_BETTER is ever declared with probability at most `alpha`, however long one looks and whatever
+    makes one stop. Each limit on the difference holds for all times at once with probability at least
+    1 - `alpha`. The limits are computed when first asked for (about 3 ms each).
+
+    With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0: its threshold is
+    computed exactly, the limits use 1/alpha.
+
+    Attributes
+    ----------
+    verdict
+        The answer; once given, it stays.
+    n_a, n_b
+        Numbers of costs of the two policies.
+    pairs
+        How many of them were tested: the i-th of A with the i-th of B. The policy that is ahead waits.
+    mean_cost_a, mean_cost_b
+        Mean costs; None before the first.
+    difference_lower, difference_upper
+        Limits on the expected cost of B minus that of A: positive if A is better.
+    e_a_better, e_b_better
+        E-values against "A is not better" and "B is not better": large is evidence.
+    p_a_better, p_b_better
+        Anytime-valid p-values of the same: 1 over the largest e-value so far, or `alpha` at the verdict.
+    first_alarm
+        The pair, counted from 1, at which the verdict was reached; None while it is UNDECIDED.
+    no_worse
+        Whether it is shown that B costs at most `margin` more than A; it is ever True wrongly with
+        probability at most `alpha`. It can be True beside any verdict.
+    alpha, margin, binary, paired, horizon
+        How the two were compared.
+    """
+
+    verdict: ComparisonVerdict
+    n_a: int
+    n_b: int
+    pairs: int
+    mean_cost_a: float | None
+    mean_cost_b: float | None
+    difference_lower: float
+    difference_upper: float
+    e_a_better: float
+    e_b_better: float
+    p_a_better: float
+    p_b_better: float
+    first_alarm: int | None
+    no_worse: bool
+    alpha: float
+    margin: float
+    binary: bool
+    paired: bool
+    horizon: int | None
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)  # one call: this is made once per trial
+
+    def __getattr__(self, name: str) -> float:
+        if name not in ("difference_lower", "difference_upper"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        lower, upper = -1.0, 1.0
+        if self.pairs:
+            memory, bets = CostMemory(self.__dict__["_weights"]), Bets.for_costs(binary=False)
+            lower = 2 * memory.mean_lower(bets, self.alpha) - 1
+            upper = 2 * memory.mean_upper(bets, self.alpha) - 1
+        self.__dict__.update(difference_lower=lower, difference_upper=upper)
+        return lower if name == "difference_lower" else upper
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as plain JSON values."""
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        return content | {"verdict": self.verdict.value}
+
+
+class PolicyComparison:
+    """Compares the costs of two policies, pair by pair, and may be read after every trial.
+
+    **Guarantee**: that of `ComparisonFinding`, at `alpha` per side: if the two are equally good, one of the
+    verdicts is ever given with probability at most 2 `alpha`. The same costs always give the same verdict.
+    **Assumes**: costs in [0, 1]. Unpaired: i.i.d. trials of each policy, independent of the other's. Paired:
+    i.i.d. pairs, whatever ties the two costs of a pair together. Both policies were final before their
+    trials: comparing ten checkpoints and keeping the winner's verdict needs `rank`.
+
+    Pair trials that share a seed or a scene, and say so. Pairing takes out what makes a scene hard for both
+    and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.
+
+    The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other: its extra
+    costs count in its mean, and in the test once they are matched.
+
+    Parameters
+    ----------
+    alpha
+        Probability of a wrong verdict, per side.
+    binary
+        Whether every cost is 0 or 1. The error rate is then computed exactly, which saves about a third of
+        the trials.
+    paired
+        Whether the two costs of a pair come from the same seed or scene.
+    horizon
+        The largest number of pairs that will be run, if it is known beforehand and costs are binary: more
+        power for small differences until then, and no verdict after it.
+    margin
+        How much worse B may be and still be called no worse: see `ComparisonFinding.no_worse`. With 0, B is
+        no worse once it is better.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> test = bw.PolicyComparison(binary=True, paired=False)
+    >>> finding = test.update_many([1, 0, 1, 1, 1, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
+    >>> finding.verdict.value, finding.first_alarm, round(finding.difference_upper, 2)
+    ('b-better', 5, 0.11)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        *,
+        binary: bool,
+        paired: bool,
+        horizon: int | None = None,
+        margin: float = 0.0,
+    ) -> None:
+        self.alpha = check_level(alpha, "alpha")
+        self.binary, self.paired = bool(binary), bool(paired)
+        self.horizon = _check_horizon(horizon, binary=self.binary)
+        self.margin = check_margin(margin)
+        self._bets = DifferenceBets()
+        # Evidence that A costs more than B less the margin.
+        self._margin_bets = DifferenceBets(-self.margin) if self.margin else None
+        self._late_bets = (
+            LateBets(LAST_PAIR) if self.binary and not self.paired and self.horizon is None else None
+        )
+        self._settings = {
+            name: getattr(self, name) for name in ("alpha", "margin", "binary", "paired", "horizon")
+        }
+        self.reset()
+
+    @cached_property
+    def region(self) -> Region | SignRegion | None:
+        """Where costs of 0 and 1 decide; None if costs are not binary, where 1/alpha does."""
+        return find_region(self.alpha, paired=self.paired, horizon=self.horizon) if self.binary else None
+
+    def reset(self) -> None:
+        """Forget all costs and the verdict: what follows is a new comparison with its own error rate."""
+        self.n_a = self.n_b = self.pairs = 0
+        self.verdict = ComparisonVerdict.UNDECIDED
+        self.first_alarm: int | None = None
+        self.no_worse = False
+        self._totals = [0.0, 0.0]
+        self._waiting: tuple[deque[float], deque[float]] = (deque(), deque())
+        # Binary costs: failures of A and B; of matched pairs, only where they differ.
+        self._failures = [0, 0]
+        self._logs = np.tile(self._bets.log_shares, (2, 1))
+        self._late_logs = np.zeros((2, 0))
+        self._evidence = [0.0, 0.0]
+        self._best = [0.0, 0.0]
+        self._memory = CostMemory()
+        self._margin_logs = None if self._margin_bets is None else self._margin_bets.log_shares.copy()
+
+    def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
+        """Count one more trial of each policy, or of one of them, and return the finding.
+
+        Parameters
+        ----------
+        cost_a, cost_b
+            Their costs. A cost that is not one raises `InvalidCost`, and nothing is counted.
+        """
+        a = None if cost_a is None else self._check(cost_a, "cost_a")
+        b = None if cost_b is None else self._check(cost_b, "cost_b")
+        if a is None and b is None:
+            raise InvalidCost("no cost was given; call update(cost_a, cost_b), or update(cost_a=...) for one")
+        self._count(a, b)
+        return self._finding()
+
+    def update_many(
+        self, costs_a: ArrayLike | None = None, costs_b: ArrayLike | None = None
+    ) -> ComparisonFinding:
+        """Count many trials in their order; the result is that of `update` on each.
+
+        Parameters
+        ----------
+        costs_a, costs_b
+            Costs of the two policies. They may differ in number. If one is invalid, none is counted.
+        """
+        if costs_a is None and costs_b is None:
+            raise InvalidCost("no costs were given; call update_many(costs_a, costs_b)")
+        both = [
+            [] if costs is None else check_costs(costs, binary=self.binary, name=name).tolist()
+            for name, costs in (("costs_a", costs_a), ("costs_b", costs_b))
+        ]
+        for i in range(max(map(len, both))):
+            self._count(*(costs[i] if i < len(costs) else None for costs in both))
+        return self._finding()
+
+    def finding(self) -> ComparisonFinding:
+        """Return what is known after the latest trial; at least one is needed."""
+        if self.n_a + self.n_b == 0:
+            raise InvalidCost("no cost has been counted; call update(cost_a, cost_b) first")
+        return self._finding()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> import json
+        >>> import boundwatch as bw
+        >>> test = bw.PolicyComparison(binary=False, paired=True)
+        >>> _ = test.update_many([0.3, 0.1, 0.4], [0.2, 0.1])
+        >>> again = bw.PolicyComparison.from_state_dict(json.loads(json.dumps(test.state_dict())))
+        >>> again.update(cost_b=0.2).e_b_better == test.update(cost_b=0.2).e_b_better
+        True
+        """
+        return {
+            "kind": _KIND,
+            "version": _VERSION,
+            **self._settings,
+            "n_a": self.n_a,
+            "n_b": self.n_b,
+            "pairs": self.pairs,
+            "verdict": self.verdict.value,
+            "first_alarm": self.first_alarm,
+            "no_worse": self.no_worse,
+            "totals": list(self._totals),
+            "waiting_a": list(self._waiting[0]),
+            "waiting_b": list(self._waiting[1]),
+            "failures": list(self._failures),
+            "logs": self._logs.ravel().tolist(),
+            "late_logs": self._late_logs.ravel().tolist(),
+            "evidence": list(self._evidence),
+            "best": list(self._best),
+            "margin_logs": None if self._margin_logs is None else self._margin_logs.tolist(),
+            "memory": {str(i): value for i, value in enumerate(self._memory.weights) if value},
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any]) -> PolicyComparison:
+        """Return the comparison that `state_dict` described.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, possibly through a JSON file.
+        """
+        found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
+        if found != _KIND or state.get("version") != _VERSION:
+            raise SchemaMismatch(
+                f"state is of kind {found!r}; {_KIND!r}, version {_VERSION}, is needed, from its state_dict()"
+            )
+        for name in ("binary", "paired", "no_worse"):
+            if not isinstance(state.get(name), bool):
+                raise SchemaMismatch(f"state[{name!r}] = {state.get(name)!r} is not true or false")
+        test = cls(
+            states.number(state, "alpha"),
+            binary=state["binary"],
+            paired=state["paired"],
+            horizon=states.count(state, "horizon", optional=True),
+            margin=states.number(state, "margin"),
+        )
+        test.n_a, test.n_b, test.pairs = (states.count(state, name) or 0 for name in ("n_a", "n_b", "pairs"))
+        test.no_worse = state["no_worse"]
+        test.first_alarm = states.count(state, "first_alarm", optional=True)
+        try:
+            test.verdict = ComparisonVerdict(str(state.get("verdict")))
+        except ValueError as error:
+            raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
+        waiting = [states.unpack(state, f"waiting_{name}", extra) for name, extra in test._ahead().items()]
+        test._waiting = (deque(waiting[0].tolist()), deque(waiting[1].tolist()))
+        test._totals = states.unpack(state, "totals", 2).tolist()
+        test._failures = [int(value) for value in states.unpack(state, "failures", 2)]
+        test._logs = states.unpack(state, "logs", test._logs.size).reshape(2, -1)
+        late = 2 * LATE_GAPS.size if test._late_bets is not None and test.pairs >= LAST_PAIR else 0
+        test._late_logs = states.unpack(state, "late_logs", late).reshape(2, -1)
+        test._evidence = states.unpack(state, "evidence", 2).tolist()
+        test._best = states.unpack(state, "best", 2).tolist()
+        if test._margin_logs is not None:
+            test._margin_logs = states.unpack(state, "margin_logs", test._margin_logs.size)
+        memory = state.get("memory")
+        if not isinstance(memory, Mapping):
+            raise SchemaMismatch("state['memory'] is not a table; the state is damaged")
+        for key in memory:
+            if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
+                raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
+            test._memory.weights[int(key)] = states.number(memory, key)
+        return test
+
+    def _ahead(self) -> dict[str, int]:
+        if min(self.n_a, self.n_b) != self.pairs:
+            raise SchemaMismatch("state['pairs'] does not go with n_a and n_b; the state is damaged")
+        return {"a": self.n_a - self.pairs, "b": self.n_b - self.pairs}
+
+    def _check(self, cost: float, name: str) -> float:
+        # The common case first: this runs once per trial, and the careful check takes longer than the test.
+        if (
+            isinstance(cost, float | int)
+            and not isinstance(cost, bool)
+            and 0 <= cost <= 1
+            and (not self.binary or cost in (0, 1))
+        ):
+            return float(cost)
+        return float(check_costs([cost], binary=self.binary, name=name)[0])
+
+    def _count(self, cost_a: float | None, cost_b: float | None) -> None:
+        if cost_a is not None:
+            self.n_a += 1
+            self._totals[0] += cost_a
+            self._waiting[0].append(cost_a)
+        if cost_b is not None:
+            self.n_b += 1
+            self._totals[1] += cost_b
+            self._waiting[1].append(cost_b)
+        waiting_a, waiting_b = self._waiting
+        while waiting_a and waiting_b:
+            self._test(waiting_a.popleft(), waiting_b.popleft())
+
+    def _test(self, cost_a: float, cost_b: float) -> None:
+        self.pairs += 1
+        self._logs[0] += self._bets.log_factors(cost_a, cost_b)
+        self._logs[1] += self._bets.log_factors(cost_b, cost_a)
+        tops = self._logs.max(axis=1)
+        sums = np.exp(self._logs - tops[:, None]).sum(axis=1)
+        self._evidence = (tops + np.log(sums)).tolist()
+        self._memory.add((1 + cost_b - cost_a) / 2)
+        if self.binary and not (self.paired and cost_a == cost_b):
+            self._failures[0] += int(cost_a)
+            self._failures[1] += int(cost_b)
+        if self._late_bets is not None and self.pairs >= LAST_PAIR:
+            self._bet_late(self._late_bets, cost_a == 1, cost_b == 1)
+        for side in (0, 1):
+            self._best[side] = max(self._best[side], self._evidence[side])
+            if self.verdict is ComparisonVerdict.UNDECIDED and self._decides(side):
+                self.verdict, self.first_alarm = SIDES[side], self.pairs
+        if self._margin_bets is None:
+            self.no_worse = self.verdict is ComparisonVerdict.B_BETTER
+        elif not self.no_worse and self._margin_logs is not None:
+            self._margin_logs += self._margin_bets.log_factors(cost_b, cost_a)
+            self.no_worse = float(np.logaddexp.reduce(self._margin_logs)) >= math.log(1 / self.alpha)
+
+    def _decides(self, side: int) -> bool:
+        if self.region is None:
+            return self._evidence[side] >= math.log(1 / self.alpha)
+        better, worse = self._failures if side == 0 else self._failures[::-1]
+        late = self._late_logs[side]
+        wealth = float(np.logaddexp.reduce(late)) if late.size else self._evidence[side]
+        return self.region.alarms(self.pairs, better, worse, wealth)
+
+    def _bet_late(self, bets: LateBets, failed_a: bool, failed_b: bool) -> None:
+        failures_a, failures_b = self._failures
+        if self.pairs == LAST_PAIR:
+            self._late_logs = np.stack(
+                [bets.start(failures_a, failures_b), bets.start(failures_b, failures_a)]
+            )
+            return
+        pooled = failures_a + failures_b - failed_a - failed_b
+        self._late_logs[0] += bets.log_factors(self.pairs - 1, pooled, failed_a, failed_b)
+        self._late_logs[1] += bets.log_factors(self.pairs - 1, pooled, failed_b, failed_a)
+
+    def _finding(self) -> ComparisonFinding:
+        return ComparisonFinding(
+            {
+                "verdict": self.verdict,
+                "n_a": self.n_a,
+                "n_b": self.n_b,
+                "pairs": self.pairs,
+                "mean_cost_a": self._totals[0] / self.n_a if self.n_a else None,
+                "mean_cost_b": self._totals[1] / self.n_b if self.n_b else None,
+                "e_a_better": bounded_exp(self._evidence[0]),
+                "e_b_better": bounded_exp(self._evidence[1]),
+                "p_a_better": self._p_value(0),
+                "p_b_better": self._p_value(1),
+                "first_alarm": self.first_alarm,
+                "no_worse": self.no_worse,
+                **self._settings,
+                "_weights": self._memory.weights[:],
+            }
+        )
+
+    def _p_value(self, side: int) -> float:
+        best = self._best[side]
+        p_value = math.exp(-best) if best < 709.0 else sys.float_info.min
+        return min(p_value, self.alpha) if self.verdict is SIDES[side] else p_value
+
+
+def check_margin(margin: object) -> float:
+    """Return a margin in [0, 1), or raise an error that names it.
+
+    Examples
+    --------
+    >>> check_margin(1.5)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: margin = 1.5 is outside [0, 1); it is a difference of costs, ...
+    """
+    if isinstance(margin, bool) or not isinstance(margin, numbers.Real) or not 0 <= float(margin) < 1:
+        shown = shortest(float(margin)) if isinstance(margin, numbers.Real) else repr(margin)
+        raise InvalidSetting(f"margin = {shown} is outside [0, 1); it is a difference of costs, such as 0.05")
+    return float(margin)
+
+
+def _check_horizon(horizon: object, *, binary: bool) -> int | None:
+    if horizon is None:
+        return None
+    if not binary:
+        raise InvalidSetting("horizon goes with costs of 0 and 1 only; leave it out, or pass binary=True")
+    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+        raise InvalidSetting(f"horizon = {horizon!r} is not a whole number of pairs of at least 1")
+    if horizon > LONGEST_HORIZON:
+        raise InvalidSetting(
+            f"horizon = {horizon} is more than {LONGEST_HORIZON} pairs, for which no table is made; leave it "
+            "out: the comparison then has no end, and needs only a few more pairs"
+        )
+    return int(horizon)

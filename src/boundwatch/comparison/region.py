@@ -1,0 +1,377 @@
+"""Where to say "A is better" on costs of 0 and 1: regions of counts with a computed error rate.
+
+After n pairs with a failures of A and b of B, the region alarms at ``b >= needed[n][a]``. It is made to stop
+early on average: among all rules it nearly minimizes a weighted mean number of pairs over many pairs of rates
+p_A < p_B, for a price per false alarm at each common rate (a backward recursion, as in dynamic programming).
+The prices are then tuned until the false-alarm rate is nearly the same at every common rate.
+
+None of that has to be trusted. The false-alarm probability of the finished region under a common rate p is a
+polynomial in p. Its coefficients in Bernstein form come from one forward recursion, and the largest of them
+bounds it for every p at once (`boundwatch.bounds.two_sample`). More failures of A or fewer of B never make an
+alarm, so p_A > p_B alarms less than p_A = p_B. When the table ends, bets begin (`LateBets`): an alarm then
+needs a wealth of `threshold`. By Ville's inequality that adds at most the expected wealth at the start of
+what has had no alarm, over `threshold`: a polynomial, too, so both are bounded together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.bounds.two_sample import SLACK, bernstein_upper, raise_degree
+from boundwatch.comparison.evidence import DifferenceBets, LateBets, rate_pairs
+from boundwatch.comparison.walks import Array, IndependentWalk, MatchedWalk, Walk, binomial
+
+Counts = NDArray[np.int64]
+LAST_PAIR = 300
+"""The open-ended tables end here; later alarms need a wealth of `FINAL_FACTOR`/alpha."""
+LONGEST_HORIZON = 300
+LAST_DIFFERING = 400
+FINAL_FACTOR = 7.0
+TABLES = "regions.npz"
+RATES = 60
+KNOTS = 16
+_SWEEPS, REFINEMENTS = 6, 16
+_LOWEST_PRICE = -8.0
+
+
+@dataclass(frozen=True)
+class Region:
+    """The pairs of counts at which one side alarms.
+
+    Attributes
+    ----------
+    needed
+        ``needed[n][a]``: the fewest failures of B that alarm after n pairs of which A failed a; more than n
+        if none do.
+    threshold
+        The wealth that alarms after the last n of the table; infinite if none does.
+    level
+        A bound on the false-alarm probability, for every common rate and for all time.
+    """
+
+    needed: list[list[int]]
+    threshold: float
+    level: float
+
+    def alarms(self, n: int, failures_a: int, failures_b: int, log_wealth: float) -> bool:
+        """Return whether to alarm after n pairs; `log_wealth` is that of the bets after the table."""
+        if n < len(self.needed):
+            return failures_b >= self.needed[n][failures_a]
+        return log_wealth >= math.log(self.threshold)
+
+
+@dataclass(frozen=True)
+class SignRegion:
+    """The same for matched pairs without a horizon: only the pairs that differ count.
+
+    Attributes
+    ----------
+    needed
+        ``needed[d]``: the fewest pairs that only B failed, of d that differ.
+    threshold, level
+        As in `Region`.
+    """
+
+    needed: list[int]
+    threshold: float
+    level: float
+
+    def alarms(self, n: int, failures_a: int, failures_b: int, log_wealth: float) -> bool:  # noqa: ARG002
+        """Return whether to alarm; `n` does not matter."""
+        differing = failures_a + failures_b
+        if differing < len(self.needed):
+            return failures_b >= self.needed[differing]
+        return log_wealth >= math.log(self.threshold)
+
+
+def forward(walk: Walk, needed: list[Counts]) -> Array:
+    """Return, for every (a, b) after the last pair, the share of its orders that have had no alarm."""
+    alive: Array = np.ones((1, 1))
+    for n in range(1, len(needed)):
+        alive = walk.forth(alive, n)
+        alive[np.arange(n + 1) >= needed[n][:, None]] = 0.0
+    return alive
+
+
+def alarm_coefficients(walk: Walk, alive: Array, wealth: Array | None, threshold: float) -> Array:
+    """Return Bernstein coefficients of a bound on the false-alarm probability in the common rate.
+
+    Parameters
+    ----------
+    walk
+        How pairs add up.
+    alive
+        What `forward` returned.
+    wealth
+        What later bets start with, if alarms may come later, too.
+    threshold
+        The wealth at which they do.
+    """
+    n = alive.shape[0] - 1
+    shares = alive * walk.shares(n)
+    pooled = np.add.outer(np.arange(n + 1), np.arange(n + 1)).ravel()
+    degree = walk.degree_per_pair * n
+    silent = np.bincount(pooled, shares.ravel(), minlength=2 * n + 1)[: degree + 1]
+    coefficients: Array = np.clip(1 - silent, 0.0, 1.0)
+    if wealth is not None:
+        # Where the wealth is at the threshold already, the next pair alarms: no more than certain.
+        later = np.where(shares > 0, shares * np.minimum(wealth, threshold), 0.0)
+        coefficients = coefficients + np.bincount(pooled, later.ravel(), minlength=2 * n + 1) / threshold
+    return coefficients
+
+
+class _Design:
+    """The search for a region: a backward pass makes one from prices, a forward pass judges it."""
+
+    def __init__(self, walk: Walk, alpha: float, pairs: int, *, open_ended: bool) -> None:
+        self.walk, self.alpha, self.pairs = walk, alpha, pairs
+        self.threshold = FINAL_FACTOR / alpha if open_ended else math.inf
+        self.wealth = LateBets(pairs).wealth() if open_ended else None
+        rates_a, rates_b, weights = _alternatives(walk, pairs, open_ended=open_ended)
+        self.worlds = walk.chances(pairs, rates_a, rates_b, weights / weights.sum())
+        # What it costs, in pairs, not to have found a difference when the table ends.
+        self.miss = 60.0 if open_ended else 0.75 * pairs
+        angles = (np.arange(RATES) + 0.5) / RATES * np.pi / 2
+        degree = walk.degree_per_pair * pairs
+        self.rates = np.sin(angles) ** 2
+        self.binomial = binomial(degree, self.rates)
+        self.shares = walk.shares(pairs)
+        self.pooled = np.minimum(np.add.outer(np.arange(pairs + 1), np.arange(pairs + 1)), degree)
+        self.symmetric = degree == 2 * pairs  # then rates p and 1 - p are alike
+        if self.symmetric:
+            self.knots = 0.03 + np.linspace(0, 1, KNOTS) ** 1.3 * (np.pi / 4 - 0.03)
+        else:
+            self.knots = np.linspace(0.03, np.pi / 2 - 0.03, KNOTS)
+        self.hats = _hats(self._fold(angles), self.knots)
+        fine = np.arcsin(np.sqrt(np.arange(4 * degree + 1) / (4 * degree)))
+        self.nearest = np.abs(self._fold(fine)[:, None] - self.knots).argmin(axis=1)
+
+    def _fold(self, angles: Array) -> Array:
+        return np.minimum(angles, np.pi / 2 - angles) if self.symmetric else angles
+
+    def region(self, prices: Array) -> tuple[list[Counts], Array]:
+        """Return the best region for prices (logarithms, at the knots), and its coefficients."""
+        weights = self.binomial @ np.exp(self.hats @ prices)
+        needed = _backward(self.walk, self.worlds, self.shares * weights[self.pooled], self.miss)
+        alive = forward(self.walk, needed)
+        return needed, alarm_coefficients(self.walk, alive, self.wealth, self.threshold)
+
+    def solve(self, refinements: int) -> tuple[list[Counts], float]:
+        """Return a region that keeps alpha, and its level."""
+        prices = np.linspace(-3.0, 0.0, KNOTS) if self.symmetric else np.zeros(KNOTS)
+        prices += math.log(60 * (self.miss + 20) / self.pairs / self.alpha / 20)
+        average = self.hats / self.hats.sum(axis=0)
+        for sweep in range(_SWEEPS):
+            levels = self.region(prices)[1] @ self.binomial
+            excess = np.log(np.maximum(levels, 1e-9) / (0.995 * self.alpha))
+            limit, pace = (1.5, 1.0) if sweep < 3 else (0.7, 0.7)
+            prices = np.maximum(prices + pace * (average.T @ excess.clip(-limit, limit)), _LOWEST_PRICE)
+        best: tuple[float, list[Counts], float] | None = None
+        step = 0
+        while step < refinements or best is None:
+            needed, coefficients = self.region(prices)
+            raised = raise_degree(coefficients, self.nearest.size - 1)
+            level = bernstein_upper(raised, raised.size - 1)
+            spent = float((coefficients @ self.binomial).mean())
+            if level <= self.alpha and (best is None or spent > best[0]):
+                best = spent, needed, level
+            largest = np.zeros(KNOTS)
+            np.maximum.at(largest, self.nearest, raised)
+            excess = np.log(np.maximum(largest, 1e-9) / (0.998 * self.alpha))
+            pace = 0.8 / (1 + step / 3) if step < 0.7 * refinements else 0.0
+            moves = np.where(excess > 0, 1.5 * excess + 0.01, pace * excess.clip(-0.5, 0.0))
+            prices = np.maximum(prices + moves, _LOWEST_PRICE)
+            step += 1
+        return best[1], best[2]
+
+
+def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
+    """Return the rates whose mean number of pairs is to be small, and how much each counts."""
+    if open_ended:  # all differences count alike relative to what they need, which is about 1/gap^2
+        low, high, gaps = rate_pairs(0.12, 0.9, 40)
+        return low, high, gaps**2.4
+    smallest = 0.1 * math.sqrt(200 / pairs)  # what the horizon can just find
+    if isinstance(walk, IndependentWalk):
+        low, high, gaps = rate_pairs(min(smallest, 0.8), 1.2, 40)
+        return low, high, np.ones(gaps.size)
+    rates = []
+    for differing in (0.05, 0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.9):
+        for gap in min(smallest, 0.8) * math.sqrt(2) ** np.arange(9):
+            lead = gap * math.sqrt(2 / differing)  # b - a over the number of pairs that differ
+            if lead < 0.97:
+                rates.append((differing * (1 - lead) / 2, differing * (1 + lead) / 2))
+    low, high = np.array(rates).T
+    return low, high, np.ones(low.size)
+
+
+def _backward(walk: Walk, worlds: Array, price: Array, miss: float) -> list[Counts]:
+    """Return the region that stops where stopping is cheaper than the best way of going on.
+
+    Both `worlds` (chances under the alternatives) and `price` (of an alarm, under common rates) are sums over
+    rates of chances of (a, b), and `walk.back` takes such sums one pair back. So only the difference between
+    the value and the price has to be kept.
+    """
+    pairs = worlds.shape[0] - 1
+    needed: list[Counts] = [np.array([1])] * (pairs + 1)
+    gain = miss * worlds - price
+    for n in range(pairs, 0, -1):
+        if n < pairs:
+            worlds = walk.back(worlds, n)
+            gain = walk.back(gain, n) + worlds
+        a = np.arange(n + 1)
+        stops = np.logical_and.accumulate(gain[:, ::-1] >= 0, axis=1).sum(axis=1)
+        # Only where B has failed more, and never earlier when A has failed more.
+        needed[n] = np.maximum.accumulate(np.maximum(n + 1 - stops, a + 1))
+        gain = np.minimum(gain, 0.0)
+    return needed
+
+
+def _hats(points: Array, knots: Array) -> Array:
+    """Return the matrix that interpolates values at knots linearly to points."""
+    return np.stack([np.interp(points, knots, unit) for unit in np.eye(knots.size)], axis=1)
+
+
+def design_sign_region(alpha: float) -> SignRegion:
+    """Return the region for matched pairs without a horizon; takes half a second.
+
+    Under the null hypothesis each pair that differs is a fair coin, so there is one probability to compute.
+
+    Examples
+    --------
+    >>> region = design_sign_region(0.05)
+    >>> region.needed[5:10], region.level <= 0.05
+    ([6, 7, 7, 8, 9], True)
+    """
+    threshold = FINAL_FACTOR / alpha
+    wealth = DifferenceBets().wealth(LAST_DIFFERING)
+    low, high = 0.0, 12 + math.log(1 / alpha)
+    for _ in range(20):  # the level falls with the price, in steps
+        middle = (low + high) / 2
+        if sign_level(_sign_counts(middle), wealth, threshold) <= alpha:
+            high = middle
+        else:
+            low = middle
+    needed = _sign_counts(high)
+    # The last step down left something over. It is worth most where the fewest pairs have been run.
+    for d in range(1, LAST_DIFFERING // 4):
+        lower = [*needed[:d], needed[d] - 1, *needed[d + 1 :]]
+        if lower[d] >= max(lower[d - 1], d // 2 + 1) and sign_level(lower, wealth, threshold) <= alpha:
+            needed = lower
+    return SignRegion(needed, threshold, sign_level(needed, wealth, threshold))
+
+
+def sign_level(needed: list[int], wealth: Array, threshold: float) -> float:
+    """Return the probability that fair coins ever alarm; after the last, Ville's bound on it.
+
+    Parameters
+    ----------
+    needed
+        As in `SignRegion`.
+    wealth
+        The wealth of every count after the last coin.
+    threshold
+        The wealth that alarms from then on.
+
+    Examples
+    --------
+    >>> round(sign_level([1, 2, 2, 4], np.ones(4), np.inf), 6)  # two heads at once
+    0.25
+    """
+    alive, level = np.ones(1), 0.0
+    for d in range(1, len(needed)):
+        alive = (np.append(alive, 0.0) + np.append(0.0, alive)) / 2
+        level += float(alive[needed[d] :].sum())
+        alive[needed[d] :] = 0.0
+    return (level + float(alive @ wealth) / threshold) * (1 + SLACK)
+
+
+def _sign_counts(log_price: float) -> list[int]:
+    """Return the best region for a price per false alarm, as `_backward` does for two counts."""
+    leads = np.geomspace(0.08, 0.95, 24)  # of one policy over the other, among pairs that differ
+    chances = binomial(LAST_DIFFERING, (1 + leads) / 2) @ (leads**2.4 / (leads**2.4).sum())
+    gain = 60 * chances - math.exp(log_price) * binomial(LAST_DIFFERING, np.array([0.5]))[:, 0]
+    needed = [1] * (LAST_DIFFERING + 1)
+    for d in range(LAST_DIFFERING, 0, -1):
+        if d < LAST_DIFFERING:
+            up, stay = np.arange(1, d + 2) / (d + 1), 1 - np.arange(d + 1) / (d + 1)
+            chances = chances[1:] * up + chances[:-1] * stay
+            gain = gain[1:] * up + gain[:-1] * stay + chances
+        stops = int(np.logical_and.accumulate(gain[::-1] >= 0).sum())
+        needed[d] = max(d + 1 - stops, d // 2 + 1)
+        gain = np.minimum(gain, 0.0)
+    return needed
+
+
+@lru_cache(maxsize=64)
+def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Region | SignRegion:
+    """Return the region for a level: from the package for common ones, else computed, once, in seconds.
+
+    **Guarantee**: under every common rate the region alarms with probability at most `alpha`: within the
+    horizon or, without one, ever.
+
+    Parameters
+    ----------
+    alpha
+        The probability of a false alarm of one side.
+    paired
+        Whether trials are matched.
+    horizon
+        The largest number of pairs, if one was fixed beforehand.
+
+    Examples
+    --------
+    >>> region = find_region(0.05, paired=False)
+    >>> region.needed[5], round(region.level, 3)
+    ([4, 5, 6, 6, 6, 6], 0.05)
+    """
+    if horizon is not None:
+        return design_region(MatchedWalk() if paired else IndependentWalk(), alpha, horizon, open_ended=False)
+    if paired:
+        return design_sign_region(alpha)
+    return shipped_regions().get(alpha) or design_region(IndependentWalk(), alpha, LAST_PAIR, open_ended=True)
+
+
+def design_region(
+    walk: Walk, alpha: float, pairs: int, *, open_ended: bool, refinements: int = REFINEMENTS
+) -> Region:
+    """Compute a region for pairs of trials.
+
+    Parameters
+    ----------
+    walk
+        How pairs add up.
+    alpha
+        The level to keep.
+    pairs
+        The last number of pairs in the table.
+    open_ended
+        Whether alarms may come later, too.
+    refinements
+        How often to improve the region; it costs time and saves less than one pair in a hundred.
+
+    Examples
+    --------
+    >>> design_region(IndependentWalk(), 0.05, 4, open_ended=False).needed[4]
+    [3, 4, 5, 5, 5]
+    """
+    design = _Design(walk, alpha, pairs, open_ended=open_ended)
+    needed, level = design.solve(refinements)
+    return Region([row.tolist() for row in needed], design.threshold, level)
+
+
+@lru_cache(maxsize=1)
+def shipped_regions() -> dict[float, Region]:
+    """Return the open-ended regions for independent trials that come with the package, by level."""
+    regions = {}
+    ends = np.cumsum(np.arange(1, LAST_PAIR + 2))[:-1]
+    with resources.files(__package__).joinpath(TABLES).open("rb") as stream, np.load(stream) as tables:
+        for alpha, level, flat in zip(tables["alphas"], tables["levels"], tables["needed"], strict=True):
+            rows = [row.tolist() for row in np.split(flat.astype(np.int64), ends)]
+            regions[float(alpha)] = Region(rows, FINAL_FACTOR / float(alpha), float(level))
+    return regions

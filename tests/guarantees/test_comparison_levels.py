@@ -1,0 +1,247 @@
+"""What a comparison promises: exact for costs of 0 and 1, by simulation for others."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
+from boundwatch.comparison.evidence import DifferenceBets, LateBets
+from boundwatch.comparison.region import (
+    LAST_DIFFERING,
+    LAST_PAIR,
+    alarm_coefficients,
+    find_region,
+    forward,
+    shipped_regions,
+    sign_level,
+)
+from boundwatch.comparison.walks import IndependentWalk, MatchedWalk
+from rates import assert_rate_at_most, min_trials
+
+ALPHA = 0.05
+RATES = np.linspace(0.001, 0.999, 999)
+
+
+def alarm_chances(alarms, outcomes: dict[tuple[int, int], float], pairs: int) -> np.ndarray:
+    """P[first alarm at pair n], for n = 0, 1, …, written anew.
+
+    `alarms(n, a, b)` says for arrays of counts whether to alarm; `outcomes` has the chances of a pair.
+    """
+    alive, chances = np.ones((1, 1)), np.zeros(pairs + 1)
+    for n in range(1, pairs + 1):
+        moved = np.zeros((n + 1, n + 1))
+        for (a, b), chance in outcomes.items():
+            moved[a : a + n, b : b + n] += chance * alive
+        stop = alarms(n, *np.indices(moved.shape))
+        chances[n] = moved[stop].sum()
+        alive = np.where(stop, 0.0, moved)
+    return chances
+
+
+def independent(p: float, q: float) -> dict[tuple[int, int], float]:
+    return {(0, 0): (1 - p) * (1 - q), (1, 0): p * (1 - q), (0, 1): (1 - p) * q, (1, 1): p * q}
+
+
+def correlated(p: float, q: float, correlation: float) -> dict[tuple[int, int], float]:
+    both = p * q + correlation * math.sqrt(p * (1 - p) * q * (1 - q))
+    return {(0, 0): 1 - p - q + both, (1, 0): p - both, (0, 1): q - both, (1, 1): both}
+
+
+def only_differing(outcomes: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    return {(0, 0): outcomes[0, 0] + outcomes[1, 1], (1, 0): outcomes[1, 0], (0, 1): outcomes[0, 1]}
+
+
+def table(region):
+    return lambda n, a, b: b >= np.array(region.needed[n])[a]
+
+
+def signs(region):
+    return lambda n, a, b: b >= np.array(region.needed)[np.minimum(a + b, n)]
+
+
+def mean_pairs(chances: np.ndarray) -> float:
+    return float((1 - np.cumsum(chances)[:-1]).sum())
+
+
+@pytest.mark.parametrize("alpha", sorted(shipped_regions()))
+def test_the_shipped_regions_keep_their_level_at_every_rate_and_for_all_time(alpha):
+    region, walk = shipped_regions()[alpha], IndependentWalk()
+    needed = [np.array(row) for row in region.needed]
+    for n, row in enumerate(needed[1:], start=1):  # more failures of A never make an alarm
+        assert (np.diff(row) >= 0).all()
+        assert (row > np.minimum(np.arange(n + 1), n)).all()
+    later = LateBets(LAST_PAIR).wealth()
+    assert (np.diff(later, axis=1) >= 0).all()
+    assert (np.diff(later, axis=0) <= 0).all()
+    coefficients = alarm_coefficients(walk, forward(walk, needed), later, region.threshold)
+    assert bernstein_upper(coefficients) <= alpha
+    levels = bernstein_values(coefficients, RATES)
+    assert levels.max() <= bernstein_upper(coefficients) <= 1.02 * levels.max()
+    # Not vacuous, and flat: nearly all of alpha is spent at every rate that the table can see.
+    assert levels[20:-20].min() >= 0.85 * alpha
+
+
+def test_the_level_is_what_an_independent_recursion_says():
+    region = find_region(ALPHA, paired=False)
+    walk, needed = IndependentWalk(), [np.array(row) for row in region.needed[:101]]
+    coefficients = alarm_coefficients(walk, forward(walk, needed), None, math.inf)
+    for rate in (0.03, 0.3, 0.5):
+        exact = alarm_chances(table(region), independent(rate, rate), 100).sum()
+        assert bernstein_values(coefficients, [rate])[0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_worse_policy_is_called_better_less_often_than_an_equal_one():
+    region = find_region(ALPHA, paired=False)
+    equal = alarm_chances(table(region), independent(0.3, 0.3), 120).sum()
+    worse = alarm_chances(table(region), independent(0.35, 0.3), 120).sum()
+    assert worse < 0.7 * equal < equal <= ALPHA
+
+
+# Failure rates of the better and the worse policy, and the most pairs on average.
+CASES = {(0.08, 0.44): 19.0, (0.20, 0.72): 12.2, (0.10, 0.40): 27.0, (0.10, 0.30): 51.0}
+
+
+@pytest.mark.parametrize(("rates", "most"), CASES.items())
+def test_few_pairs_are_needed_without_a_horizon(rates, most):
+    region = find_region(ALPHA, paired=False)
+    chances = alarm_chances(table(region), independent(*rates), 200)
+    assert mean_pairs(chances) <= most
+    assert chances.sum() > 0.99
+
+
+def test_a_horizon_of_200_pairs_finds_small_differences():
+    region = find_region(ALPHA, paired=False, horizon=200)
+    assert region.level <= ALPHA
+    near = alarm_chances(table(region), independent(0.1, 0.2), 200)
+    assert near.sum() >= 0.80
+    assert mean_pairs(near) <= 118
+    assert alarm_chances(table(region), independent(0.4, 0.5), 200).sum() >= 0.52
+    assert alarm_chances(table(region), independent(0.3, 0.3), 200).sum() <= ALPHA
+
+
+def test_a_region_that_alarms_one_failure_earlier_breaks_the_promise():
+    region = find_region(ALPHA, paired=False)
+    early = lambda n, a, b: (b + 1 >= np.array(region.needed[n])[a]) & (b > a)  # noqa: E731
+    assert alarm_chances(early, independent(0.3, 0.3), 100).sum() > 1.3 * ALPHA
+
+
+def test_matched_pairs_break_the_unpaired_region_but_not_the_sign_test():
+    unpaired, paired = find_region(ALPHA, paired=False), find_region(ALPHA, paired=True)
+    level = {
+        correlation: alarm_chances(table(unpaired), correlated(0.5, 0.5, correlation), LAST_PAIR).sum()
+        for correlation in (-0.3, 0.0, 0.5)
+    }
+    assert level[-0.3] > 1.5 * ALPHA
+    assert level[0.5] < 0.3 * ALPHA  # and with positive correlation it is wasteful
+    for correlation in (-0.3, 0.0, 0.4, 0.8):
+        outcomes = only_differing(correlated(0.5, 0.5, correlation))
+        assert alarm_chances(signs(paired), outcomes, 150).sum() <= ALPHA
+
+
+def test_the_sign_test_keeps_its_level_for_all_time_and_pairing_saves_pairs():
+    for alpha in (0.05, 0.01, 0.03):
+        region = find_region(alpha, paired=True)
+        wealth = DifferenceBets().wealth(LAST_DIFFERING)
+        assert 0.93 * alpha <= sign_level(region.needed, wealth, region.threshold) <= alpha
+    region = find_region(ALPHA, paired=True)
+    needed = {
+        correlation: mean_pairs(
+            alarm_chances(signs(region), only_differing(correlated(0.1, 0.3, correlation)), 200)
+        )
+        for correlation in (0.0, 0.2, 0.4)
+    }
+    assert needed[0.0] > needed[0.2] > needed[0.4]
+    assert needed[0.4] <= 39
+    early = lambda n, a, b: (b >= np.array(region.needed)[np.minimum(a + b, n)] - 1) & (b > a)  # noqa: E731
+    broken = alarm_chances(early, only_differing(independent(0.5, 0.5)), 150)
+    assert broken.sum() > ALPHA
+
+
+def test_a_horizon_for_matched_pairs_keeps_its_level_whatever_share_of_them_differs():
+    region, walk = find_region(ALPHA, paired=True, horizon=60), MatchedWalk()
+    needed = [np.array(row) for row in region.needed]
+    coefficients = alarm_coefficients(walk, forward(walk, needed), None, math.inf)
+    assert 0.9 * ALPHA <= bernstein_upper(coefficients) <= ALPHA
+    differing = only_differing(correlated(0.1, 0.3, 0.4))
+    with_end = alarm_chances(table(region), differing, 60).sum()
+    assert with_end > alarm_chances(signs(find_region(ALPHA, paired=True)), differing, 60).sum()
+
+
+def declared(test: bw.PolicyComparison, verdict: bw.ComparisonVerdict, outcomes, depth: int) -> float:
+    """P[a verdict is declared], by update on every sequence of pairs up to its first alarm."""
+    total = 0.0
+    for pairs in itertools.product(outcomes, repeat=depth):
+        test.reset()
+        if any(test.update(*pair).verdict is verdict for pair in pairs):
+            total += math.prod(outcomes[pair] for pair in pairs)
+    return total
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("verdict", [bw.ComparisonVerdict.A_BETTER, bw.ComparisonVerdict.B_BETTER])
+def test_the_comparison_itself_follows_its_region_on_every_sequence(paired, verdict):
+    test = bw.PolicyComparison(0.2, binary=True, paired=paired, horizon=5)
+    outcomes = correlated(0.5, 0.5, -0.5) if paired else independent(0.5, 0.5)
+    assert 0.05 < declared(test, verdict, outcomes, 5) <= 0.2
+    better = (0.1, 0.9) if verdict is bw.ComparisonVerdict.A_BETTER else (0.9, 0.1)
+    assert declared(test, verdict, independent(*better), 5) > 0.7
+
+
+def pairs_of_costs(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> tuple[np.ndarray, ...]:
+    if kind == "two-point":  # rare large costs against frequent small ones, the same mean
+        return (rng.random(shape) < 0.05).astype(float), np.full(shape, 0.05)
+    if kind == "beta":
+        return rng.beta(0.5, 1.0, shape), rng.beta(2.0, 4.0, shape)
+    # Matched costs that move against each other.
+    shared = rng.random(shape)
+    return shared, 1 - shared
+
+
+def ever(costs_a: np.ndarray, costs_b: np.ndarray, threshold: float) -> int:
+    """Runs (rows) in which the wealth that B costs more ever reaches a threshold."""
+    bets = DifferenceBets()
+    logs = np.tile(bets.log_shares, (costs_a.shape[0], 1))
+    alarmed = np.zeros(costs_a.shape[0], dtype=bool)
+    for a, b in zip(costs_a.T, costs_b.T, strict=True):
+        logs += bets.log_factors(a[:, None], b[:, None])
+        alarmed |= np.exp(logs).sum(axis=1) >= threshold
+    return int(alarmed.sum())
+
+
+@pytest.mark.parametrize("kind", ["two-point", "beta", "opposed"])
+def test_bounded_costs_keep_the_level(kind):
+    runs = 6000
+    assert runs >= min_trials(limit=ALPHA, broken=0.083)
+    rng = np.random.default_rng(15)
+    costs_a, costs_b = pairs_of_costs(rng, kind, (runs, 150))
+    assert_rate_at_most(ever(costs_a, costs_b, 1 / ALPHA), runs, ALPHA)
+    assert_rate_at_most(ever(costs_b, costs_a, 1 / ALPHA), runs, ALPHA)
+    with pytest.raises(AssertionError):  # a wealth of 1/(5 alpha) is not enough
+        assert_rate_at_most(ever(costs_b, costs_a, 0.2 / ALPHA), runs, ALPHA)
+
+
+def test_the_limits_on_the_difference_and_the_margin_keep_their_level():
+    # Exactly at the margin: B costs 0.2 more. Both errors are alarms of the same kind of bets.
+    runs, margin, rng = 6000, 0.2, np.random.default_rng(3)
+    costs_a, costs_b = (rng.random((runs, 120)) < rate for rate in (0.3, 0.5))
+    bets = DifferenceBets(-margin)
+
+    def shown(bets: DifferenceBets, a: np.ndarray, b: np.ndarray) -> int:
+        logs, hit = np.tile(bets.log_shares, (runs, 1)), np.zeros(runs, dtype=bool)
+        for x, y in zip(a.T.astype(float), b.T.astype(float), strict=True):
+            logs += bets.log_factors(y[:, None], x[:, None])
+            hit |= np.exp(logs).sum(axis=1) >= 1 / ALPHA
+        return int(hit.sum())
+
+    assert_rate_at_most(shown(bets, costs_a, costs_b), runs, ALPHA)
+    assert shown(bets, costs_a, costs_a[:, ::-1]) > 0.5 * runs  # power: equally good
+    with pytest.raises(AssertionError):  # a margin of 0.3 is not one of 0.2
+        assert_rate_at_most(shown(DifferenceBets(-0.3), costs_a, costs_b), runs, ALPHA)
+    # The test itself says so when its limit does.
+    test = bw.PolicyComparison(ALPHA, binary=True, paired=False, margin=margin)
+    finding = test.update_many(costs_a[0].astype(float), costs_a[1].astype(float))
+    assert finding.no_worse
+    assert finding.difference_upper <= margin + 0.05
