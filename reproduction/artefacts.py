@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from boundwatch._support.files import make_folder, write_text
+from boundwatch._support.parallel import workers
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 from reproduction.source import source_digest
@@ -141,9 +142,9 @@ class Cache:
                 done(artefact)
         alone = [artefact for artefact in level if not artefact.parallel]
         # Processes, not threads: torch's number of threads and the garbage of a training are per process.
-        pool = Parallel(n_jobs=self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs)
-        for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
-            done(artefact)
+        with workers(self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs) as pool:
+            for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
+                done(artefact)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """One parallel map: the same results, in order, whatever the workers; a bar for whoever watches."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -52,3 +53,41 @@ def test_bad_settings_are_explained(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray.util.joblib", None)
     with pytest.raises(MissingExtra, match=r"boundwatch\[ray\]"):
         in_parallel(pow, [], jobs=2, backend="ray")
+
+
+REPLACED = """
+import os
+from joblib import Parallel, delayed
+from joblib.externals.loky import process_executor
+from boundwatch._support.parallel import workers
+
+def grow(number):  # looks to loky like a process that leaks memory, and that it had better replace
+    process_executor._USE_PSUTIL = True
+    process_executor._MEMORY_LEAK_CHECK_DELAY = -1
+    process_executor._get_memory_usage = lambda *_arguments, **_options: number * 10**10
+    return number, os.getpid()
+
+with POOL(2) as pool:
+    results = pool(delayed(grow)(number) for number in range(7))
+print(*[number for number, _ in results], len({process for _, process in results}) > 2)
+"""
+
+
+def test_a_worker_that_is_replaced_does_not_keep_the_others_waiting():
+    # In processes that can be stopped: the control, joblib by itself, waits forever.
+    ours, control = (
+        subprocess.Popen(
+            [sys.executable, "-W", "error::UserWarning", "-c", REPLACED.replace("POOL", pool)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for pool in ("workers", "Parallel")
+    )
+    with ours, control:
+        try:
+            assert ours.communicate(timeout=120) == ("0 1 2 3 4 5 6 True\n", "")
+            assert any("UserWarning: A worker stopped" in line for line in control.stderr)
+        finally:
+            ours.kill()
+            control.kill()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
@@ -50,7 +52,7 @@ def in_parallel(
     if backend == "ray":
         _connect_ray()
     results: list[Result] = []
-    with progress_bar(label) as progress, Parallel(n_jobs=jobs, backend=backend) as pool:
+    with progress_bar(label) as progress, workers(jobs, backend=backend) as pool:
         task = progress.add_task("", total=len(arguments), note="")
         # A round at a time where somebody watches: not every backend hands results out one by one.
         for part in _split(arguments, 1 if progress.disable else _ROUNDS):
@@ -58,6 +60,27 @@ def in_parallel(
                 results += share
             progress.update(task, completed=len(results))
     return results
+
+
+@contextmanager
+def workers(jobs: int, *, backend: str = "loky", **options: Any) -> Iterator[Parallel]:
+    """Let joblib call functions on so many processes inside the block; options are those of ``Parallel``.
+
+    Loky replaces a worker whose memory has grown, as it does when a worker imports torch late, and warns in a
+    thread of its own. Where warnings are errors that thread would die, and nobody would ever be told of a
+    result; where they are not, users would read of a leak that is none.
+
+    Examples
+    --------
+    >>> from joblib import delayed
+    >>> with workers(1) as pool:
+    ...     pool(delayed(pow)(2, power) for power in (1, 2, 3))
+    [2, 4, 8]
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        with Parallel(n_jobs=jobs, backend=backend, **options) as pool:
+            yield pool
 
 
 def check_workers(jobs: int, backend: str) -> None:
