@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 from datetime import datetime
 
 import numpy as np
@@ -69,7 +70,10 @@ def test_save_and_load_give_the_same_certificate(kind, tmp_path):
     assert loaded.fingerprint == cert.fingerprint
     assert all(check.ok for check in loaded.verify(costs))
     names = {check.name for check in loaded.verify(costs)}
-    assert names == {"delta", "costs_sha256", "n", "mean_cost", "lower", "upper"}
+    assert names - {"record"} == {"delta", "costs_sha256", "n", "mean_cost", "lower", "upper"}
+    assert ("record" in names) == (cert.source == "held-out" and not cert.binary)
+    assert {"lower", "upper"} <= {check.name for check in loaded.verify()}  # derived again without the costs
+    assert (tmp_path / "c.json").stat().st_size < 10_000
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(1e-6, 0.999))
@@ -155,9 +159,12 @@ MALFORMED = [
     ({"method": "exact"}, "method = 'exact' does not go with source = 'pac-bayes'"),
     ({"binary": "no"}, "binary = 'no' is not allowed"),
     ({"lower": 0.5, "upper": 0.4}, "lower = 0.5 is above upper = 0.4"),
-    ({"schema_version": 2}, "schema_version = 2 is newer than 1"),
+    ({"schema_version": 3}, "schema_version = 3 is newer than 2"),
+    ({"schema_version": 0}, "schema_version = 0 is unknown"),
     ({"schema_version": "1"}, "schema_version = '1' is unknown"),
-    ({"surprise": 1}, "surprise is not a field of schema 1"),
+    ({"surprise": 1}, "surprise is not a field of schema 2"),
+    ({"cost_range": [1, 0]}, "cost_range = .* is not allowed; it must be two numbers"),
+    ({"record": {"values": [0.5], "weights": [40]}}, "record = .* does not go with source = 'pac-bayes'"),
     ({"provenance": {}}, "provenance.created is missing"),
     ({"provenance": PROVENANCE | {"measured": " "}}, "provenance.measured = ' ' is not allowed"),
     ({"provenance": {k: v for k, v in PROVENANCE.items() if k != "measured"}}, "measured is missing"),
@@ -205,6 +212,69 @@ def test_files_that_are_no_certificates(tmp_path):
         bw.Certificate.load(tmp_path / "missing.json")
     with pytest.raises(InvalidSetting, match="is a folder"):
         bw.Certificate.load(tmp_path)
+
+
+def test_a_name_that_occurs_twice_is_refused(tmp_path):
+    path = tmp_path / "c.json"
+    MADE["exact"][0].save(path)
+    path.write_text(path.read_text().replace('"lower":', '"lower": 0.0,\n  "lower":'))
+    with pytest.raises(SchemaMismatch, match="lower is given twice"):
+        bw.Certificate.load(path)
+
+
+RECORDS = [
+    ({"values": [0.1, 0.1], "weights": [1, 1]}, "record.values = .* increasing"),
+    ({"values": [-0.1], "weights": [1]}, "record.values = .* increasing"),
+    ({"values": [0.5] * 258, "weights": [1]}, "record.values = .* at most 257"),
+    ({"values": [0.1, 0.2], "weights": [1, 0]}, "record.weights = .* numbers > 0"),
+    ({"values": [0.1, 0.2], "weights": [40]}, "record has 2 values but 1 weights"),
+    ({"values": [0.1]}, "record.weights is missing"),
+    (None, "record = None does not go with source = 'held-out'; it must be given"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), RECORDS)
+def test_malformed_records_are_refused(record, message):
+    with pytest.raises(SchemaMismatch, match=message):
+        bw.Certificate.from_dict(MADE["betting"][0].to_dict() | {"record": record})
+
+
+def test_an_altered_record_is_noticed_without_the_costs():
+    content = MADE["betting"][0].to_dict()
+    first, *others = content["record"]["weights"]
+    with pytest.raises(CertificateError, match=r"record: 41 costs .* do not match n and mean_cost"):
+        bw.Certificate.from_dict(content | {"record": content["record"] | {"weights": [first + 1, *others]}})
+    values = content["record"]["values"]
+    moved = (values[-1] - values[-2]) / 3  # the same number and mean, other limits
+    spread = [*values[:-2], values[-2] + moved, values[-1] - moved]
+    with pytest.raises(CertificateError, match=r"lower: .*upper: "):
+        bw.Certificate.from_dict(content | {"record": content["record"] | {"values": spread}})
+
+
+def test_certificates_are_hashable_and_cannot_be_changed():
+    for cert, costs in MADE.values():
+        same = bw.Certificate.from_dict(cert.to_dict())
+        assert hash(same) == hash(cert)
+        assert {cert: costs.size}[same] == 40
+        assert pickle.loads(pickle.dumps(cert)) == cert  # noqa: S301 - our own bytes
+        with pytest.raises(TypeError):
+            cert.provenance.versions["numpy"] = "0"
+    assert {bw.HypothesisTest(MADE["kl"][0])} == {bw.HypothesisTest(MADE["kl"][0])}
+
+
+def test_the_range_of_the_costs_is_kept(tmp_path):
+    cert = bw.Certificate.from_held_out(BOUNDED, cost_range=(0, 20))
+    cert.save(tmp_path / "c.json")
+    assert bw.Certificate.load(tmp_path / "c.json").cost_range == (0.0, 20.0)
+    assert (cert.lower, cert.upper) == (MADE["betting"][0].lower, MADE["betting"][0].upper)
+    for wrong in ((1, 0), (0, float("inf")), (1,), 3):
+        with pytest.raises(InvalidSetting, match=r"cost_range = .* is no range"):
+            bw.Certificate.from_held_out(BOUNDED, cost_range=wrong)
+
+
+def test_only_a_campaign_makes_anytime_certificates():
+    with pytest.raises(InvalidSetting, match="method = 'anytime' is unknown"):
+        bw.Certificate.from_held_out(BOUNDED, method="anytime")
 
 
 def test_refusals():

@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
+from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import (
-    Bets,
     alarm_counts,
     alarm_distribution,
     crossing_probability,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import IO
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from boundwatch.errors import InvalidSetting
 
 _CHUNK = 1 << 20
+_NUMBERS = re.compile(r"\[\n[-+.,\seE\d]*\n\s*\]")
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -58,6 +61,25 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     'done\n'
     """
     write_bytes(path, text.encode("utf-8"))
+
+
+def one_page(content: object) -> str:
+    r"""Return a value as indented JSON, with every list of numbers on one line.
+
+    Examples
+    --------
+    >>> print(one_page({"weights": [1, 2.5], "seed": None}), end="")
+    {
+      "weights": [1, 2.5],
+      "seed": null
+    }
+    """
+    text = json.dumps(content, indent=2, allow_nan=False)
+    # A line break is never inside a text: JSON writes it as \n.
+    return (
+        _NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
+        + "\n"
+    )
 
 
 def write_costs(path: str | os.PathLike[str], costs: NDArray[np.float64]) -> None:

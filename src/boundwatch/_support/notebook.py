@@ -25,8 +25,12 @@ class InTable(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
 
+    def _row(self) -> dict[str, Any]:
+        """Return what fits into a row of a table."""
+        return flatten(self.to_dict())
+
     def _repr_html_(self) -> str:
-        content = flatten(self.to_dict())
+        content = self._row()
         return html(self, table([item for item in content.items() if item[1] is not None]))
 
     def to_frame(self) -> Any:
@@ -34,7 +38,7 @@ class InTable(ABC):
 
         Fields of fields are named with dots: ``provenance.created``.
         """
-        return frame([flatten(self.to_dict())])
+        return frame([self._row()])
 
 
 class InNotebook(InTable):

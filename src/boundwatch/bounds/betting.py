@@ -61,7 +61,8 @@ def betting_log_wealth(costs: ArrayLike, null_mean: float) -> Array:
     if null_mean <= 0:  # any cost at all refutes a mean of 0
         return np.where(np.any(costs > 0, axis=-1), np.inf, 0.0)
     bets, log_shares = fixed_bets(costs.shape[-1])
-    return np.asarray(logsumexp(_log_capitals(costs, null_mean, bets) + log_shares, axis=-1))
+    once = np.ones(costs.shape[-1])
+    return np.asarray(logsumexp(_log_capitals(costs, once, null_mean, bets) + log_shares, axis=-1))
 
 
 def betting_p_value(costs: ArrayLike, null_mean: float) -> Array:
@@ -80,7 +81,7 @@ def betting_p_value(costs: ArrayLike, null_mean: float) -> Array:
     return np.exp(-np.maximum(betting_log_wealth(costs, null_mean), 0.0))
 
 
-def betting_lower(costs: ArrayLike, delta: float) -> Array:
+def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
     """Return the largest m that the wealth refutes, a lower limit on the mean.
 
     **Guarantee**: with probability at least 1 - delta over the draw of the costs, at most the expected cost;
@@ -92,22 +93,27 @@ def betting_lower(costs: ArrayLike, delta: float) -> Array:
         As in `betting_log_wealth`.
     delta
         Probability with which the limit may fail.
+    weights
+        How many times each cost of the last axis occurs, all above 0; left out, once.
 
     Examples
     --------
     >>> float(betting_lower([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
     0.3028
+    >>> float(betting_lower([0.5, 0.6, 0.7], 0.05, weights=[2, 3, 1]).round(4))
+    0.3028
     """
     costs = np.asarray(costs, dtype=np.float64)
+    counts = np.ones(costs.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
     flat = costs.reshape(-1, costs.shape[-1])
     limits = np.zeros(flat.shape[0])
-    positive = flat.mean(axis=-1) > 1e-100  # below, 0 is as good a limit and cannot overflow
+    positive = flat @ counts > 1e-100 * counts.sum()  # below, 0 is as good a limit and cannot overflow
     if positive.any():
-        limits[positive] = _largest_refuted_mean(flat[positive], delta)
+        limits[positive] = _largest_refuted_mean(flat[positive], counts, delta)
     return limits.reshape(costs.shape[:-1])
 
 
-def betting_upper(costs: ArrayLike, delta: float) -> Array:
+def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
     """Return the smallest m that betting on low costs refutes; parameters as in `betting_lower`.
 
     Examples
@@ -115,30 +121,29 @@ def betting_upper(costs: ArrayLike, delta: float) -> Array:
     >>> float(betting_upper([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
     0.7852
     """
-    return np.minimum(
-        np.nextafter(1 - betting_lower(1 - np.asarray(costs, dtype=np.float64), delta), 2.0), 1.0
-    )
+    mirrored = betting_lower(1 - np.asarray(costs, dtype=np.float64), delta, weights)
+    return np.minimum(np.nextafter(1 - mirrored, 2.0), 1.0)
 
 
-def _log_capitals(costs: Array, null_mean: float | Array, bets: Array) -> Array:
+def _log_capitals(costs: Array, weights: Array, null_mean: float | Array, bets: Array) -> Array:
     """Return, with a last axis over the bets, the log of each bet's capital."""
     scaled = costs / null_mean
     with np.errstate(divide="ignore"):  # a bet of 1 loses everything at a cost of 0
-        return np.stack([np.log((1 - b) + b * scaled).sum(axis=-1) for b in bets], axis=-1)
+        return np.stack([np.log((1 - b) + b * scaled) @ weights for b in bets], axis=-1)
 
 
-def _largest_refuted_mean(costs: Array, delta: float) -> Array:
+def _largest_refuted_mean(costs: Array, weights: Array, delta: float) -> Array:
     """Solve log wealth(m) = ln(1/delta) for each row by Newton's method in v = ln(1/m).
 
     Log wealth is convex and increasing in v: the first step from below may overshoot, every later one
     approaches from the side where m is refuted, and that is the side to stop on.
     """
-    bets, log_shares = fixed_bets(costs.shape[-1])
+    bets, log_shares = fixed_bets(round(float(weights.sum())))
     target = np.log(1 / delta)
-    v = -np.log(costs.mean(axis=-1))
+    v = -np.log(costs @ weights / weights.sum())
     for _ in range(60):
         scaled = costs * np.exp(v)[:, None]
-        logs = _log_capitals(scaled, 1.0, bets) + log_shares
+        logs = _log_capitals(scaled, weights, 1.0, bets) + log_shares
         wealth = logsumexp(logs, axis=-1)
         shares = np.exp(logs - wealth[:, None])
         slope = np.zeros_like(v)
@@ -146,7 +151,7 @@ def _largest_refuted_mean(costs: Array, delta: float) -> Array:
             # A bet of 1 on a cost of 0 has no share left; 0/0 there must not spoil the sum.
             denominator = (1 - b) + b * scaled
             gain = np.divide(b * scaled, denominator, out=np.zeros_like(scaled), where=denominator > 0)
-            slope += shares[:, k] * gain.sum(axis=-1)
+            slope += shares[:, k] * (gain @ weights)
         # From a flat start a step may leave the floats; a mean that far down is as good as 0.
         moved = np.minimum(v - (wealth - target) / slope, _FAR)
         settled = np.all(np.abs(moved - v) < 1e-13)

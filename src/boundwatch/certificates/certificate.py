@@ -8,18 +8,21 @@ import json
 import math
 import numbers
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
-from boundwatch._support.files import read_bytes, write_text
+from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.validation import check_costs, check_level
-from boundwatch.certificates import schema, verification
+from boundwatch.certificates import limits, schema, verification
 from boundwatch.certificates.provenance import Provenance, provenance_of
+from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.verification import Check
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
 
@@ -55,6 +58,13 @@ class Certificate(InNotebook):
         What the PAC-Bayes kinds pay for training: D2(P || P0), or ln P(w)/P0(w); None elsewhere.
     provenance
         When, with what, and from what it was made.
+    record
+        The costs behind it without their order, from which `verify` derives the limits again; None where `n`
+        and `mean_cost` say as much (binary costs) or the limits follow from them (the PAC-Bayes kinds).
+    cost_range
+        The range of the costs before they were scaled to [0, 1]; None if they came in [0, 1].
+    schema_version
+        Of its file. A certificate from an older file keeps its version, and so its fingerprint.
     """
 
     lower: float
@@ -70,6 +80,9 @@ class Certificate(InNotebook):
     renyi: float | None
     log_ratio: float | None
     provenance: Provenance
+    record: CostRecord | None = None
+    cost_range: tuple[float, float] | None = None
+    schema_version: int = schema.VERSION
 
     @classmethod
     def from_held_out(
@@ -84,6 +97,7 @@ class Certificate(InNotebook):
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
         measured: str | None = None,
+        cost_range: tuple[float, float] | None = None,
     ) -> Certificate:
         """Certify a finished policy from episodes that it was not trained on.
 
@@ -105,6 +119,9 @@ class Certificate(InNotebook):
         measured
             Also: one line on what the costs are, such as ``"cost = 1 - success"``; `boundwatch check` warns
             when new costs are measured otherwise.
+        cost_range
+            Also: the range that the costs had before they were scaled to [0, 1]. It changes no number here;
+            `boundwatch check` scales new costs from the same range.
 
         Examples
         --------
@@ -132,6 +149,8 @@ class Certificate(InNotebook):
             seed=seed,
             policy=policy,
             measured=measured,
+            record=not binary,
+            cost_range=_range(cost_range),
         )
 
     @classmethod
@@ -310,26 +329,32 @@ class Certificate(InNotebook):
         seed: int | None,
         policy: str | os.PathLike[str] | None,
         measured: str | None = None,
+        record: bool = False,
+        cost_range: tuple[float, float] | None = None,
     ) -> Certificate:
         values = check_costs(costs, binary=binary)
         delta, delta_upper, delta_lower = deltas
-        draft = cls(
-            lower=0.0,
-            upper=1.0,
+        facts: dict[str, Any] = {
+            "n": values.size,
+            "mean_cost": float(values.mean()),
+            "binary": bool(binary),
+            "delta_upper": delta_upper,
+            "delta_lower": delta_lower,
+            "renyi": renyi,
+            "log_ratio": log_ratio,
+            "record": CostRecord.of(values) if record else None,
+        }
+        lower, upper = limits.derive(source, method, **facts)
+        return cls(
+            lower=lower,
+            upper=upper,
             delta=delta,
-            delta_upper=delta_upper,
-            delta_lower=delta_lower,
-            n=values.size,
-            mean_cost=float(values.mean()),
             source=source,
             method=method,
-            binary=bool(binary),
-            renyi=renyi,
-            log_ratio=log_ratio,
             provenance=provenance_of(values, seed, policy, measured),
+            cost_range=cost_range,
+            **facts,
         )
-        lower, upper = verification.derive_limits(draft, values)
-        return dataclasses.replace(draft, lower=lower, upper=upper)
 
     @property
     def cost_kind(self) -> str:
@@ -337,6 +362,13 @@ class Certificate(InNotebook):
         return "binary" if self.binary else "bounded"
 
     @property
+    def failures(self) -> int | None:
+        """How many of the `n` episodes failed, if costs are binary."""
+        if not self.binary or self.n is None or self.mean_cost is None:
+            return None
+        return round(self.mean_cost * self.n)
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the certificate's canonical JSON: any change to any number changes it."""
         canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -355,20 +387,36 @@ class Certificate(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
-        return {"schema_version": schema.VERSION, **dataclasses.asdict(self)}
+        content: dict[str, Any] = {"schema_version": self.schema_version}
+        content |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        content["provenance"] = self.provenance.to_dict()
+        if self.schema_version == 1:
+            del content["record"], content["cost_range"]
+            return content
+        content["record"] = None if self.record is None else self.record.to_dict()
+        content["cost_range"] = None if self.cost_range is None else list(self.cost_range)
+        return content
+
+    def _row(self) -> dict[str, Any]:
+        return {name: cell for name, cell in super()._row().items() if not name.startswith("record.")}
 
     @classmethod
     def from_dict(cls, content: object) -> Certificate:
         """Rebuild a certificate from `to_dict`; see `load` for what is checked."""
         fields = schema.parse(content)
-        certificate = cls(**fields | {"provenance": Provenance(**fields["provenance"])})
+        fields["provenance"] = Provenance(**fields["provenance"])
+        if fields["record"] is not None:
+            fields["record"] = CostRecord.from_dict(fields["record"])
+        if fields["cost_range"] is not None:
+            fields["cost_range"] = _range(fields["cost_range"])
+        certificate = cls(**fields)
         if failed := [f"{check.name}: {check.detail}" for check in certificate.verify() if not check.ok]:
             raise CertificateError(f"{', '.join(failed)}; the file was altered; certify again from the costs")
         return certificate
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as one page of JSON, whole or not at all."""
-        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+        write_text(path, one_page(self.to_dict()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:
@@ -423,8 +471,9 @@ class Certificate(InNotebook):
     ) -> list[Check]:
         """Derive every number again, from what the certificate keeps and, if given, from the costs.
 
-        Limits by betting depend on every single cost, which a certificate does not keep: without `costs`
-        only their order is checked, and the check says so.
+        A certificate keeps a record of its costs, from which all its limits follow; only a bound taken over
+        from elsewhere, and betting limits in a file of schema 1, cannot be derived without `costs`. Their
+        order is checked then, and the check says so.
 
         Parameters
         ----------
@@ -449,10 +498,21 @@ class Certificate(InNotebook):
 
 
 def _require_method(method: str, source: str) -> None:
-    if method not in schema.METHODS[source]:
-        raise InvalidSetting(
-            f"method = {method!r} is unknown; choose one of {', '.join(schema.METHODS[source])}"
-        )
+    allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
+    if method not in allowed:
+        raise InvalidSetting(f"method = {method!r} is unknown; choose one of {', '.join(allowed)}")
+
+
+def _range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
+    if cost_range is None:
+        return None
+    try:
+        low, high = (_number(value, "cost_range") for value in cost_range)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise InvalidSetting(f"cost_range = {cost_range!r} is no range; give (low, high), both finite")
+    return low, high
 
 
 def _number(value: object, name: str) -> float:

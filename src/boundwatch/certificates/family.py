@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from boundwatch._support.files import read_bytes, write_text
+from boundwatch._support.files import one_page, read_bytes, write_text
+from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema
 from boundwatch.certificates.certificate import Certificate
@@ -54,7 +54,7 @@ class CertificateFamily(Mapping[str, Certificate]):
                 f"certificates is of type {type(self.certificates).__name__}; "
                 "map the name of every task to its Certificate"
             )
-        object.__setattr__(self, "certificates", dict(self.certificates))
+        object.__setattr__(self, "certificates", FrozenMapping(self.certificates))
         if not self.certificates:
             raise InvalidSetting("certificates is empty; a family needs at least one task")
         for name in (self.by, *self.certificates):
@@ -83,6 +83,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
         measured: str | None = None,
+        cost_range: tuple[float, float] | None = None,
     ) -> CertificateFamily:
         """Certify a finished policy on each of several tasks, with one delta for all of them.
 
@@ -97,7 +98,7 @@ class CertificateFamily(Mapping[str, Certificate]):
             Probability with which any limit of any task may fail.
         by
             The column that names the task.
-        method, binary, delta_upper, delta_lower, seed, policy, measured
+        method, binary, delta_upper, delta_lower, seed, policy, measured, cost_range
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
         tasks = max(len(costs), 1)
@@ -119,6 +120,7 @@ class CertificateFamily(Mapping[str, Certificate]):
                     seed=seed,
                     policy=policy,
                     measured=measured,
+                    cost_range=cost_range,
                 )
             except InvalidCost as error:
                 raise InvalidCost(f"{by} {task!r}: {error}") from error
@@ -172,6 +174,9 @@ class CertificateFamily(Mapping[str, Certificate]):
             return NotImplemented
         return self.only(sorted(self)).to_dict() == other.only(sorted(other)).to_dict()
 
+    def __hash__(self) -> int:
+        return hash((self.by, self.certificates))
+
     def only(self, tasks: Iterable[str]) -> CertificateFamily:
         """Return the family of these tasks alone, chosen without regard to any costs."""
         return CertificateFamily({task: self[task] for task in tasks}, self.by)
@@ -224,7 +229,7 @@ class CertificateFamily(Mapping[str, Certificate]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all certificates to one JSON file, whole or not at all."""
-        write_text(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
+        write_text(path, one_page(self.to_dict()))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from boundwatch._support.files import sha256_file
+from boundwatch._support.frozen import FrozenMapping
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 
@@ -39,11 +43,19 @@ class Provenance:
     """
 
     created: str
-    versions: dict[str, str]
+    versions: Mapping[str, str]
     seed: int | None = None
     costs_sha256: str | None = None
     policy_sha256: str | None = None
     measured: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "versions", FrozenMapping(self.versions))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return content | {"versions": dict(self.versions)}
 
 
 def provenance_of(

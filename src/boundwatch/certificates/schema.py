@@ -7,16 +7,22 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch.certificates.record import MOST_POINTS
 from boundwatch.errors import SchemaMismatch
 
-VERSION = 1
-"""Version of the schema that this release writes; it reads this one and all before it."""
+VERSION = 2
+"""Version of the schema that this release writes; it reads this one and all before it.
+
+Version 1 had neither `record` nor `cost_range`. A certificate of version 1 stays one when it is loaded: it is
+written as it was read, so that its fingerprint, and every state that names it, stays valid.
+"""
 
 METHODS = {
-    "held-out": ("betting", "kl", "hoeffding", "exact"),
+    "held-out": ("betting", "kl", "hoeffding", "exact", "anytime"),
     "pac-bayes": ("kl", "pinsker"),
     "pointwise": ("kl",),
     "external": ("external",),
@@ -34,7 +40,9 @@ def decode(data: bytes) -> object:
     boundwatch.errors.SchemaMismatch: line 1 is not JSON (Expecting ',' delimiter); ...
     """
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+        return json.loads(
+            data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_fields
+        )
     except UnicodeDecodeError:
         raise SchemaMismatch(
             "not a text file; give the JSON file that certify or Certificate.save wrote"
@@ -56,7 +64,7 @@ def parse(content: object) -> dict[str, Any]:
     --------
     >>> parse({"schema_version": 99})
     Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: schema_version = 99 is newer than 1, ...
+    boundwatch.errors.SchemaMismatch: schema_version = 99 is newer than 2, ...
     """
     if not isinstance(content, dict) or "schema_version" not in content:
         raise SchemaMismatch("no schema_version; not a certificate, give the file that certify wrote")
@@ -71,10 +79,13 @@ def parse(content: object) -> dict[str, Any]:
             f"schema_version = {version} is newer than {VERSION}, the newest that this release knows; "
             "upgrade boundwatch"
         )
-    if version != VERSION or isinstance(version, bool):
-        raise SchemaMismatch(f"schema_version = {version!r} is unknown; it must be {VERSION}")
-    fields = _fields({k: v for k, v in content.items() if k != "schema_version"}, _CERTIFICATE, "")
-    fields["provenance"] = _fields(fields["provenance"], _PROVENANCE, "provenance.")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise SchemaMismatch(f"schema_version = {version!r} is unknown; it must be 1 or {VERSION}")
+    shape = {"schema_version": _VERSION, **_CERTIFICATE, **(_SINCE_2 if version >= 2 else {})}
+    fields = {"record": None, "cost_range": None} | _fields(content, shape, "", version)
+    fields["provenance"] = _fields(fields["provenance"], _PROVENANCE, "provenance.", version)
+    if fields["record"] is not None:
+        fields["record"] = _fields(fields["record"], _RECORD, "record.", version)
     _check_source(fields)
     return fields
 
@@ -93,31 +104,39 @@ def _check_source(fields: dict[str, Any]) -> None:
         "mean_cost": source != "external",
         "renyi": source == "pac-bayes",
         "log_ratio": source == "pointwise",
+        "record": source == "held-out" and not fields["binary"] and fields["schema_version"] > 1,
     }
     for name, needed in wanted.items():
         if needed != (fields[name] is not None):
             raise SchemaMismatch(
-                f"{name} = {fields[name]!r} does not go with source = {source!r}; "
+                f"{name} = {str(fields[name])[:40]} does not go with source = {source!r}; "
                 f"it must {'' if needed else 'not '}be given"
             )
     if source in ("pac-bayes", "pointwise") and fields["n"] < MIN_ENVIRONMENTS:
         raise SchemaMismatch(
             f"n = {fields['n']} is too small for source = {source!r}; at least {MIN_ENVIRONMENTS}"
         )
+    record = fields["record"]
+    if record is not None and len(record["values"]) != len(record["weights"]):
+        raise SchemaMismatch(
+            f"record has {len(record['values'])} values but {len(record['weights'])} weights"
+        )
     if fields["lower"] > fields["upper"]:
         raise SchemaMismatch(f"lower = {fields['lower']} is above upper = {fields['upper']}")
 
 
-def _fields(content: object, shape: dict[str, Rule], prefix: str) -> dict[str, Any]:
+def _fields(content: object, shape: dict[str, Rule], prefix: str, version: int) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise SchemaMismatch(f"{prefix.rstrip('.')} is not an object with fields")
     if missing := [name for name in shape if name not in content]:
         raise SchemaMismatch(f"{prefix}{missing[0]} is missing")
     if unknown := [name for name in content if name not in shape]:
-        raise SchemaMismatch(f"{prefix}{unknown[0]} is not a field of schema {VERSION}")
+        raise SchemaMismatch(f"{prefix}{unknown[0]} is not a field of schema {version}")
     for name, (allowed, test) in shape.items():
         if not test(content[name]):
-            raise SchemaMismatch(f"{prefix}{name} = {content[name]!r} is not allowed; it must be {allowed}")
+            found = repr(content[name])
+            found = found if len(found) <= 200 else f"{found[:200]}..."
+            raise SchemaMismatch(f"{prefix}{name} = {found} is not allowed; it must be {allowed}")
     return dict(content)
 
 
@@ -146,6 +165,19 @@ def _or_null(rule: Rule) -> Rule:
     return f"{allowed}, or null", lambda value: value is None or test(value)
 
 
+def _numbers(value: object) -> bool:
+    return isinstance(value, list) and 1 <= len(value) <= MOST_POINTS and all(map(_number, value))
+
+
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise SchemaMismatch(f"{double} is given twice; the file was altered, certify again")
+    return fields
+
+
 def _refuse_constant(name: str) -> None:
     raise SchemaMismatch(f"{name} is not a number that a certificate may hold")
 
@@ -156,6 +188,7 @@ _DIGEST: Rule = (
     "a SHA-256 in hexadecimal",
     lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None,
 )
+_VERSION: Rule = ("a whole number", _integer)
 _CERTIFICATE: dict[str, Rule] = {
     "lower": _PROBABILITY,
     "upper": _PROBABILITY,
@@ -170,6 +203,22 @@ _CERTIFICATE: dict[str, Rule] = {
     "renyi": _or_null(("a number >= 0", lambda v: _number(v) and v >= 0)),
     "log_ratio": _or_null(("a finite number", _number)),
     "provenance": ("an object", lambda v: isinstance(v, dict)),
+}
+_SINCE_2: dict[str, Rule] = {
+    "record": _or_null(("an object", lambda v: isinstance(v, dict))),
+    "cost_range": _or_null(
+        (
+            "two numbers, the lower first",
+            lambda v: isinstance(v, list) and len(v) == 2 and all(map(_number, v)) and v[0] < v[1],
+        )
+    ),
+}
+_RECORD: dict[str, Rule] = {
+    "values": (
+        f"at most {MOST_POINTS} increasing numbers in [0, 1]",
+        lambda v: _numbers(v) and v[0] >= 0 and v[-1] <= 1 and all(a < b for a, b in pairwise(v)),
+    ),
+    "weights": (f"at most {MOST_POINTS} numbers > 0", lambda v: _numbers(v) and min(v) > 0),
 }
 _PROVENANCE: dict[str, Rule] = {
     "created": ("a time in ISO 8601 with its zone", _moment),

@@ -1,19 +1,19 @@
-"""How a certificate's numbers follow from its costs, and whether the stored ones do."""
+"""Whether a certificate's numbers follow from each other, and from its costs."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from boundwatch import bounds
 from boundwatch._support.files import sha256_file
+from boundwatch.certificates import limits
 from boundwatch.certificates.provenance import costs_digest
-from boundwatch.errors import CertificateError, ProvenanceMismatch
+from boundwatch.certificates.record import CostRecord
+from boundwatch.errors import ProvenanceMismatch
 
 if TYPE_CHECKING:
     from boundwatch.certificates.certificate import Certificate
@@ -40,30 +40,41 @@ def verify(
         checks.append(
             _same_digest("policy_sha256", sha256_file(policy), certificate.provenance.policy_sha256)
         )
-    values = None
-    if costs is not None:
-        if certificate.source == "external":
+    if certificate.source == "external":
+        if costs is not None:
             raise ProvenanceMismatch(
                 "costs: this certificate takes over a bound proved elsewhere; verify it without costs"
             )
+        return [*checks, _in_order(certificate, "taken over from elsewhere")]
+    n, mean, record = certificate.n, certificate.mean_cost, certificate.record
+    if costs is not None:
         values = certificate.check_costs(costs)
         checks.append(_same_digest("costs_sha256", costs_digest(values), certificate.provenance.costs_sha256))
-        checks.append(_agreement("n", values.size, _present(certificate.n)))
-        checks.append(_agreement("mean_cost", float(values.mean()), _present(certificate.mean_cost)))
-    if values is None and (certificate.source == "external" or certificate.method == "betting"):
-        mean = certificate.lower if certificate.mean_cost is None else certificate.mean_cost
-        ok = 0 <= certificate.lower <= mean <= certificate.upper <= 1
-        reason = (
-            "taken over from elsewhere" if certificate.source == "external" else "betting needs the costs"
-        )
-        return [
-            *checks,
-            Check("limits", ok, f"in order; not derived again: {reason}" if ok else "out of order"),
-        ]
-    subject = certificate
-    if values is not None:
-        subject = dataclasses.replace(certificate, n=values.size, mean_cost=float(values.mean()))
-    lower, upper = derive_limits(subject, values)
+        n, mean = values.size, float(values.mean())
+        checks += [_agreement("n", n, certificate.n), _agreement("mean_cost", mean, certificate.mean_cost)]
+        if certificate.schema_version == 1:  # its limits are those of the costs themselves
+            record = CostRecord.exact(values)
+        elif record is not None:
+            checks.append(_same_record(CostRecord.of(values), record))
+            record = CostRecord.of(values)
+    elif record is not None:
+        ok = record.n == n and abs(record.mean - (mean or 0.0)) <= _TOLERANCE
+        fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
+        checks.append(Check("record", ok, f"{len(record.values)} values" if ok else fault))
+    elif certificate.method == "betting" and not certificate.binary:
+        return [*checks, _in_order(certificate, "schema 1 keeps no record of the costs; give them")]
+    lower, upper = limits.derive(
+        certificate.source,
+        certificate.method,
+        n=n,
+        mean_cost=mean,
+        binary=certificate.binary,
+        delta_upper=certificate.delta_upper,
+        delta_lower=certificate.delta_lower,
+        renyi=certificate.renyi,
+        log_ratio=certificate.log_ratio,
+        record=record,
+    )
     return [
         *checks,
         _agreement("lower", lower, certificate.lower),
@@ -71,44 +82,10 @@ def verify(
     ]
 
 
-def derive_limits(certificate: Certificate, costs: NDArray[np.float64] | None) -> tuple[float, float]:
-    """Derive both limits: from the costs if given, else from what the certificate keeps of them."""
-    if certificate.source == "external":
-        return certificate.lower, certificate.upper
-    if certificate.method == "betting":
-        if costs is None:  # betting looks at every single cost, and a certificate is one page
-            return certificate.lower, certificate.upper
-        lower, upper = (
-            bounds.betting_lower(costs, certificate.delta_lower),
-            bounds.betting_upper(costs, certificate.delta_upper),
-        )
-        return float(lower), float(upper)
-    n, mean = _present(certificate.n), _present(certificate.mean_cost)
-    low, high = certificate.delta_lower, certificate.delta_upper
-    match certificate.source, certificate.method:
-        case "pac-bayes", method:
-            renyi = _present(certificate.renyi)
-            pair: tuple[Any, Any] = (
-                bounds.pac_bayes_lower(mean, n, low, renyi, method),
-                bounds.pac_bayes_upper(mean, n, high, renyi, method),
-            )
-        case "pointwise", _:
-            ratio = _present(certificate.log_ratio)
-            pair = (
-                bounds.pointwise_lower(mean, n, low, ratio),
-                bounds.pointwise_upper(mean, n, high, ratio),
-            )
-        case _, "exact":
-            failures = round(mean * n)
-            pair = (
-                bounds.clopper_pearson_lower(failures, n, low),
-                bounds.clopper_pearson_upper(failures, n, high),
-            )
-        case _, "kl":
-            pair = bounds.chernoff_lower(mean, n, low), bounds.chernoff_upper(mean, n, high)
-        case _:
-            pair = bounds.hoeffding_lower(mean, n, low), bounds.hoeffding_upper(mean, n, high)
-    return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
+def _in_order(certificate: Certificate, reason: str) -> Check:
+    mean = certificate.lower if certificate.mean_cost is None else certificate.mean_cost
+    ok = 0 <= certificate.lower <= mean <= certificate.upper <= 1
+    return Check("limits", ok, f"in order; not derived again: {reason}" if ok else "out of order")
 
 
 def _check_delta(certificate: Certificate) -> Check:
@@ -121,18 +98,22 @@ def _check_delta(certificate: Certificate) -> Check:
     return _agreement("delta", larger, certificate.delta)
 
 
-def _agreement(name: str, derived: float, stored: float) -> Check:
+def _agreement(name: str, derived: float, stored: float | None) -> Check:
+    if stored is None:  # the schema does not let this through; a certificate built by hand might
+        return Check(name, False, f"{derived:.10g}, but the certificate keeps none to compare with")
     ok = abs(derived - stored) <= _TOLERANCE
     return Check(name, ok, f"{stored:.10g}" if ok else f"{stored:.10g} is stored, {derived:.10g} follows")
+
+
+def _same_record(derived: CostRecord, stored: CostRecord) -> Check:
+    ok = len(derived.values) == len(stored.values) and all(
+        np.allclose(a, b, rtol=_TOLERANCE, atol=_TOLERANCE)
+        for a, b in zip(derived.arrays(), stored.arrays(), strict=True)
+    )
+    return Check("record", ok, f"{len(stored.values)} values" if ok else "not of these costs")
 
 
 def _same_digest(name: str, digest: str, stored: str | None) -> Check:
     if stored is None:
         return Check(name, False, f"{digest}, but the certificate keeps none to compare with")
     return Check(name, digest == stored, digest if digest == stored else f"{digest}, not as certified")
-
-
-def _present(value: float | None) -> Any:
-    if value is None:  # the schema does not let this through; a certificate built by hand might
-        raise CertificateError("the certificate lacks a number that its limits follow from; certify again")
-    return value

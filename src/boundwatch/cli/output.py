@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from boundwatch._support.files import one_page
 from boundwatch._support.validation import shortest
 from boundwatch.episodes import Episodes
 from boundwatch.reporting.wording import count
@@ -16,7 +16,7 @@ from boundwatch.reporting.wording import count
 
 def print_json(content: object) -> None:
     """Print one JSON document."""
-    print(json.dumps(content, indent=2, allow_nan=False))
+    print(one_page(content), end="")
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.notebook import InNotebook, frame, html, table
 from boundwatch._support.validation import check_level
+from boundwatch.bounds.memory import CostMemory
+from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.detectors.memory import CostMemory
-from boundwatch.detectors.mixture import Bets, clamp_bound
+from boundwatch.detectors.mixture import clamp_bound
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 

@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_level
+from boundwatch.bounds.wealth import Array, Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.mixture import Array, Bets, Mark, bet_bounds, fold_interval, linear_factors
+from boundwatch.detectors.mixture import Mark, bet_bounds, fold_interval, linear_factors
 from boundwatch.detectors.roll import Roll, e_bh_rows
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidSetting, SchemaMismatch

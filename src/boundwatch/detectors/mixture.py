@@ -24,58 +24,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
+
+from boundwatch.bounds.wealth import SMALLEST_BOUND, Bets, log_sum
 
 Array = NDArray[np.float64]
 
-NODES = 16
-# The share put on b = 1, the best bet when costs vary so little that hardly any lies below the bound.
-WHOLE_SHARE = 0.2
-# Testing a slightly larger mean than the certified one is valid, and spares every formula a division by 0.
-SMALLEST_BOUND = 1e-9
 HORIZON = 2000
 # No exact threshold is below this power of 1/alpha, so a smaller wealth need not wait for its computation.
 _LOWEST_POWER = 0.5
-
-
-@dataclass(frozen=True)
-class Bets:
-    """Sizes of the bets and the share of the capital behind each.
-
-    Examples
-    --------
-    >>> bets = Bets.for_costs(binary=True)
-    >>> bets.sizes.size, float(bets.shares.sum().round(12)), float((bets.shares * bets.sizes).sum().round(12))
-    (16, 1.0, 0.5)
-    """
-
-    sizes: Array
-    shares: Array
-
-    @classmethod
-    def for_costs(cls, *, binary: bool) -> Bets:
-        """Return the uniform mixture over [0, 1]; unless costs are binary, with a share on the whole capital.
-
-        Gauss-Legendre nodes in the cube root of b are closer together near 0, where small shifts have their
-        best bets: with 16 of them no shift above 1e-6 is out of reach.
-        """
-        points, weights = roots_legendre(NODES)
-        root = (points + 1) / 2
-        sizes, shares = root**3, 1.5 * weights * root**2
-        if not binary:
-            sizes, shares = np.append(sizes, 1.0), np.append(shares * (1 - WHOLE_SHARE), WHOLE_SHARE)
-        return cls(sizes, shares / shares.sum())
-
-    def log_factors(self, bound: float) -> tuple[Array, Array]:
-        """Return the logarithms of what a cost of 0 and a cost of 1 do to each bet's capital."""
-        with np.errstate(divide="ignore"):  # the whole capital is lost at a cost of 0
-            return np.log1p(-self.sizes), np.log1p(self.sizes * (1 / bound - 1))
-
-    def log_wealth(self, points: Array, weights: Array, mean: float) -> float:
-        """Return the log wealth against `mean` after costs at `points`, `weights` of them at each."""
-        with np.errstate(divide="ignore"):
-            capitals = np.log((1 - self.sizes) + np.outer(points / mean, self.sizes))
-        return _log_sum(weights @ capitals + np.log(self.shares))
 
 
 @dataclass(frozen=True)
@@ -162,7 +118,7 @@ def crossing_probability(bets: Bets, bound: float, log_threshold: float) -> floa
     alarms, counts, alive = alarm_distribution(needed, bound)
     zero, one = bets.log_factors(bound)
     left = math.fsum(
-        p * math.exp(_log_sum(np.log(bets.shares) + (HORIZON - k) * zero + k * one) - log_threshold)
+        p * math.exp(log_sum(np.log(bets.shares) + (HORIZON - k) * zero + k * one) - log_threshold)
         for k, p in zip(counts.tolist(), alive.tolist(), strict=True)
         if p > 0
     )
@@ -264,8 +220,3 @@ def fold_interval(upper: float, rest: float) -> int:
     That is of a bet of less than everything, whose factor is at least 0.015.
     """
     return max(1, min(64, int(138 / max(-math.log(upper), -math.log(rest), 1.0))))
-
-
-def _log_sum(logs: Array) -> float:
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))

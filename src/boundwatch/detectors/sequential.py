@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from boundwatch._support.validation import check_level
+from boundwatch.bounds.memory import STEPS, CostMemory
+from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.memory import STEPS, CostMemory
-from boundwatch.detectors.mixture import Bets, Mark, bet_bounds, fold_interval, linear_factors
+from boundwatch.detectors.mixture import Mark, bet_bounds, fold_interval, linear_factors
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import SchemaMismatch
 

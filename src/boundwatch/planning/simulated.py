@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.fixed_sample import TAILS
-from boundwatch.detectors.mixture import Bets
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 RUNS = 2000

@@ -1,0 +1,113 @@
+"""Costs in constant memory: a grid of 257 points that keeps their mean, and limits computed from it.
+
+Each cost is split between its two neighbors on the grid such that its mean is kept. A bet's log capital is
+concave in the cost, so a wealth computed from the grid is never above the true one, and a limit found from it
+never tighter than the exact one. Costs of 0 and 1 are on the grid: nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+
+import numpy as np
+
+from boundwatch.bounds.wealth import SMALLEST_BOUND, Array, Bets
+
+STEPS = 256
+
+
+def grid_points() -> Array:
+    """Return the points of the grid, 0, 1/256, …, 1.
+
+    Examples
+    --------
+    >>> grid_points()[:3]
+    array([0.        , 0.00390625, 0.0078125 ])
+    """
+    return np.linspace(0, 1, STEPS + 1)
+
+
+def split_on_grid(costs: Array) -> Array:
+    """Return how much of the costs comes to lie on each point of the grid.
+
+    Examples
+    --------
+    >>> weights = split_on_grid(np.array([0.3, 0.7, 0.7]))
+    >>> float(weights.sum()), round(float(weights @ grid_points()), 12)
+    (3.0, 1.7)
+    """
+    place = costs * STEPS  # exact, as is what follows: STEPS is a power of two
+    index = place.astype(np.int64)
+    beyond = place - index
+    weights = np.zeros(STEPS + 2)  # one more than needed: nothing is beyond the last
+    weights[:-1] += np.bincount(index, weights=1.0 - beyond, minlength=STEPS + 1)
+    weights[1:] += np.bincount(index, weights=beyond, minlength=STEPS + 1)
+    return weights[:-1]
+
+
+class CostMemory:
+    """The same, one cost at a time.
+
+    Examples
+    --------
+    >>> memory = CostMemory()
+    >>> for cost in [0.9, 0.8, 0.9, 0.7]:
+    ...     memory.add(cost)
+    >>> round(memory.mean_lower(Bets.for_costs(binary=False), alpha=0.04), 3)
+    0.301
+    """
+
+    def __init__(self, weights: Iterable[float] | None = None) -> None:
+        self.weights = array("d", [0.0] * (STEPS + 1) if weights is None else weights)
+
+    def add(self, cost: float) -> None:
+        """Remember one cost."""
+        place = cost * STEPS
+        index = int(place)
+        beyond = place - index
+        self.weights[index] += 1.0 - beyond
+        if beyond:
+            self.weights[index + 1] += beyond
+
+    def mean_lower(self, bets: Bets, alpha: float) -> float:
+        """Return the largest mean that the wealth against it refutes at level alpha, at all times at once."""
+        return largest_refuted(bets, grid_points(), np.array(self.weights), alpha)
+
+    def mean_upper(self, bets: Bets, alpha: float) -> float:
+        """Return the same from above."""
+        return 1 - largest_refuted(bets, 1 - grid_points(), np.array(self.weights), alpha)
+
+
+def largest_refuted(bets: Bets, points: Array, weights: Array, alpha: float) -> float:
+    """Return the largest mean against which the wealth reaches 1/alpha, rounded to the refuted side.
+
+    **Guarantee**: with probability at least 1 - alpha, at no time above the expected cost. **Assumes**: costs
+    whose expected value, given all earlier ones, is the same.
+
+    Parameters
+    ----------
+    bets
+        The mixture of bets.
+    points, weights
+        Costs, and how many there are of each. For an upper limit pass 1 - points and subtract from 1.
+    alpha
+        Probability with which the limit may ever fail.
+
+    Examples
+    --------
+    >>> round(largest_refuted(Bets.for_costs(binary=False), np.array([0.5]), np.array([20.0]), 0.04), 3)
+    0.407
+    """
+    # The wealth falls with the mean that it is against: bisect, and stay on the refuted side.
+    points, weights = points[weights > 0], weights[weights > 0]
+    low, high = 0.0, float(points @ weights / weights.sum())
+    target = math.log(1 / alpha)
+    for _ in range(50):
+        middle = (low + high) / 2
+        if middle > SMALLEST_BOUND and bets.log_wealth(points, weights, middle) >= target:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,91 @@
+"""How a certificate's limits follow from its costs: used to make a certificate, and to check one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boundwatch import bounds
+from boundwatch.certificates.record import CostRecord
+from boundwatch.errors import CertificateError
+
+
+def derive(
+    source: str,
+    method: str,
+    *,
+    n: int | None,
+    mean_cost: float | None,
+    binary: bool,
+    delta_upper: float,
+    delta_lower: float,
+    renyi: float | None = None,
+    log_ratio: float | None = None,
+    record: CostRecord | None = None,
+) -> tuple[float, float]:
+    """Return the lower and the upper limit on the expected cost.
+
+    Parameters are the fields of `boundwatch.Certificate`. A method that looks at every single cost needs the
+    `record` of costs; for costs of 0 and 1, `n` and `mean_cost` say as much.
+
+    Raises
+    ------
+    CertificateError
+        For a source and method that do not go together, or when a number is missing that they need.
+
+    Examples
+    --------
+    >>> derive("held-out", "hoeffding", n=200, mean_cost=0.25, binary=True, delta_upper=0.1, delta_lower=0.1)
+    (0.1741..., 0.3258...)
+    >>> derive("held-out", "guess", n=200, mean_cost=0.25, binary=True, delta_upper=0.1, delta_lower=0.1)
+    Traceback (most recent call last):
+    boundwatch.errors.CertificateError: method = 'guess' of source = 'held-out' derives no limits; ...
+    """
+    size, mean = _present(n, "n"), _present(mean_cost, "mean_cost")
+    match source, method:
+        case "held-out", "betting":
+            record = record or (CostRecord.of_failures(size, round(mean * size)) if binary else None)
+            values, weights = _present(record, "record").arrays()
+            pair: tuple[Any, Any] = (
+                bounds.betting_lower(values, delta_lower, weights),
+                bounds.betting_upper(values, delta_upper, weights),
+            )
+        case "held-out", "exact":
+            failures = round(mean * size)
+            pair = (
+                bounds.clopper_pearson_lower(failures, size, delta_lower),
+                bounds.clopper_pearson_upper(failures, size, delta_upper),
+            )
+        case "held-out", "kl":
+            pair = (
+                bounds.chernoff_lower(mean, size, delta_lower),
+                bounds.chernoff_upper(mean, size, delta_upper),
+            )
+        case "held-out", "hoeffding":
+            pair = (
+                bounds.hoeffding_lower(mean, size, delta_lower),
+                bounds.hoeffding_upper(mean, size, delta_upper),
+            )
+        case "pac-bayes", ("kl" | "pinsker"):
+            divergence = _present(renyi, "renyi")
+            pair = (
+                bounds.pac_bayes_lower(mean, size, delta_lower, divergence, method),
+                bounds.pac_bayes_upper(mean, size, delta_upper, divergence, method),
+            )
+        case "pointwise", "kl":
+            ratio = _present(log_ratio, "log_ratio")
+            pair = (
+                bounds.pointwise_lower(mean, size, delta_lower, ratio),
+                bounds.pointwise_upper(mean, size, delta_upper, ratio),
+            )
+        case _:
+            raise CertificateError(
+                f"method = {method!r} of source = {source!r} derives no limits; certify again, "
+                "or use the boundwatch that made the certificate"
+            )
+    return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
+
+
+def _present(value: Any, name: str) -> Any:
+    if value is None:  # the schema does not let this through; a certificate built by hand might
+        raise CertificateError(f"{name} is missing, from which the limits follow; certify again")
+    return value

@@ -1,0 +1,98 @@
+"""What a certificate keeps of its costs: enough to derive its limits again, little enough for one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.bounds.memory import STEPS, grid_points, split_on_grid
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = STEPS + 1
+# This many costs show whether there are more values than a record keeps, without sorting millions.
+_FIRST = 4096
+
+
+@dataclass(frozen=True)
+class CostRecord:
+    """Costs without their order: their values, and how many there are of each.
+
+    More than 257 different values are put on a grid of as many points that keeps their mean. A limit by
+    betting can only widen through that, see `boundwatch.bounds.memory`.
+
+    Attributes
+    ----------
+    values
+        The different costs, in increasing order.
+    weights
+        How many there are of each; whole numbers unless the costs are on the grid.
+
+    Examples
+    --------
+    >>> CostRecord.of(np.array([0.5, 0.25, 0.5]))
+    CostRecord(values=(0.25, 0.5), weights=(1.0, 2.0))
+    """
+
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, costs: Array) -> CostRecord:
+        """Return the record of costs that a certificate keeps."""
+        if np.unique(costs[:_FIRST]).size <= MOST_POINTS:
+            record = cls.exact(costs)
+            if len(record.values) <= MOST_POINTS:
+                return record
+        return cls._where_positive(grid_points(), split_on_grid(costs))
+
+    @classmethod
+    def exact(cls, costs: Array) -> CostRecord:
+        """Return every value, however many there are."""
+        values, counts = np.unique(costs, return_counts=True)
+        return cls._where_positive(values, counts)
+
+    @classmethod
+    def of_failures(cls, n: int, failures: int) -> CostRecord:
+        """Return the record of n costs of 0 and 1.
+
+        Examples
+        --------
+        >>> CostRecord.of_failures(10, 3)
+        CostRecord(values=(0.0, 1.0), weights=(7.0, 3.0))
+        """
+        return cls._where_positive(np.array([0.0, 1.0]), np.array([n - failures, failures]))
+
+    @classmethod
+    def _where_positive(cls, values: Array, weights: NDArray[Any]) -> CostRecord:
+        kept = weights > 0
+        return cls(tuple(values[kept].tolist()), tuple(weights[kept].astype(np.float64).tolist()))
+
+    @property
+    def n(self) -> int:
+        """How many costs there are."""
+        return round(sum(self.weights))
+
+    @property
+    def mean(self) -> float:
+        """The mean of the costs."""
+        values, weights = self.arrays()
+        return float(values @ weights / weights.sum())
+
+    def arrays(self) -> tuple[Array, Array]:
+        """Return values and weights for arithmetic."""
+        return np.array(self.values), np.array(self.weights)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return plain JSON values; whole numbers without a decimal point."""
+        weights = [int(weight) if weight.is_integer() else weight for weight in self.weights]
+        return {"values": list(self.values), "weights": weights}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, list[float]]) -> CostRecord:
+        """Return the record that `to_dict` described."""
+        return cls(*(tuple(float(number) for number in content[name]) for name in ("values", "weights")))
