@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.family import e_bh
-from boundwatch.detectors.mixture import Bets
 from boundwatch.detectors.roll import Roll
 from rates import assert_rate_at_most, min_trials
 

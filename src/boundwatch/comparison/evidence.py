@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors.mixture import Bets
+from boundwatch.bounds.wealth import Bets
 
 Array = NDArray[np.float64]
 

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.validation import check_costs, check_level, shortest
+from boundwatch.bounds.memory import STEPS, CostMemory
+from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors import state as states
-from boundwatch.detectors.memory import STEPS, CostMemory
-from boundwatch.detectors.mixture import Bets
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
 
