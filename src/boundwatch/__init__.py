@@ -9,8 +9,7 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
 """
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
@@ -39,6 +38,7 @@ from boundwatch.planning import Plan, plan
 if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium
     from boundwatch import testing as testing
+    from boundwatch.server.client import Client as Client
 
 __all__ = [
     "Certificate",
@@ -69,8 +69,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import what few need when it is first used: ``bw.gymnasium``, ``bw.testing``, ``bw.training``."""
+def __getattr__(name: str) -> Any:
+    """Import what few need when it is first used: ``bw.Client``, ``bw.gymnasium``, ``bw.testing``, …."""
+    if name == "Client":
+        return import_module("boundwatch.server.client").Client
     if name in ("gymnasium", "testing", "training"):
         return import_module(f"boundwatch.{name}")
     raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")

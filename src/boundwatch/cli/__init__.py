@@ -16,6 +16,9 @@ from boundwatch.cli import show as show
 from boundwatch.cli import check as check
 from boundwatch.cli import report as report
 from boundwatch.cli import watch as watch
+from boundwatch.cli import serve as serve
+from boundwatch.cli import token as token
+from boundwatch.cli import report_episode as report_episode
 from boundwatch.cli import plan as plan
 from boundwatch.cli import selftest as selftest
 # isort: on

@@ -1,0 +1,78 @@
+"""boundwatch report-episode: tell a live monitor about one episode, from a shell script."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from boundwatch.cli.root import command
+from boundwatch.errors import InvalidSetting
+
+
+@command(
+    example="boundwatch report-episode arm-1 --success true\n"
+    "boundwatch report-episode arm-1 --cost 0.25 --episode 2026-11-16/17 --url http://monitor:8080"
+)
+def report_episode(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="Whose episode it is.")],
+    cost: Annotated[
+        float | None, typer.Option(metavar="X", help="Its cost, from 0 (best) to 1 (worst).")
+    ] = None,
+    success: Annotated[Literal["true", "false"] | None, typer.Option(help="Or whether it succeeded.")] = None,
+    episode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="Its own id in the stream; sent again, it counts once. [default: a new one]"
+        ),
+    ] = None,
+    time: Annotated[str | None, typer.Option(metavar="TIME", help="When it ended. [default: now]")] = None,
+    meta: Annotated[
+        str | None, typer.Option(metavar="JSON", help="What else to keep with it, as a JSON object.")
+    ] = None,
+    url: Annotated[
+        str, typer.Option(metavar="URL", envvar="BOUNDWATCH_URL", help="The server.")
+    ] = "http://127.0.0.1:8080",
+    spool: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where episodes wait while the server is away.")
+    ] = None,
+    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long to try now.")] = 5.0,
+) -> None:
+    """Report one episode to a live monitor. The token comes from BOUNDWATCH_TOKEN.
+
+    The episode is on this machine's disk first. If the server cannot be reached, it stays there and the next
+    call delivers it; that is no error. Exits with 1 if the server refuses it for good.
+    """
+    from boundwatch.server.client import Client
+
+    try:
+        extra = None if meta is None else json.loads(meta)
+    except ValueError:
+        raise InvalidSetting(
+            f"--meta {meta!r} is not JSON; give an object such as '{{\"cell\": 2}}'"
+        ) from None
+    if extra is not None and not isinstance(extra, dict):
+        raise InvalidSetting(f"--meta {meta!r} is not an object; give one such as '{{\"cell\": 2}}'")
+    client = Client(url, spool=spool)
+    name = client.report(
+        stream,
+        cost=cost,
+        success=None if success is None else success == "true",
+        episode=episode,
+        time=time,
+        meta=extra,
+    )
+    delivered = client.flush(wait)
+    refused = [each.reason for each in client.rejected if (each.stream, each.episode) == (stream, name)]
+    waiting, problem = client.waiting, client.problem
+    client.close(timeout=0)
+    if refused:
+        raise InvalidSetting(f"{url} refused it: {refused[-1]}")
+    if delivered:
+        print(f"counted: {stream} {name}")
+        return
+    reason = f" ({problem})" if problem else ""
+    print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)

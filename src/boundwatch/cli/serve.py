@@ -1,0 +1,196 @@
+"""boundwatch serve: the live monitor."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from boundwatch.cli.root import command
+from boundwatch.errors import BoundwatchError, MissingExtra
+
+if TYPE_CHECKING:
+    from boundwatch.server.database import Database
+    from boundwatch.server.settings import Settings
+
+Database_ = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="SQLite file, or postgresql://user@host/name. [default: boundwatch.sqlite]",
+    ),
+]
+ConfigFile = Annotated[
+    str | None, typer.Option("--config", metavar="FILE", help="TOML file with the same settings.")
+]
+
+
+@command(
+    example="boundwatch serve --certificate lab.json\n"
+    "boundwatch serve --demo\n"
+    "boundwatch serve --database postgresql://monitor@db/boundwatch --host 0.0.0.0 --workers 4\n"
+    "boundwatch serve --verify"
+)
+def serve(
+    database: Database_ = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Bind every new stream to this certificate, before its first episode."
+        ),
+    ] = None,
+    detector: Annotated[
+        Literal["sequential-test", "change-detector"] | None,
+        typer.Option(help="What new streams are watched with. [default: sequential-test]"),
+    ] = None,
+    alpha_adverse: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P", help="Level of ADVERSE for new streams. [default: 0.04; change-detector: 0.001]"
+        ),
+    ] = None,
+    alpha_benign: Annotated[
+        float | None, typer.Option(metavar="P", help="Level of BENIGN for new streams. [default: the same]")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="Address to listen on; beyond this machine only with a token. [default: 127.0.0.1]"
+        ),
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port. [default: 8080]")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes; more than 1 needs PostgreSQL. [default: 1]")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Name by which the server may be called, such as that of a proxy."),
+    ] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM file, for HTTPS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
+    webhook: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL", help="POST alarms here; signed with BOUNDWATCH_WEBHOOK_SECRET if it is set."
+        ),
+    ] = None,
+    on_alarm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND", help="Run this at an alarm, which it reads as JSON from standard input."
+        ),
+    ] = None,
+    email: Annotated[list[str] | None, typer.Option(metavar="ADDRESS", help="Mail alarms to it.")] = None,
+    smtp: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Mail server. [default: localhost:25]")
+    ] = None,
+    silent_minutes: Annotated[
+        float | None,
+        typer.Option(metavar="N", min=0, help="Call a stream silent after N minutes without an episode."),
+    ] = None,
+    retain_days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", min=0, help="Forget closed generations' episodes and old meta after N days."
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Fill a temporary database with drones, one of which meets wind.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Replay all episodes, compare with what is shown, and exit.")
+    ] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a backup as JSON lines, and exit.")
+    ] = None,
+    restore: Annotated[
+        Path | None,
+        typer.Option("--import", metavar="FILE", help="Read a backup into an empty database, and exit."),
+    ] = None,
+) -> None:
+    """Run the live monitor: robots report episodes, people look at one page, alarms reach them.
+
+    Every option can also be set in the TOML file, or as an environment variable such as BOUNDWATCH_PORT.
+    """
+    try:
+        from boundwatch.server import run
+        from boundwatch.server.settings import Settings
+    except ImportError as error:
+        raise MissingExtra("boundwatch serve", "serve") from error
+
+    settings = Settings.gather(
+        {
+            "database": database,
+            "certificate": _text(certificate),
+            "detector": detector,
+            "alpha_adverse": alpha_adverse,
+            "alpha_benign": alpha_benign,
+            "host": host,
+            "port": port,
+            "workers": workers,
+            "allow_hosts": allow_host,
+            "tls_certificate": _text(tls_certificate),
+            "tls_key": _text(tls_key),
+            "webhooks": webhook,
+            "commands": on_alarm,
+            "emails": email,
+            "smtp": smtp,
+            "silent_minutes": silent_minutes,
+            "retain_days": retain_days,
+        },
+        config,
+    )
+    if demo:
+        from boundwatch.server.demo import serve_demo
+
+        serve_demo(settings, partial(print, flush=True))
+        return
+    opened = run.prepare(settings)
+    try:
+        if _maintain(opened, verify=verify, export=export, restore=restore):
+            return
+    finally:
+        opened.close()
+    _greet(settings)
+    run.run(settings)
+
+
+def _maintain(database: Database, *, verify: bool, export: Path | None, restore: Path | None) -> bool:
+    """Do what ends without serving; return whether anything did."""
+    from boundwatch.server import transfer, verifying
+
+    if restore is not None:
+        print(f"restored {transfer.restore(database, restore)} rows from {restore}")
+    if export is not None:
+        print(f"wrote {transfer.export(database, export)} rows to {export}")
+    if verify:
+        checked = list(verifying.verify(database))
+        for each in checked:
+            if each.fault:
+                print(f"DIFFERS  {each.stream}, generation {each.generation}: {each.fault}")
+        faults = sum(bool(each.fault) for each in checked)
+        counted = sum(each.n for each in checked if not each.pruned)
+        pruned = sum(each.pruned for each in checked)
+        left_out = f"; {pruned} without episodes, by retention, not replayed" if pruned else ""
+        print(f"replayed {counted} episodes of {len(checked) - pruned} watches: {faults} differ{left_out}")
+        if faults:
+            raise BoundwatchError(f"{faults} watches differ from a replay; restore a backup, or report a bug")
+    return verify or export is not None or restore is not None
+
+
+def _greet(settings: Settings) -> None:
+    from boundwatch.server.database import Database
+
+    print(f"boundwatch serve: {settings.url}  (database {Database(settings.database).shown}; Ctrl+C ends it)")
+    if settings.certificate is None:
+        print("  no --certificate: bind streams to a certificate on the page before they report")
+    print("  report an episode:")
+    print(f"    boundwatch report-episode arm-1 --success true --url {settings.url}", flush=True)
+
+
+def _text(path: Path | None) -> Any:
+    return None if path is None else str(path)

@@ -1,0 +1,102 @@
+"""boundwatch token: who may report, read and administer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from boundwatch.cli import output as out
+from boundwatch.cli.options import Json
+from boundwatch.cli.root import app, command
+from boundwatch.cli.serve import ConfigFile, Database_
+from boundwatch.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from boundwatch.server.database import Database
+
+group = typer.Typer(
+    name="token",
+    help="Create, list and revoke the tokens of a live monitor. Needs the extra `serve`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(group)
+
+
+@command(
+    group=group,
+    example="boundwatch token create admin --scope administer\n"
+    "boundwatch token create cell-2 --scope report --stream 'arm-*'",
+)
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What pages and the audit log call it.")],
+    scope: Annotated[
+        list[str], typer.Option(metavar="SCOPE", help="report, read or administer (which includes read).")
+    ],
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN", help="Streams that it may report for, such as 'arm-*'. [default: all]"
+        ),
+    ] = None,
+    database: Database_ = None,
+    config: ConfigFile = None,
+) -> None:
+    """Create a token and print it. Only its hash is kept: this is the only time you see it."""
+    opened = _open(database, config)
+    from boundwatch.server.access import create_token
+
+    with opened.write() as connection:
+        token = create_token(connection, name, scope, stream or ["*"], by="command line")
+    opened.close()
+    print(token)
+
+
+@command(group=group, example="boundwatch token revoke cell-2")
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which one.")],
+    database: Database_ = None,
+    config: ConfigFile = None,
+) -> None:
+    """Revoke a token and end its sessions; running servers refuse it within two seconds."""
+    opened = _open(database, config)
+    from boundwatch.server.access import revoke_token
+
+    with opened.write() as connection:
+        revoke_token(connection, name, by="command line")
+    opened.close()
+    print(f"revoked {name}")
+
+
+@command(group=group, example="boundwatch token list")
+def list_(database: Database_ = None, config: ConfigFile = None, as_json: Json = False) -> None:
+    """List the tokens, valid and revoked."""
+    opened = _open(database, config)
+    from boundwatch.server.access import list_tokens
+
+    with opened.read() as connection:
+        rows = [dict(row) for row in list_tokens(connection)]
+    opened.close()
+    if as_json:
+        out.print_json(rows)
+        return
+    for row in rows:
+        day = time.strftime("%Y-%m-%d", time.gmtime(row["created"]))
+        state = "revoked" if row["revoked"] else "valid"
+        print(f"  {state:8} {day}  {row['scopes']:24} {row['streams']:20} {row['name']}")
+
+
+def _open(database: str | None, config: str | None) -> Database:
+    try:
+        from boundwatch.server.database import Database
+        from boundwatch.server.settings import Settings
+    except ImportError as error:
+        raise MissingExtra("boundwatch token", "serve") from error
+    opened = Database(Settings.gather({"database": database}, config).database)
+    opened.migrate()
+    return opened
+
+
+list_.__name__ = "list"

@@ -1,0 +1,7 @@
+"""The live monitor: robots report episodes, people look at one page, alarms reach them.
+
+From the bottom up: `tables` and `database` keep everything; `reports` checks what robots send; `watches`
+binds a stream to a certificate and a detector; `ledger` counts episodes, exactly once and durably;
+`access` knows who may do what; `api` and `pages` are what the network sees, put together in `application`
+and run by `run`. `client` is the robot's side and needs nothing of all this.
+"""

@@ -1,0 +1,165 @@
+"""Who may do what: tokens with scopes, sessions of browsers, and a record of every administrative act."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from sqlalchemy import RowMapping, delete, func, insert, select, update
+from sqlalchemy.engine import Connection
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.server.database import Database
+from boundwatch.server.reports import check_stream
+from boundwatch.server.tables import audit, sessions, tokens
+
+SCOPES = ("report", "read", "administer")
+SESSION_SECONDS = 12 * 3600.0
+_REMEMBERED = 2.0  # seconds until a revoked token is refused everywhere
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who may do something.
+
+    Examples
+    --------
+    >>> actor = Actor("cell-2", frozenset({"report"}), ("arm-*",))
+    >>> actor.may("read"), actor.may_report("arm-7"), actor.may_report("leg-1")
+    (False, True, False)
+    """
+
+    name: str
+    scopes: frozenset[str]
+    streams: tuple[str, ...] = ("*",)
+
+    def may(self, scope: str) -> bool:
+        """Return whether the actor has a scope; whoever administers may also read."""
+        return scope in self.scopes or (scope == "read" and "administer" in self.scopes)
+
+    def may_report(self, stream: str) -> bool:
+        """Return whether the actor may report episodes of a stream."""
+        return "report" in self.scopes and any(fnmatchcase(stream, pattern) for pattern in self.streams)
+
+
+EVERYBODY = Actor("local", frozenset(SCOPES))
+"""Whoever reaches a server that listens on loopback only, before the first token is created."""
+
+
+def create_token(
+    connection: Connection, name: str, scopes: Iterable[str], streams: Iterable[str] = ("*",), *, by: str
+) -> str:
+    """Create a token and return it; only its hash is kept, so this is the only time it is seen."""
+    name = check_stream(name, "name")
+    chosen, patterns = sorted(set(scopes)), list(streams)
+    if unknown := [scope for scope in chosen if scope not in SCOPES] or ([""] if not chosen else []):
+        raise InvalidSetting(f"scope = {unknown[0]!r} is unknown; choose from {', '.join(SCOPES)}")
+    if connection.execute(select(tokens.c.id).where(tokens.c.name == name)).first():
+        raise InvalidSetting(f"name = {name!r} is taken, also by revoked tokens; choose another name")
+    token = f"bw_{secrets.token_urlsafe(32)}"
+    values = {
+        "name": name,
+        "hash": hashed(token),
+        "scopes": " ".join(chosen),
+        "streams": json.dumps(patterns),
+        "created": time.time(),
+    }
+    connection.execute(insert(tokens).values(values))
+    record(connection, by, "token created", f"{name}: {' '.join(chosen)}; streams {' '.join(patterns)}")
+    return token
+
+
+def revoke_token(connection: Connection, name: str, *, by: str) -> None:
+    """Revoke a token and end its sessions."""
+    query = select(tokens).where(tokens.c.name == name, tokens.c.revoked.is_(None))
+    if (row := connection.execute(query).mappings().first()) is None:
+        raise InvalidSetting(f"name = {name!r} is no valid token; `boundwatch token list` names them")
+    connection.execute(update(tokens).where(tokens.c.id == row["id"]).values(revoked=time.time()))
+    connection.execute(delete(sessions).where(sessions.c.token_id == row["id"]))
+    record(connection, by, "token revoked", name)
+
+
+def list_tokens(connection: Connection) -> list[RowMapping]:
+    """Return all tokens, without their hashes."""
+    columns = (tokens.c.name, tokens.c.scopes, tokens.c.streams, tokens.c.created, tokens.c.revoked)
+    return list(connection.execute(select(*columns).order_by(tokens.c.name)).mappings())
+
+
+def record(connection: Connection, actor: str, act: str, detail: str) -> None:
+    """Write an administrative act into the audit log, in the transaction that does it."""
+    connection.execute(insert(audit).values(time=time.time(), actor=actor, act=act, detail=detail[:2000]))
+
+
+def hashed(secret: str) -> str:
+    """Return what is stored of a secret; tokens are 256 random bits, which need no salt."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Gatekeeper:
+    """Recognizes tokens and sessions, and remembers what it found for two seconds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._found: dict[str, tuple[float, Actor | None]] = {}
+        self._lock = threading.Lock()
+
+    def remembered(self, kind: str, secret: str) -> Actor | bool | None:
+        """Return what `recognize` found lately, or False when that is not known."""
+        found = self._found.get(f"{kind}:{secret}")
+        return found[1] if found is not None and time.monotonic() < found[0] else False
+
+    def recognize(self, kind: str, secret: str) -> Actor | None:
+        """Return who comes with a token or session (with neither: whether everybody may); None: nobody."""
+        with self._database.read() as connection:
+            actor = self._look_up(connection, kind, secret)
+        with self._lock:
+            if len(self._found) > 10_000:  # somebody is guessing
+                self._found.clear()
+            self._found[f"{kind}:{secret}"] = (time.monotonic() + _REMEMBERED, actor)
+        return actor
+
+    def open_session(self, token: str) -> str | None:
+        """Return the secret of a new session for a valid token."""
+        now, secret = time.time(), secrets.token_urlsafe(32)
+        with self._database.write() as connection:
+            query = select(tokens.c.id).where(tokens.c.hash == hashed(token), tokens.c.revoked.is_(None))
+            if (token_id := connection.execute(query).scalar()) is None:
+                return None
+            connection.execute(delete(sessions).where(sessions.c.expires < now))
+            row = {
+                "hash": hashed(secret),
+                "token_id": token_id,
+                "created": now,
+                "expires": now + SESSION_SECONDS,
+            }
+            connection.execute(insert(sessions).values(row))
+        return secret
+
+    def close_session(self, secret: str) -> None:
+        """End a session."""
+        with self._database.write() as connection:
+            connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
+        self._found.pop(f"session:{secret}", None)
+
+    def _look_up(self, connection: Connection, kind: str, secret: str) -> Actor | None:
+        if kind == "nothing":
+            return (
+                None if connection.execute(select(func.count()).select_from(tokens)).scalar() else EVERYBODY
+            )
+        query = select(tokens).where(tokens.c.revoked.is_(None))
+        if kind == "token":
+            query = query.where(tokens.c.hash == hashed(secret))
+        else:
+            query = query.join(sessions).where(
+                sessions.c.hash == hashed(secret), sessions.c.expires > time.time()
+            )
+        row = connection.execute(query).mappings().first()
+        if row is None:
+            return None
+        return Actor(row["name"], frozenset(row["scopes"].split()), tuple(json.loads(row["streams"])))

@@ -1,0 +1,153 @@
+"""Puts the server together: routes behind the guard, a ledger and a courier that live as long as it does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy import select, text
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from boundwatch._version import __version__
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.errors import BoundwatchError, InvalidSetting
+from boundwatch.server import acts, api, events, metrics, pages
+from boundwatch.server.access import Gatekeeper
+from boundwatch.server.database import Database
+from boundwatch.server.guard import Guard, problem
+from boundwatch.server.ledger import Ledger, Refused
+from boundwatch.server.outbox import Courier
+from boundwatch.server.settings import Settings
+from boundwatch.server.tables import certificates
+from boundwatch.server.upkeep import Upkeep
+from boundwatch.server.watches import Binding
+
+SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
+_LOG = logging.getLogger("boundwatch.server")
+
+
+def create_application(settings: Settings) -> FastAPI:
+    """Return the ASGI application of a server.
+
+    Parameters
+    ----------
+    settings
+        Its database must have been migrated.
+    """
+    database = Database(settings.database)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        default = await run_in_threadpool(default_binding, settings, database)
+        ledger = Ledger(database, default=default, channels=settings.channels)
+        courier = Courier(database, settings.channels)
+        upkeep = Upkeep(database, settings)
+        app.state.ledger = ledger
+        events.start(app, database)
+        _LOG.info("ready on %s", database.shown)
+        yield
+        await events.stop(app)
+        for each in (ledger, upkeep, courier):
+            await run_in_threadpool(each.close)
+        database.close()
+        _LOG.info("stopped")
+
+    app = FastAPI(
+        title="boundwatch",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's page loads its scripts from elsewhere
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.database = database
+    app.state.settings = settings
+    app.state.gatekeeper = Gatekeeper(database)
+    for each in (api, pages, events, metrics):
+        app.include_router(each.router)
+    app.add_api_route("/healthz", _is_alive, include_in_schema=False)
+    app.add_api_route("/readyz", _is_ready, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
+    _handle_errors(app)
+    hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_hosts}
+    app.add_middleware(Guard, gatekeeper=app.state.gatekeeper, hosts=hosts, rate=settings.rate_limit)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """Return the application for one of several processes."""
+    from boundwatch.server.run import configure_logs
+
+    configure_logs()
+    return create_application(Settings.from_json(os.environ[SETTINGS_VARIABLE]))
+
+
+def default_binding(settings: Settings, database: Database) -> Binding | None:
+    """Return what new streams are bound to, and keep its certificate."""
+    if settings.certificate is None:
+        return None
+    certificate = Certificate.load(settings.certificate)
+    known = select(certificates.c.id).where(certificates.c.fingerprint == certificate.fingerprint)
+    with database.write() as connection:
+        if (found := connection.execute(known).scalar()) is None:
+            name = Path(settings.certificate).stem[:100]
+            acts.upload(connection, certificate.to_dict(), name, by="command line")
+            found = connection.execute(known).scalar_one()
+    return Binding.checked(found, settings.detector, settings.alpha_adverse, settings.alpha_benign)
+
+
+async def _is_alive() -> dict[str, str]:
+    return {"status": "alive"}
+
+
+async def _is_ready(request: Request) -> Response:
+    def ask() -> None:
+        with request.app.state.database.read() as connection:
+            connection.execute(text("SELECT 1"))
+
+    try:
+        await run_in_threadpool(ask)
+    except SQLAlchemyError:
+        return problem(503, "the database does not answer; see the server's log")
+    return Response('{"status": "ready"}', media_type="application/json")
+
+
+def _handle_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refused)
+    async def refused(_request: Request, error: Refused) -> Response:
+        headers = {"Retry-After": "1"} if error.status == 503 else {}
+        return problem(error.status, str(error), **headers)
+
+    @app.exception_handler(BoundwatchError)
+    async def invalid(_request: Request, error: BoundwatchError) -> Response:
+        taken = isinstance(error, InvalidSetting) and "is already watched" in str(error)
+        return problem(409 if taken else 422, " ".join(str(error).split()))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(_request: Request, error: RequestValidationError) -> Response:
+        return problem(422, "; ".join(_say(each) for each in error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        detail = f"{request.method} {request.url.path[:80]}: {str(error.detail).lower()}"
+        return problem(error.status_code, detail, **(error.headers or {}))
+
+    @app.exception_handler(SQLAlchemyError)
+    async def no_database(_request: Request, error: SQLAlchemyError) -> Response:
+        _LOG.error("the database failed: %s", type(error).__name__)
+        return problem(503, "the database does not answer; try again", **{"Retry-After": "1"})
+
+
+def _say(error: Any) -> str:
+    field = ".".join(str(part) for part in error["loc"][1:])
+    return f"{field} = {str(error.get('input'))[:60]!r}: {error['msg'].lower()}"

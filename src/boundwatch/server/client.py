@@ -1,0 +1,308 @@
+"""The robot's side: reports episodes to a server without ever waiting for it, and loses none."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import os
+import socket
+import sqlite3
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.server.reports import parse_reports
+
+_LOG = logging.getLogger("boundwatch.client")
+_BATCH = 100
+_TIMEOUT = 10.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_HOLD = 30.0
+
+
+class Rejected(NamedTuple):
+    """An episode that the server will never take, and why."""
+
+    stream: str
+    episode: str
+    reason: str
+
+
+class Client:
+    """Reports episodes to `boundwatch serve`.
+
+    `report` writes the episode to a file on this machine and returns; a thread sends it. While the network
+    or the server is down, episodes wait in the file, also when the program ends; they are sent in their
+    order when it is back. The server counts each once, however often it is sent.
+
+    Parameters
+    ----------
+    url
+        The server, such as ``"http://monitor:8080"``.
+    token
+        A token with the scope ``report``; left out: the environment variable ``BOUNDWATCH_TOKEN``.
+    spool
+        The file in which episodes wait. Left out: one per server in ``~/.local/state/boundwatch``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> client = Client("http://127.0.0.1:9", spool=tempfile.mkdtemp() + "/spool.sqlite")
+    >>> client.report("arm-1", cost=0.2, episode="2026-11-16/17")
+    '2026-11-16/17'
+    >>> client.waiting  # nobody listens there: it is kept
+    1
+    >>> client.close(timeout=0)
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, spool: str | os.PathLike[str] | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidSetting(f"url = {url!r} is not the address of a server; give http://host:port")
+        self.url = url.rstrip("/")
+        self._parts = parts
+        self._token = os.environ.get("BOUNDWATCH_TOKEN") if token is None else token
+        path = _default_spool(parts.netloc) if spool is None else Path(spool)
+        self._spool = _open_spool(path)
+        self._lock = threading.Lock()  # of the spool's connection
+        self._wake = threading.Event()
+        self._ended = threading.Event()
+        self._held: dict[str, float] = {}
+        self._connection: http.client.HTTPConnection | None = None
+        self.problem: str | None = None
+        """Why the last attempt to deliver failed; None if it did not."""
+        self._thread = threading.Thread(target=self._run, name="boundwatch-client", daemon=True)
+        self._thread.start()
+
+    def report(
+        self,
+        stream: str,
+        *,
+        cost: float | None = None,
+        success: bool | None = None,
+        episode: str | None = None,
+        time: datetime | str | float | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Report one episode and return its id. It is on this machine's disk when this returns.
+
+        Parameters
+        ----------
+        stream
+            Whose episode it is: a robot, or a robot and a task.
+        cost, success
+            Its cost in [0, 1], or whether it succeeded; one of the two.
+        episode
+            An id of its own within the stream; left out: a new one. Give one if the same episode may be
+            reported twice, for example by a program that is started again.
+        time
+            When it ended; left out: now.
+        meta
+            What else to keep with it: JSON values.
+
+        Raises
+        ------
+        InvalidSetting
+            When a value is not allowed; nothing is reported then.
+        """
+        moment = time.isoformat() if isinstance(time, datetime) else time
+        content: dict[str, Any] = {
+            "stream": stream,
+            "episode": str(uuid.uuid4()) if episode is None else episode,
+            "time": _now() if moment is None else moment,
+        }
+        if cost is not None:
+            content["cost"] = cost
+        if success is not None:
+            content["success"] = success
+        if meta is not None:
+            content["meta"] = dict(meta)
+        checked = parse_reports(content)[0]
+        with self._lock:
+            self._spool.execute(
+                "INSERT INTO waiting (stream, episode, body) VALUES (?, ?, ?)",
+                (checked.stream, checked.episode, json.dumps(content, allow_nan=False)),
+            )
+        self._wake.set()
+        return checked.episode
+
+    @property
+    def waiting(self) -> int:
+        """How many episodes have not been acknowledged yet."""
+        with self._lock:
+            count: int = self._spool.execute("SELECT count(*) FROM waiting").fetchone()[0]
+            return count
+
+    @property
+    def rejected(self) -> list[Rejected]:
+        """The episodes that the server refused for good; they stay in the file."""
+        with self._lock:
+            return [
+                Rejected(*row) for row in self._spool.execute("SELECT stream, episode, reason FROM rejected")
+            ]
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until everything is delivered, at most so many seconds; return whether it is."""
+        deadline = time.monotonic() + timeout
+        self._wake.set()
+        while self.waiting and time.monotonic() < deadline and not self._ended.is_set():
+            time.sleep(0.01)
+        return self.waiting == 0
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Deliver what can be delivered within so many seconds; the rest waits for the next client."""
+        if timeout > 0:
+            self.flush(timeout)
+        self._ended.set()
+        self._wake.set()
+        self._thread.join(_TIMEOUT)
+        with self._lock:
+            self._spool.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        pause = _SHORTEST_PAUSE
+        while not self._ended.is_set():
+            self._wake.clear()
+            try:
+                delivered = self._deliver()
+                self.problem, pause = self.problem if self._held else None, _SHORTEST_PAUSE
+                if not delivered:
+                    self._wake.wait(1.0 if self._held else 5.0)
+            except (OSError, http.client.HTTPException, _Later) as error:
+                self._connection = None
+                self.problem = str(error) or type(error).__name__
+                _LOG.debug("cannot deliver: %s", self.problem)
+                self._ended.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _deliver(self) -> bool:
+        """Send the oldest episodes; return whether any was taken off the spool."""
+        now = time.monotonic()
+        self._held = {stream: until for stream, until in self._held.items() if until > now}
+        marks = ",".join("?" * len(self._held))
+        query = (
+            f"SELECT id, stream, episode, body FROM waiting WHERE stream NOT IN ({marks}) ORDER BY id LIMIT ?"  # noqa: S608
+        )
+        with self._lock:
+            rows = self._spool.execute(query, (*self._held, _BATCH)).fetchall()
+        if not rows:
+            return False
+        status, detail = self._post([row[3] for row in rows])
+        if status < 300:
+            self._take_off(rows)
+            return True
+        if len(rows) == 1:
+            return self._settle(rows[0], status, detail)
+        # A batch is taken whole or not at all: find the one that is refused.
+        for row in rows:
+            if row[1] in self._held:
+                continue
+            status, detail = self._post([row[3]])
+            if status < 300:
+                self._take_off([row])
+            else:
+                self._settle(row, status, detail)
+        return True
+
+    def _settle(self, row: tuple[int, str, str, str], status: int, detail: str) -> bool:
+        """Keep an episode that may be taken later; put one that never will be aside."""
+        self.problem = detail
+        if status in (401, 408, 413, 429) or status >= 500:
+            raise _Later(detail)
+        if status in (403, 404):  # somebody has to bind the stream, or to allow it
+            _LOG.warning("stream %s waits: %s", row[1], detail)
+            self._held[row[1]] = time.monotonic() + _HOLD
+            return False
+        _LOG.warning("episode %s of stream %s was refused: %s", row[2], row[1], detail)
+        with self._lock:
+            self._spool.execute("BEGIN IMMEDIATE")
+            self._spool.execute(
+                "INSERT INTO rejected (stream, episode, body, reason) VALUES (?, ?, ?, ?)", (*row[1:], detail)
+            )
+            self._spool.execute("DELETE FROM waiting WHERE id = ?", (row[0],))
+            self._spool.execute("COMMIT")
+        return True
+
+    def _take_off(self, rows: list[tuple[int, str, str, str]]) -> None:
+        with self._lock:
+            self._spool.execute("BEGIN IMMEDIATE")
+            self._spool.executemany("DELETE FROM waiting WHERE id = ?", [(row[0],) for row in rows])
+            self._spool.execute("COMMIT")
+
+    def _post(self, bodies: list[str]) -> tuple[int, str]:
+        if self._connection is None:
+            host, port = str(self._parts.hostname), self._parts.port
+            if self._parts.scheme == "https":
+                context = ssl.create_default_context()
+                self._connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=context)
+            else:
+                self._connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+        headers = {"Content-Type": "application/json", "User-Agent": "boundwatch-client"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        path = f"{self._parts.path.rstrip('/')}/api/v1/episodes"
+        self._connection.request("POST", path, f"[{','.join(bodies)}]", headers)
+        answer = self._connection.getresponse()
+        text = answer.read(1 << 20)
+        try:
+            detail = str(json.loads(text)["detail"]) if answer.status >= 300 else ""
+        except (ValueError, KeyError, TypeError):
+            detail = f"the server answered {answer.status}"
+        return answer.status, detail
+
+
+class _Later(Exception):
+    """The server cannot take anything now."""
+
+
+def _now() -> float:
+    return round(time.time(), 3)
+
+
+def _default_spool(netloc: str) -> Path:
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "boundwatch"
+    safe = "".join(
+        letter if letter.isalnum() or letter in ".-" else "_" for letter in netloc.rpartition("@")[2]
+    )
+    try:
+        base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InvalidSetting(f"{base}: cannot be made, {error.strerror}; name a file with spool") from error
+    return base / f"spool-{safe}-{socket.gethostname()}.sqlite"
+
+
+def _open_spool(path: Path) -> sqlite3.Connection:
+    try:
+        spool = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        spool.execute("PRAGMA journal_mode = WAL")
+        spool.execute("PRAGMA synchronous = FULL")
+        texts = ", ".join(f"{name} TEXT NOT NULL" for name in ("stream", "episode", "body"))
+        columns = f"id INTEGER PRIMARY KEY AUTOINCREMENT, {texts}"
+        spool.execute(f"CREATE TABLE IF NOT EXISTS waiting ({columns})")
+        spool.execute(f"CREATE TABLE IF NOT EXISTS rejected ({columns}, reason TEXT NOT NULL)")
+    except sqlite3.Error as error:
+        raise InvalidSetting(
+            f"{path}: cannot keep episodes, {error}; name another file with spool"
+        ) from error
+    return spool

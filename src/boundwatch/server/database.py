@@ -1,0 +1,145 @@
+"""SQLite for one machine, PostgreSQL for more: one way to open, migrate, read and write either."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, func, insert, inspect, select, text
+from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.server.tables import MIGRATIONS, schema_versions
+
+_MIGRATION_LOCK = 0x626F756E  # any number, the same for every server
+
+
+class Database:
+    """A database of the live monitor.
+
+    Parameters
+    ----------
+    url
+        ``postgresql://user@host/name``, ``sqlite:///file``, or the path of an SQLite file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> database = Database(tempfile.mkdtemp() + "/monitor.sqlite")
+    >>> database.migrate()
+    1
+    >>> database.kind
+    'sqlite'
+    >>> database.close()
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _normalized(url)
+        self.kind = "sqlite" if self.url.startswith("sqlite") else "postgresql"
+        options: dict[str, Any] = (
+            {"connect_args": {"timeout": 30, "check_same_thread": False}, "pool_size": 8}
+            if self.kind == "sqlite"
+            else {"pool_size": 8, "pool_pre_ping": True}
+        )
+        try:
+            self.engine: Engine = create_engine(self.url, **options)
+        except (ArgumentError, NoSuchModuleError) as error:
+            raise InvalidSetting(f"database = {url!r} is not understood; {_ALLOWED}") from error
+        if self.kind == "sqlite":
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_sqlite)
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        return make_url(self.url).render_as_string(hide_password=True)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Run a transaction that is on the disk when the block ends, or has left nothing."""
+        with self.engine.connect() as connection:
+            connection = connection.execution_options(write=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Read a consistent state without waiting for writers."""
+        with self.engine.connect() as connection:
+            if self.kind == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    def version(self) -> int:
+        """Return the version of the schema; 0 for an empty database."""
+        with self.read() as connection:
+            return _version(connection)
+
+    def migrate(self) -> int:
+        """Bring the schema to this program's version and return it; two servers may do so at once."""
+        try:
+            with self.write() as connection:
+                if self.kind == "postgresql":
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+                found = _version(connection)
+                if found > len(MIGRATIONS):
+                    raise InvalidSetting(
+                        f"{self.shown}: has schema version {found}, and this boundwatch knows "
+                        f"{len(MIGRATIONS)}; use the boundwatch that wrote it, or a newer one"
+                    )
+                for number in range(found, len(MIGRATIONS)):
+                    MIGRATIONS[number](connection)
+                    connection.execute(
+                        insert(schema_versions).values(version=number + 1, applied=time.time())
+                    )
+        except DBAPIError as error:
+            reason = str(error.orig).strip().splitlines()[0]
+            raise InvalidSetting(f"{self.shown}: cannot be opened, {reason}; check --database") from error
+        return len(MIGRATIONS)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+_ALLOWED = "give postgresql://user@host/name, sqlite:///file, or the path of an SQLite file"
+
+
+def _normalized(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        path = Path(url)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise InvalidSetting(
+                f"database = {url!r} cannot be a file there; name a file in a folder that exists"
+            )
+        return f"sqlite:///{path.absolute()}"
+    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return f"postgresql+psycopg://{rest}"
+    if scheme != "sqlite":
+        raise InvalidSetting(f"database = '{scheme}://…' is not supported; {_ALLOWED}")
+    return url
+
+
+def _version(connection: Connection) -> int:
+    if not inspect(connection).has_table(schema_versions.name):
+        return 0
+    return connection.execute(select(func.max(schema_versions.c.version))).scalar() or 0
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # Python's own transactions begin too late to lock anything
+    cursor = connection.cursor()
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "busy_timeout = 30000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("write")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,98 @@
+"""Server-sent events: tells open pages that something changed; they fetch what they show by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from boundwatch.server import views
+from boundwatch.server.api import actor_of
+from boundwatch.server.database import Database
+from boundwatch.server.ledger import Refused
+
+router = APIRouter(include_in_schema=False)
+_LOG = logging.getLogger("boundwatch.server")
+_LOOK_EVERY = 1.0
+_BREATHE_EVERY = 15.0
+MOST_LISTENERS = 200
+
+
+class Announcer:
+    """Looks once per second what any server process has counted, while somebody listens."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.listeners: set[asyncio.Queue[str]] = set()
+        self.task: asyncio.Task[None] | None = None
+
+    async def look(self) -> None:
+        """Look until cancelled."""
+        since, alarms = time.time(), -1
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            if not self.listeners:
+                since = time.time()
+                continue
+            try:
+                now = time.time()
+                # Clocks and commits of several servers are not quite in step: look a little further back.
+                names, waiting = await run_in_threadpool(self._ask, since - 1.0)
+                if names or waiting != alarms:
+                    self.tell(json.dumps({"streams": names, "alarms": waiting}))
+                since, alarms = now, waiting
+            except Exception:  # the task must outlive whatever the database does
+                _LOG.exception("cannot look for changes")
+
+    def tell(self, message: str) -> None:
+        """Tell every listener; who has not taken the last message needs no second one."""
+        for listener in self.listeners:
+            if listener.empty():
+                listener.put_nowait(message)
+
+    def _ask(self, since: float) -> tuple[list[str], int]:
+        with self.database.read() as connection:
+            return views.changed_since(connection, since), views.totals(connection)["open_alarms"]
+
+
+def start(app: FastAPI, database: Database) -> None:
+    """Give the application its announcer."""
+    app.state.announcer = Announcer(database)
+    app.state.announcer.task = asyncio.create_task(app.state.announcer.look())
+
+
+async def stop(app: FastAPI) -> None:
+    """End it."""
+    app.state.announcer.task.cancel()
+
+
+@router.get("/events")
+async def events(request: Request) -> Response:
+    """Say whenever a stream has changed."""
+    actor_of(request, "read")
+    announcer: Announcer = request.app.state.announcer
+    if len(announcer.listeners) >= MOST_LISTENERS:
+        raise Refused(503, f"{MOST_LISTENERS} pages listen already; reload this one by hand")
+
+    async def messages() -> AsyncIterator[str]:
+        listener: asyncio.Queue[str] = asyncio.Queue()
+        announcer.listeners.add(listener)
+        try:
+            yield "retry: 3000\n\n"
+            while True:
+                try:
+                    async with asyncio.timeout(_BREATHE_EVERY):
+                        message = await listener.get()
+                    yield f"event: changed\ndata: {message}\n\n"
+                except TimeoutError:
+                    yield ": still here\n\n"  # else proxies close what looks idle
+        finally:
+            announcer.listeners.discard(listener)
+
+    return StreamingResponse(messages(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

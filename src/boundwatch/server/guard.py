@@ -1,0 +1,226 @@
+"""What stands in front of every route: host, origin, size, speed, rate and identity, in this order.
+
+Nothing behind it runs for a request that is refused here. A route is closed unless it is listed as public.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from boundwatch.server.access import Actor, Gatekeeper
+
+COOKIE = "boundwatch_session"
+LARGEST_BODY = 1 << 20
+SLOWEST_BODY = 10.0
+_PUBLIC = ("/healthz", "/readyz", "/sign-in", "/static/")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def problem(status: int, detail: str, **headers: str) -> Response:
+    """Return an error as application/problem+json (RFC 9457)."""
+    titles = {
+        400: "Bad request",
+        401: "Token needed",
+        403: "Not allowed",
+        404: "Not found",
+        405: "Method not allowed",
+        408: "Too slow",
+        409: "Conflict",
+        413: "Too large",
+        415: "Unsupported media type",
+        421: "Wrong host",
+        422: "Not valid",
+        429: "Too many requests",
+        503: "Not available",
+    }
+    content = {
+        "type": "about:blank",
+        "title": titles.get(status, "Error"),
+        "status": status,
+        "detail": detail,
+    }
+    return Response(json.dumps(content), status, headers, media_type="application/problem+json")
+
+
+class Guard:
+    """ASGI middleware that lets through what may pass, with the actor in ``scope["state"]["actor"]``.
+
+    Parameters
+    ----------
+    app
+        What is guarded.
+    gatekeeper
+        Recognizes tokens and sessions.
+    hosts
+        Names that the server answers to, beside any literal address. DNS rebinding needs a name.
+    rate
+        Requests per second that one client may send for long; it may send two seconds' worth at once.
+    """
+
+    def __init__(self, app: ASGIApp, gatekeeper: Gatekeeper, hosts: Iterable[str], rate: float) -> None:
+        self.app = app
+        self.gatekeeper = gatekeeper
+        self.hosts = {host.lower() for host in hosts}
+        self.rate = rate
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        headers = Headers(scope=scope)
+        answer = self._refuse(scope, headers)
+        if answer is None:
+            actor = await self._recognize(headers)
+            answer = self._admit(scope, headers, actor)
+        if answer is None and scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            body = await _read(headers, receive)
+            if isinstance(body, Response):
+                answer = body
+            else:
+                receive = _again(body, receive)
+        await (answer or self.app)(scope, receive, send_guarded)
+
+    def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            return problem(
+                421, f"Host = {host[:80]!r} is not a name of this server; add it with --allow-host"
+            )
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+            foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+            is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+            if foreign or site not in (None, "same-origin", "none") or (is_form and not (origin or site)):
+                return problem(403, "the request comes from another site; open this server's own page")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").lower()
+            if name in self.hosts:
+                return True
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    async def _recognize(self, headers: Headers) -> Actor | None:
+        kind, secret = "nothing", ""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme:
+            kind, secret = ("token", token.strip()) if scheme.lower() == "bearer" else ("token", "")
+        elif (session := _session(headers)) is not None:
+            kind, secret = "session", session
+        found = self.gatekeeper.remembered(kind, secret)
+        if isinstance(found, bool):
+            found = await run_in_threadpool(self.gatekeeper.recognize, kind, secret)
+        if found is None and kind == "session":  # a stale cookie must not lock the owner of loopback out
+            return await run_in_threadpool(self.gatekeeper.recognize, "nothing", "")
+        return found
+
+    def _admit(self, scope: Scope, headers: Headers, actor: Actor | None) -> Response | None:
+        path = scope["path"]
+        client = scope["client"][0] if scope.get("client") else "local"
+        public = any(path == each or (each.endswith("/") and path.startswith(each)) for each in _PUBLIC)
+        if path == "/sign-in" and scope["method"] == "POST" and not self._spend(f"sign-in {client}", 0.2, 10):
+            return problem(429, "too many attempts to sign in; wait a minute", **{"Retry-After": "60"})
+        name = client if actor is None else f"{actor.name} {client}"
+        if not self._spend(name, self.rate, 2 * self.rate):
+            return problem(
+                429, f"more than {self.rate:g} requests per second; slow down", **{"Retry-After": "1"}
+            )
+        scope.setdefault("state", {})["actor"] = actor
+        if actor is not None or public:
+            return None
+        if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+            return RedirectResponse(f"/sign-in?next={quote(path)}", 303)
+        return problem(
+            401,
+            "no valid token; send the header 'Authorization: Bearer bw_…'; "
+            "`boundwatch token create` makes tokens",
+            **{"WWW-Authenticate": "Bearer"},
+        )
+
+    def _spend(self, name: str, rate: float, most: float) -> bool:
+        now = time.monotonic()
+        left, then = self._buckets.pop(name, (most, now))
+        left = min(most, left + (now - then) * rate)
+        self._buckets[name] = (left - 1 if left >= 1 else left, now)
+        if len(self._buckets) > 10_000:
+            self._buckets.popitem(last=False)
+        return left >= 1
+
+
+def _session(headers: Headers) -> str | None:
+    try:
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if morsel is None else morsel.value
+
+
+async def _read(headers: Headers, receive: Receive) -> bytes | Response:
+    too_large = problem(413, f"the body is larger than {LARGEST_BODY} bytes; send smaller batches")
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > LARGEST_BODY:
+        return too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return problem(400, "the body ended early; send it again")
+                body += message.get("body", b"")
+                if len(body) > LARGEST_BODY:
+                    return too_large
+                if not message.get("more_body"):
+                    return bytes(body)
+    except TimeoutError:
+        return problem(
+            408, f"the body took longer than {SLOWEST_BODY:g} s; send it again", Connection="close"
+        )
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def receive_again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive_again

@@ -1,0 +1,333 @@
+"""Counts episodes: each exactly once, in order per stream, on the disk before it is acknowledged.
+
+One thread per process takes whatever has been reported since the last commit and commits it at once, so
+all who wait share the price of a durable write. A request is taken whole or not at all; those that share
+a commit do not share their errors.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import secrets
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import RowMapping, bindparam, insert, select, tuple_, update
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from boundwatch.detectors import Verdict
+from boundwatch.errors import BoundwatchError
+from boundwatch.server import outbox
+from boundwatch.server.database import Database
+from boundwatch.server.reports import Report
+from boundwatch.server.tables import alarms, checkpoints, episodes, streams, watches
+from boundwatch.server.watches import Binding, Watcher, bind, load_certificate, load_watcher
+
+_LOG = logging.getLogger("boundwatch.server")
+MOST_PER_COMMIT = 4000
+MOST_WAITING = 2000
+CHECKPOINT_EVERY = 128
+CACHED_WATCHERS = 2048
+_ATTEMPTS = 5
+
+
+class Refused(BoundwatchError):
+    """A request that cannot be taken: its HTTP status, and what to do."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+@dataclass
+class _Request:
+    reports: Sequence[Report]
+    actor: str
+    future: Future[dict[str, Any]]
+
+
+class Ledger:
+    """Takes reports from any number of threads and counts them in one.
+
+    Parameters
+    ----------
+    database
+        Where everything is kept.
+    default
+        What a stream is bound to when its first episode comes; None refuses unknown streams.
+    channels
+        Where alarms go.
+    """
+
+    def __init__(
+        self, database: Database, *, default: Binding | None = None, channels: Iterable[outbox.Channel] = ()
+    ) -> None:
+        self.database = database
+        self.default = default
+        self.channels = tuple(channels)
+        self.counted = 0
+        self.commits = 0
+        self._binary: dict[int, bool] = {}
+        self._watchers: OrderedDict[int, Watcher] = OrderedDict()
+        self._requests: queue.Queue[_Request | None] = queue.Queue(MOST_WAITING)
+        self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+        self._thread.start()
+
+    def submit(self, reports: Sequence[Report], actor: str = "local") -> Future[dict[str, Any]]:
+        """Return what will be the acknowledgement, or raise `Refused` when too many wait already."""
+        future: Future[dict[str, Any]] = Future()
+        try:
+            self._requests.put_nowait(_Request(reports, actor, future))
+        except queue.Full:
+            raise Refused(503, "too many reports are waiting; send this one again in a second") from None
+        return future
+
+    def close(self) -> None:
+        """Count what waits, then stop."""
+        self._requests.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (first := self._requests.get()) is not None:
+            group, size, last = [first], len(first.reports), False
+            while size < MOST_PER_COMMIT:
+                try:
+                    request = self._requests.get_nowait()
+                except queue.Empty:
+                    break
+                if request is None:
+                    last = True
+                    break
+                group.append(request)
+                size += len(request.reports)
+            self._commit(group)
+            if last:
+                return
+
+    def _commit(self, group: list[_Request]) -> None:
+        answers = self._try(group)
+        self.commits += 1
+        for request, answer in zip(group, answers, strict=True):
+            if isinstance(answer, Refused):
+                request.future.set_exception(answer)
+            else:
+                self.counted += answer["counted"]
+                request.future.set_result(answer)
+
+    def _try(self, group: list[_Request]) -> list[dict[str, Any] | Refused]:
+        for attempt in range(1, _ATTEMPTS + 1):
+            count = _Count(self, group)
+            try:
+                with self.database.write() as connection:
+                    return count.run(connection)
+            except Exception as error:  # the thread must outlive whatever the database does
+                for watch_id in count.touched:
+                    self._watchers.pop(watch_id, None)
+                if attempt == _ATTEMPTS or not _is_transient(error):
+                    _LOG.exception("a commit of %d requests failed", len(group))
+                    break
+        return [Refused(503, "the database did not take it; nothing was counted; send it again")] * len(group)
+
+    def is_binary(self, connection: Connection, certificate_id: int) -> bool:
+        """Return whether a certificate promises costs of 0 and 1; certificates never change."""
+        if certificate_id not in self._binary:
+            self._binary[certificate_id] = load_certificate(connection, certificate_id).binary
+        return self._binary[certificate_id]
+
+    def watcher(self, connection: Connection, watch: RowMapping) -> Watcher:
+        """Return the detector of a watch whose stream is locked: from memory, if nobody else has counted."""
+        known = self._watchers.get(watch["id"])
+        if known is not None and known.detector.n == watch["n"]:
+            self._watchers.move_to_end(watch["id"])
+            return known
+        loaded = load_watcher(connection, watch, watch["n"])
+        self._watchers[watch["id"]] = loaded
+        while len(self._watchers) > CACHED_WATCHERS:
+            self._watchers.popitem(last=False)
+        return loaded
+
+
+class _Count:
+    """One commit: looks everything up, judges each request, counts what is new."""
+
+    def __init__(self, ledger: Ledger, group: list[_Request]) -> None:
+        self.ledger = ledger
+        self.group = group
+        self.touched: list[int] = []
+        self.now = time.time()
+
+    def run(self, connection: Connection) -> list[dict[str, Any] | Refused]:
+        names = sorted({report.stream for request in self.group for report in request.reports})
+        self.streams = self._lock(connection, names)
+        missing = [name for name in names if name not in self.streams]
+        if missing and self.ledger.default is not None:
+            for name in missing:
+                bind(connection, name, self.ledger.default, actor="default", reason="first episode")
+            self.streams |= self._lock(connection, missing)
+        self.watches = self._find_watches(connection)
+        self.known = self._find_episodes(connection)
+        self.new: dict[int, list[Report]] = defaultdict(list)
+        judged = [self._judge(connection, request) for request in self.group]
+        self._write(connection)
+        return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
+
+    def _lock(self, connection: Connection, names: list[str]) -> dict[str, RowMapping]:
+        # Locks are taken in one order, so two servers cannot wait for each other.
+        query = select(streams).where(streams.c.name.in_(names)).order_by(streams.c.id).with_for_update()
+        return {row["name"]: row for row in connection.execute(query).mappings()}
+
+    def _find_watches(self, connection: Connection) -> dict[int, RowMapping]:
+        query = select(watches).where(
+            watches.c.stream_id.in_([row["id"] for row in self.streams.values()]), watches.c.closed.is_(None)
+        )
+        return {row["stream_id"]: row for row in connection.execute(query).mappings()}
+
+    def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
+        keys = {
+            (self.streams[report.stream]["id"], report.episode)
+            for request in self.group
+            for report in request.reports
+            if report.stream in self.streams
+        }
+        query = select(episodes.c.stream_id, episodes.c.episode, episodes.c.cost).where(
+            tuple_(episodes.c.stream_id, episodes.c.episode).in_(list(keys))
+        )
+        return {(row.stream_id, row.episode): row.cost for row in connection.execute(query)}
+
+    def _judge(self, connection: Connection, request: _Request) -> Refused | dict[str, Any]:
+        fresh: dict[tuple[int, str], Report] = {}
+        for index, report in enumerate(request.reports):
+            where = f"episodes[{index}]." if len(request.reports) > 1 else ""
+            stream = self.streams.get(report.stream)
+            if stream is None:
+                return Refused(
+                    404,
+                    f"{where}stream = {report.stream!r} is not watched; bind it to a certificate first, or "
+                    "start the server with --certificate, to which new streams are then bound",
+                )
+            watch = self.watches[stream["id"]]
+            if report.cost not in (0.0, 1.0) and self.ledger.is_binary(connection, watch["certificate_id"]):
+                return Refused(
+                    422,
+                    f"{where}cost = {report.cost:g} is not 0 or 1, as the certificate of stream "
+                    f"{report.stream!r} promises; send success, or a cost of 0 or 1",
+                )
+            key = stream["id"], report.episode
+            seen = fresh[key].cost if key in fresh else self.known.get(key)
+            if seen is None:
+                fresh[key] = report
+            elif seen != report.cost:
+                return Refused(
+                    409,
+                    f"{where}episode = {report.episode!r} of stream {report.stream!r} was counted with cost "
+                    f"{seen:g}, not {report.cost:g}; nothing was changed; give a new episode its own id",
+                )
+        for (stream_id, episode), report in fresh.items():
+            self.known[stream_id, episode] = report.cost
+            self.new[stream_id].append(report)
+        names = dict.fromkeys(report.stream for report in request.reports)
+        return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": names}
+
+    def _write(self, connection: Connection) -> None:
+        self.watchers: dict[int, Watcher] = {}
+        rows: list[dict[str, Any]] = []
+        saved: list[dict[str, Any]] = []
+        for stream_id, reports in self.new.items():
+            watch = self.watches[stream_id]
+            watcher = self.ledger.watcher(connection, watch)
+            self.touched.append(watch["id"])
+            for report in reports:
+                before = watcher.detector.verdict
+                watcher.count(report.cost)
+                if watcher.detector.verdict is not before and watcher.detector.verdict is Verdict.ADVERSE:
+                    self._alarm(connection, report.stream, watch, watcher)
+                rows.append(
+                    {
+                        "watch_id": watch["id"],
+                        "number": watcher.detector.n,
+                        "stream_id": stream_id,
+                        "episode": report.episode,
+                        "cost": report.cost,
+                        "time": report.time,
+                        "received": self.now,
+                        "meta": report.meta,
+                    }
+                )
+            self.watchers[stream_id] = watcher
+            if watcher.detector.n - watcher.checkpointed >= CHECKPOINT_EVERY:
+                saved.append({"watch_id": watch["id"], "n": watcher.detector.n, "state": watcher.state()})
+                watcher.checkpointed = watcher.detector.n
+        if rows:
+            connection.execute(insert(episodes), rows)
+            summaries = [
+                {"key": self.watches[stream_id]["id"], "last_seen": self.now, **watcher.summary()}
+                for stream_id, watcher in self.watchers.items()
+            ]
+            connection.execute(_UPDATE_WATCH, summaries)
+        if saved:
+            connection.execute(
+                checkpoints.delete().where(checkpoints.c.watch_id.in_([s["watch_id"] for s in saved]))
+            )
+            connection.execute(insert(checkpoints), saved)
+
+    def _alarm(self, connection: Connection, stream: str, watch: RowMapping, watcher: Watcher) -> None:
+        alarm = {
+            "id": secrets.token_hex(16),
+            "watch_id": watch["id"],
+            "verdict": watcher.detector.verdict.value,
+            "number": watcher.detector.first_alarm,
+            "created": self.now,
+        }
+        connection.execute(insert(alarms).values(alarm))
+        outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, watcher.summary())
+
+    def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
+        standing = {}
+        for name in judged["streams"]:
+            stream_id = self.streams[name]["id"]
+            watch = self.watches[stream_id]
+            watcher = self.watchers.get(stream_id)
+            n, verdict = (
+                (watch["n"], watch["verdict"])
+                if watcher is None
+                else (watcher.detector.n, watcher.detector.verdict.value)
+            )
+            standing[name] = {"generation": watch["generation"], "n": n, "verdict": verdict}
+        return {**judged, "streams": standing}
+
+
+_UPDATE_WATCH = (
+    update(watches)
+    .where(watches.c.id == bindparam("key"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                "n",
+                "total",
+                "verdict",
+                "first_alarm",
+                "evidence_adverse",
+                "evidence_benign",
+                "curve",
+                "last_cost",
+                "last_seen",
+            )
+        }
+    )
+)
+
+
+def _is_transient(error: Exception) -> bool:
+    """Return whether another server was quicker, or the connection was lost: then look again."""
+    if isinstance(error, IntegrityError):
+        return True
+    state = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return isinstance(error, DBAPIError) and (error.connection_invalidated or state in ("40001", "40P01"))

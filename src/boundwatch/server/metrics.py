@@ -1,0 +1,89 @@
+"""Prometheus metrics, read from the database when they are asked for: every process gives the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
+
+from boundwatch.server import outbox, views
+from boundwatch.server.api import actor_of, database_of, settings_of
+from boundwatch.server.tables import streams, watches
+
+router = APIRouter(include_in_schema=False)
+MOST_STREAMS = 2000
+_VERDICTS = {"within": 0, "benign": -1, "adverse": 1}
+
+
+class _Standing(Collector):
+    def __init__(self, connection: Connection, silent_minutes: float) -> None:
+        self.connection = connection
+        self.silent_before = views.silent_before(silent_minutes)
+
+    def collect(self) -> Iterator[Metric]:
+        counts = views.totals(self.connection, self.silent_before)
+        waiting, lag = outbox.lag(self.connection)
+        for name, text, value in (
+            ("episodes", "Episodes counted in the current generations", counts["episodes"]),
+            ("open_alarms", "Alarms that nobody has acknowledged", counts["open_alarms"]),
+            ("silent_streams", "Streams without an episode for too long; not a verdict", counts["silent"]),
+            ("deliveries_waiting", "Alarms and notices that have not reached their receiver", waiting),
+            ("delivery_lag_seconds", "Age of the oldest of them", lag),
+        ):
+            yield GaugeMetricFamily(f"boundwatch_{name}", text, value=value)
+        verdicts = GaugeMetricFamily("boundwatch_streams", "Streams by verdict", labels=["verdict"])
+        for verdict in _VERDICTS:
+            verdicts.add_metric([verdict], counts[verdict])
+        yield verdicts
+        yield from self._per_stream()
+
+    def _per_stream(self) -> Iterator[Metric]:
+        families = {
+            "n": GaugeMetricFamily(
+                "boundwatch_stream_episodes", "Episodes of the current generation", labels=["stream"]
+            ),
+            "evidence_adverse": GaugeMetricFamily(
+                "boundwatch_stream_evidence", "Evidence that costs have risen: an e-value", labels=["stream"]
+            ),
+            "threshold_adverse": GaugeMetricFamily(
+                "boundwatch_stream_threshold", "Evidence at which the stream alarms", labels=["stream"]
+            ),
+            "verdict": GaugeMetricFamily(
+                "boundwatch_stream_verdict", "1 ADVERSE, 0 WITHIN, -1 BENIGN", labels=["stream"]
+            ),
+            "last_seen": GaugeMetricFamily(
+                "boundwatch_stream_last_seen_seconds",
+                "When its last episode came, since 1970",
+                labels=["stream"],
+            ),
+        }
+        query = (
+            select(streams.c.name, *(watches.c[name] for name in families))
+            .select_from(watches.join(streams))
+            .where(watches.c.closed.is_(None))
+            .order_by(watches.c.evidence_adverse.desc())
+            .limit(MOST_STREAMS)
+        )
+        for row in self.connection.execute(query).mappings():
+            for name, family in families.items():
+                value = _VERDICTS[row[name]] if name == "verdict" else row[name]
+                if value is not None:
+                    family.add_metric([row["name"]], value)
+        yield from families.values()
+
+
+@router.get("/metrics")
+def metrics(request: Request) -> Response:
+    """Say where everything stands, for Prometheus; of more than 2,000 streams, those with most evidence."""
+    actor_of(request, "read")
+    registry = CollectorRegistry()
+    with database_of(request).read() as connection:
+        registry.register(_Standing(connection, settings_of(request).silent_minutes))
+        text = generate_latest(registry)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,363 @@
+"""The pages: rendered here, readable without JavaScript, live with it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from sqlalchemy import RowMapping
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from boundwatch.errors import BoundwatchError, InvalidSetting
+from boundwatch.planning import plan
+from boundwatch.reporting import wording
+from boundwatch.server import acts, drawing, phrases, views
+from boundwatch.server.access import SESSION_SECONDS, list_tokens
+from boundwatch.server.api import actor_of, database_of, settings_of
+from boundwatch.server.guard import COOKIE
+from boundwatch.server.ledger import Refused
+from boundwatch.server.reports import shown
+from boundwatch.server.watches import (
+    DETECTORS,
+    Curve,
+    find_certificate,
+    load_certificate,
+    load_watcher,
+    parse_certificate,
+)
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+_SHOWN_COSTS = 200
+_templates = Environment(
+    loader=PackageLoader("boundwatch.server"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.globals |= {"quote": lambda text: quote(text, safe=""), "wording": wording, "phrases": phrases}
+
+
+def render(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+    """Return a page; whoever sees it is known to the template."""
+    actor = getattr(request.state, "actor", None)
+    with database_of(request).read() as connection:
+        silent = views.silent_before(settings_of(request).silent_minutes)
+        counts = views.totals(connection, silent) if actor and actor.may("read") else None
+    page = _templates.get_template(template)
+    text = page.render(actor=actor, totals=counts, path=request.url.path, **context)
+    return HTMLResponse(text, status)
+
+
+@router.get("/")
+def streams_page(
+    request: Request,
+    verdict: Annotated[str, Query(pattern="^(|adverse|benign|within)$")] = "",
+    search: Annotated[str, Query(max_length=100)] = "",
+    certificate: Annotated[str, Query(max_length=100)] = "",
+    silent: Annotated[str, Query(pattern="^(|1)$")] = "",
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+) -> Response:
+    """All streams, or what to do first when there is none."""
+    actor_of(request, "read")
+    settings = settings_of(request)
+    before = views.silent_before(settings.silent_minutes)
+    filters = views.Filters(verdict, search, certificate, before if silent else None)
+    with database_of(request).read() as connection:
+        rows, total = views.list_streams(connection, filters, page=page)
+        known = views.list_certificates(connection)
+    chosen = {"verdict": verdict, "search": search, "certificate": certificate, "silent": silent}
+    given = {name: value for name, value in chosen.items() if value}
+    return render(
+        request,
+        "streams.html",
+        rows=[_row(row, before) for row in rows],
+        total=total,
+        page=page,
+        pages=max(1, math.ceil(total / views.PAGE)),
+        chosen=chosen,
+        filtered=bool(given),
+        link=lambda number: "/?" + urlencode(given | {"page": number}),
+        certificates=known,
+        default=settings.certificate,
+        silent_minutes=settings.silent_minutes,
+        base=str(request.base_url).rstrip("/"),
+    )
+
+
+@router.get("/fleet")
+def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)] = None) -> Response:
+    """Show the streams whose costs have risen, at one false discovery rate."""
+    actor_of(request, "read")
+    with database_of(request).read() as connection:
+        found = views.fleet(connection, rate or settings_of(request).discovery_rate)
+    return render(
+        request, "fleet.html", fleet=found, rows=[_row(row, None) for row in found.discoveries[:500]]
+    )
+
+
+@router.get("/streams/{stream}")
+def stream_page(
+    request: Request,
+    stream: Annotated[str, Path(max_length=100)],
+    generation: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+) -> Response:
+    """One stream: its costs, the certified band, the evidence, the shift and its history."""
+    actor = actor_of(request, "read")
+    before = views.silent_before(settings_of(request).silent_minutes)
+    with database_of(request).read() as connection:
+        row = views.find_stream(connection, stream, generation)
+        certificate = load_certificate(connection, row["certificate_id"])
+        finding = None
+        if row["n"] and not row["pruned"]:
+            finding = load_watcher(connection, row, row["n"]).detector.finding()
+        episodes = views.list_episodes(connection, row["id"], after=max(0, row["n"] - _SHOWN_COSTS))
+        alarms = views.list_alarms(connection, watch_id=row["id"])
+        history = views.generations(connection, row["stream_id"])
+        known = views.list_certificates(connection) if actor.may("administer") else []
+    costs = [episode["cost"] for episode in episodes]
+    return render(
+        request,
+        "stream.html",
+        row=_row(row, before),
+        certificate=certificate,
+        finding=finding,
+        shift=_shift(finding),
+        costs=drawing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
+        evidence=drawing.draw_evidence(Curve.from_json(row["curve"]), row["threshold_adverse"], row["n"]),
+        powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"])
+        if row["detector"] == "sequential-test"
+        else [],
+        latest=episodes[::-1][:20],
+        alarms=alarms,
+        history=history,
+        certificates=known,
+        detectors=list(DETECTORS),
+    )
+
+
+@router.get("/certificates")
+def certificates_page(request: Request) -> Response:
+    """All certificates, and the forms to upload one and to bind streams."""
+    actor_of(request, "read")
+    with database_of(request).read() as connection:
+        rows = views.list_certificates(connection)
+    listed = [dict(row) | {"promise": wording.headline(parse_certificate(row["content"]))} for row in rows]
+    return render(request, "certificates.html", rows=listed, detectors=list(DETECTORS))
+
+
+@router.get("/certificates/{fingerprint}")
+def certificate_page(request: Request, fingerprint: Annotated[str, Path(max_length=100)]) -> Response:
+    """One certificate in words."""
+    actor_of(request, "read")
+    with database_of(request).read() as connection:
+        try:
+            row = find_certificate(connection, fingerprint)
+        except InvalidSetting as error:
+            raise Refused(404, str(error)) from error
+    certificate = parse_certificate(row["content"])
+    return render(
+        request,
+        "certificate.html",
+        row=row,
+        certificate=certificate,
+        promise=wording.promise(certificate),
+        basis=wording.basis(certificate),
+        assumptions=wording.assumptions(certificate),
+        misreadings=wording.misreadings(),
+        checks=certificate.verify(),
+        content=json.dumps(certificate.to_dict(), indent=2),
+    )
+
+
+@router.get("/alarms")
+def alarms_page(request: Request) -> Response:
+    """Alarms that wait for somebody, then those that were acknowledged."""
+    actor_of(request, "read")
+    with database_of(request).read() as connection:
+        waiting = views.list_alarms(connection, waiting=True)
+        done = views.list_alarms(connection, waiting=False)
+    return render(request, "alarms.html", waiting=waiting, done=done)
+
+
+@router.get("/administration")
+def administration_page(request: Request) -> Response:
+    """Tokens and the audit log."""
+    actor_of(request, "administer")
+    with database_of(request).read() as connection:
+        tokens = [dict(row) | {"streams": json.loads(row["streams"])} for row in list_tokens(connection)]
+        acted = views.list_audit(connection)
+    return render(request, "administration.html", tokens=tokens, acted=acted)
+
+
+@router.get("/sign-in")
+def sign_in_page(
+    request: Request, after: Annotated[str, Query(alias="next", max_length=500)] = "/"
+) -> Response:
+    """Show the form to sign in with a token."""
+    return render(request, "sign_in.html", after=_local(after), error="")
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Exchange a token for a session in a cookie that scripts cannot read."""
+    form = await _form(request)
+    after = _local(form.get("next", "/"))
+    gatekeeper = request.app.state.gatekeeper
+    secret = await run_in_threadpool(gatekeeper.open_session, form.get("token", "").strip())
+    if secret is None:
+        error = "This token is not valid. Check that you copied all of it, or ask for a new one."
+        return await run_in_threadpool(render, request, "sign_in.html", 403, after=after, error=error)
+    answer = RedirectResponse(after, 303)
+    answer.set_cookie(
+        COOKIE,
+        secret,
+        max_age=int(SESSION_SECONDS),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """End the session."""
+    if secret := request.cookies.get(COOKIE):
+        await run_in_threadpool(request.app.state.gatekeeper.close_session, secret)
+    answer = RedirectResponse("/sign-in", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+@router.post("/certificates")
+async def upload(request: Request) -> Response:
+    """Take a certificate that was pasted into the form."""
+    actor = actor_of(request, "administer")
+    form = await _form(request)
+
+    def work() -> str:
+        try:
+            content = json.loads(form.get("certificate", ""))
+        except (ValueError, RecursionError):
+            raise InvalidSetting("certificate is not JSON; paste the whole file") from None
+        with database_of(request).write() as connection:
+            return str(acts.upload(connection, content, form.get("name"), by=actor.name)["fingerprint"])
+
+    return await _act(request, work, lambda fingerprint: f"/certificates/{fingerprint}")
+
+
+@router.post("/streams")
+async def bind(request: Request) -> Response:
+    """Bind streams, or start a new generation, from the form."""
+    actor = actor_of(request, "administer")
+    form = await _form(request)
+
+    def work() -> str:
+        names = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
+        with database_of(request).write() as connection:
+            bound = acts.watch(
+                connection,
+                names,
+                form.get("certificate"),
+                by=actor.name,
+                detector=form.get("detector"),
+                alpha_adverse=_number(form, "alpha_adverse"),
+                alpha_benign=_number(form, "alpha_benign"),
+                reason=form.get("reason"),
+                new_generation=form.get("new_generation") == "1",
+            )
+        return next(iter(bound))
+
+    return await _act(request, work, lambda name: f"/streams/{quote(name, safe='')}")
+
+
+@router.post("/alarms/{alarm}/acknowledge")
+async def acknowledge(request: Request, alarm: Annotated[str, Path(max_length=32)]) -> Response:
+    """Acknowledge an alarm from the form."""
+    actor = actor_of(request, "administer")
+    form = await _form(request)
+
+    def work() -> str:
+        with database_of(request).write() as connection:
+            acts.acknowledge(connection, alarm, form.get("reason"), by=actor.name)
+        return _local(form.get("next", "/alarms"))
+
+    return await _act(request, work, lambda after: after)
+
+
+async def _act(request: Request, work: Any, target: Any) -> Response:
+    try:
+        done = await run_in_threadpool(work)
+    except BoundwatchError as error:
+        status = error.status if isinstance(error, Refused) else 422
+        return await run_in_threadpool(
+            render, request, "error.html", status, message=" ".join(str(error).split())
+        )
+    return RedirectResponse(target(done), 303)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        raise Refused(415, "send the form of the page")
+    try:
+        fields = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=20)
+    except ValueError as error:
+        raise Refused(400, "the form cannot be read; send it again from the page") from error
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _number(form: Mapping[str, str], name: str) -> float | None:
+    text = form.get(name, "").strip()
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise InvalidSetting(
+            f"{name} = {shown(text)} is not a number; give one above 0 and below 1"
+        ) from None
+
+
+def _local(target: str) -> str:
+    """Return a path of this server; anything that would lead elsewhere becomes the first page."""
+    parts = urlsplit(target)
+    safe = target.startswith("/") and not target.startswith(("//", "/\\")) and not parts.netloc
+    return target if safe and target.isprintable() else "/"
+
+
+def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
+    curve = Curve.from_json(row["curve"])
+    seen = row["last_seen"] or row["created"]
+    return dict(row) | {
+        "spark": drawing.sparkline(curve, row["threshold_adverse"]),
+        "silent": before is not None and seen < before,
+    }
+
+
+def _shift(finding: Any) -> tuple[float, float] | None:
+    return (finding.shift_lower, finding.shift_upper) if hasattr(finding, "shift_lower") else None
+
+
+@lru_cache(maxsize=64)
+def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
+    """Return how soon the sequential test would notice a moderate and a large rise."""
+    certificate = parse_certificate(content)
+    found = []
+    for cost in sorted(
+        {round(certificate.upper + rise * (1 - certificate.upper), 2) for rise in (0.15, 0.3, 0.6)}
+    ):
+        if not certificate.upper < cost <= 1:
+            continue
+        answer = next(
+            p
+            for p in plan(certificate, cost=cost, alpha=alpha, sizes=()).powers
+            if p.detector == "sequential-test"
+        )
+        found.append({"cost": cost, "half": answer.trials[0.5], "most": answer.trials[0.9]})
+    return found

@@ -1,0 +1,87 @@
+"""Runs the server: one process or several, one line of JSON per log entry, and a clean end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from typing import Any
+
+import uvicorn
+from sqlalchemy import func, select
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.server.application import SETTINGS_VARIABLE, create_application
+from boundwatch.server.database import Database
+from boundwatch.server.settings import Settings
+from boundwatch.server.tables import tokens
+
+_GRACE = 5  # seconds for requests in flight; open event streams are cut then
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        content: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{record.msecs:03.0f}Z",
+            "level": record.levelname.lower(),
+            "process": record.process,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            content["error"] = self.formatException(record.exc_info)
+        return json.dumps(content)
+
+
+def configure_logs() -> None:
+    """Write logs as one JSON object per line to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    for name in ("boundwatch.server", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers[:], logger.propagate = [handler], False
+        logger.setLevel(logging.INFO if name == "boundwatch.server" else logging.WARNING)
+
+
+def prepare(settings: Settings) -> Database:
+    """Open and migrate the database, and refuse what would be open to strangers."""
+    database = Database(settings.database)
+    database.migrate()
+    if not settings.is_local:
+        with database.read() as connection:
+            valid = select(func.count()).select_from(tokens).where(tokens.c.revoked.is_(None))
+            if not connection.execute(valid).scalar():
+                raise InvalidSetting(
+                    f"host = {settings.host!r} can be reached from other machines, and there is no token; "
+                    "create one first: boundwatch token create admin --scope administer, or use 127.0.0.1"
+                )
+    return database
+
+
+def run(settings: Settings) -> None:
+    """Serve until the process is told to end; a database that has been prepared is needed."""
+    configure_logs()
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": _GRACE,
+        "ssl_certfile": settings.tls_certificate,
+        "ssl_keyfile": settings.tls_key,
+        "backlog": 2048,
+        "h11_max_incomplete_event_size": 64 * 1024,
+    }
+    if settings.workers == 1:
+        server = uvicorn.Server(uvicorn.Config(create_application(settings), **options))
+        server.run()
+        if not server.started:
+            raise InvalidSetting(f"{settings.url}: cannot be listened on; is another program using the port?")
+        return
+    os.environ[SETTINGS_VARIABLE] = settings.to_json()
+    uvicorn.run(
+        "boundwatch.server.application:from_environment", factory=True, workers=settings.workers, **options
+    )

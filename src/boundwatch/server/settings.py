@@ -1,0 +1,173 @@
+"""How a server is set up: options, then environment variables, then a TOML file, then defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from boundwatch._support.files import read_bytes
+from boundwatch._support.validation import check_level
+from boundwatch.errors import InvalidSetting
+from boundwatch.server.outbox import Channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything about a server that is not in its database.
+
+    Attributes
+    ----------
+    database
+        See `Database`.
+    host, port, workers
+        Where it listens, and with how many processes.
+    allow_hosts
+        Names by which browsers and robots may call it, beside localhost and literal addresses.
+    certificate
+        A certificate file to which new streams are bound when their first episode comes.
+    detector, alpha_adverse, alpha_benign
+        What they are bound with.
+    discovery_rate
+        The false discovery rate of the fleet page.
+    silent_minutes
+        After so many minutes without an episode a stream is called silent; 0: never.
+    rate_limit
+        Requests per second that one client may send.
+    tls_certificate, tls_key
+        Files for HTTPS.
+    webhooks, webhook_secret, commands, emails, smtp, sender
+        Where alarms go.
+    retain_days
+        How long closed generations keep their episodes, and open ones the meta of theirs; 0: forever.
+    """
+
+    database: str = "boundwatch.sqlite"
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    allow_hosts: tuple[str, ...] = ()
+    certificate: str | None = None
+    detector: str = "sequential-test"
+    alpha_adverse: float | None = None
+    alpha_benign: float | None = None
+    discovery_rate: float = 0.05
+    silent_minutes: float = 0.0
+    rate_limit: float = 5000.0
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    webhooks: tuple[str, ...] = field(default=(), repr=False)
+    webhook_secret: str = field(default="", repr=False)
+    commands: tuple[str, ...] = ()
+    emails: tuple[str, ...] = ()
+    smtp: str = "localhost:25"
+    sender: str = "boundwatch@localhost"
+    retain_days: float = 0.0
+
+    @classmethod
+    def gather(
+        cls, options: Mapping[str, Any], path: str | None = None, environment: Mapping[str, str] | None = None
+    ) -> Settings:
+        """Return the settings from all places; an option that is None was not given.
+
+        Examples
+        --------
+        >>> Settings.gather({"port": None}, environment={"BOUNDWATCH_PORT": "9000"}).port
+        9000
+        """
+        values: dict[str, Any] = {}
+        if path is not None:
+            values |= _from_toml(path)
+        values |= _from_environment(os.environ if environment is None else environment)
+        values |= {name: value for name, value in options.items() if value not in (None, (), [])}
+        for name in ("allow_hosts", "webhooks", "commands", "emails"):
+            values[name] = tuple(values.get(name, ()))
+        check_level(values.get("discovery_rate", 0.05), "discovery_rate")
+        return cls(**values)
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """Where alarms go."""
+        return (
+            *(Channel("webhook", url, self.webhook_secret) for url in self.webhooks),
+            *(Channel("command", command) for command in self.commands),
+            *(Channel("email", address, smtp=self.smtp, sender=self.sender) for address in self.emails),
+        )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        scheme = "https" if self.tls_certificate else "http"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{scheme}://{host}:{self.port}"
+
+    def to_json(self) -> str:
+        """Return everything, for the processes of one server."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Return what `to_json` wrote."""
+        content: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in json.loads(text).items()
+        }
+        return cls(**content)
+
+
+def _from_toml(path: str) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(read_bytes(path).decode())
+    except ValueError as error:
+        raise InvalidSetting(f"{path}: is not TOML, {error}; correct it") from error
+    return {name: _typed(name, value, f"{path}: {name}") for name, value in content.items()}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for each in dataclasses.fields(Settings):
+        variable = f"BOUNDWATCH_{each.name.upper()}"
+        if variable in environment:
+            text = environment[variable]
+            value: Any = text.split() if isinstance(each.default, tuple) else text
+            if isinstance(each.default, int | float) or each.name.startswith("alpha_"):
+                try:
+                    value = int(text) if isinstance(each.default, int) else float(text)
+                except ValueError:
+                    raise InvalidSetting(f"{variable} = {text!r} is not a number; correct it") from None
+            values[each.name] = _typed(each.name, value, variable)
+    return values
+
+
+def _typed(name: str, value: Any, where: str) -> Any:
+    known = {each.name: each.default for each in dataclasses.fields(Settings)}
+    if name not in known:
+        raise InvalidSetting(f"{where} is unknown; known are {', '.join(known)}")
+    default = known[name]
+    wanted: tuple[type, ...] = (str,)
+    if isinstance(default, tuple):
+        wanted = (list,)
+    elif isinstance(default, float) or name.startswith("alpha_"):
+        wanted = (int, float)
+    elif isinstance(default, int):
+        wanted = (int,)
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        raise InvalidSetting(
+            f"{where} = {value!r} is not {' or '.join(each.__name__ for each in wanted)}; correct it"
+        )
+    return value

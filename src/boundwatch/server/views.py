@@ -1,0 +1,269 @@
+"""What people and programs may know: read from stored columns, so that many streams cost little."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+from sqlalchemy.engine import Connection
+
+from boundwatch.detectors import Verdict
+from boundwatch.server.ledger import Refused
+from boundwatch.server.tables import alarms, audit, certificates, episodes, streams, watches
+from boundwatch.server.watches import parse_certificate
+
+PAGE = 50
+_CURRENT = watches.c.closed.is_(None)
+
+
+_STANDING = select(
+    streams.c.name,
+    watches,
+    certificates.c.name.label("certificate"),
+    certificates.c.version.label("certificate_version"),
+    certificates.c.fingerprint,
+    certificates.c.binary,
+).select_from(watches.join(streams).join(certificates))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which streams to show."""
+
+    verdict: str = ""
+    search: str = ""
+    certificate: str = ""
+    silent_before: float | None = None
+
+    def clauses(self) -> list[ColumnElement[bool]]:
+        """Return them as conditions."""
+        found: list[ColumnElement[bool]] = []
+        if self.verdict:
+            found.append(watches.c.verdict == self.verdict)
+        if self.search:
+            found.append(streams.c.name.icontains(self.search, autoescape=True))
+        if self.certificate:
+            found.append(certificates.c.name == self.certificate)
+        if self.silent_before is not None:
+            found.append(_is_silent(self.silent_before))
+        return found
+
+
+def _is_silent(before: float) -> ColumnElement[bool]:
+    return or_(watches.c.last_seen < before, and_(watches.c.last_seen.is_(None), watches.c.created < before))
+
+
+def list_streams(
+    connection: Connection, filters: Filters, *, page: int = 1, size: int = PAGE
+) -> tuple[list[RowMapping], int]:
+    """Return one page of streams, the strongest evidence first, and how many there are in all."""
+    clauses = filters.clauses()
+    count = (
+        select(func.count()).select_from(watches.join(streams).join(certificates)).where(_CURRENT, *clauses)
+    )
+    order = (
+        (watches.c.verdict == Verdict.ADVERSE.value).desc(),
+        watches.c.evidence_adverse.desc(),
+        streams.c.name,
+    )
+    query = _STANDING.where(_CURRENT, *clauses).order_by(*order).limit(size).offset((page - 1) * size)
+    return list(connection.execute(query).mappings()), connection.execute(count).scalar_one()
+
+
+def totals(connection: Connection, silent_before: float | None = None) -> dict[str, int]:
+    """Return how many streams have each verdict, how many are silent, episodes, and alarms that wait."""
+    counted = {verdict.value: 0 for verdict in Verdict}
+    query = select(watches.c.verdict, func.count(), func.sum(watches.c.n)).where(_CURRENT)
+    n = 0
+    for verdict, count, total in connection.execute(query.group_by(watches.c.verdict)):
+        counted[verdict] = count
+        n += total
+    waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
+    silent = 0
+    if silent_before is not None:
+        query = select(func.count()).select_from(watches).where(_CURRENT, _is_silent(silent_before))
+        silent = connection.execute(query).scalar_one()
+    return counted | {
+        "streams": sum(counted.values()),
+        "episodes": n,
+        "open_alarms": connection.execute(waiting).scalar_one(),
+        "silent": silent,
+    }
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Which streams' costs have risen, at one false discovery rate.
+
+    **Guarantee**: the expected share of streams listed although their world is not worse is at most `rate`
+    plus `delta`, whatever the dependence between streams, for the list at one look. **Assumes**: as in
+    `boundwatch.Fleet`.
+    """
+
+    rate: float
+    delta: float
+    streams: int
+    left_out: int
+    discoveries: list[RowMapping]
+
+
+def fleet(connection: Connection, rate: float) -> Fleet:
+    """Return the discoveries among all streams that a sequential test watches."""
+    query = select(watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.detector)
+    rows = connection.execute(query.where(_CURRENT)).all()
+    tested = [row for row in rows if row.detector == "sequential-test"]
+    chosen = select_discoveries([row.evidence_adverse for row in tested], rate)
+    keys = [tested[index].id for index in chosen]
+    found = connection.execute(_STANDING.where(watches.c.id.in_(keys))).mappings()
+    order = {key: place for place, key in enumerate(keys)}
+    contents = select(certificates.c.content).where(
+        certificates.c.id.in_({row.certificate_id for row in tested})
+    )
+    deltas = [parse_certificate(text).delta_upper for text in connection.execute(contents).scalars()]
+    return Fleet(
+        rate,
+        min(1.0, sum(deltas)),
+        len(tested),
+        len(rows) - len(tested),
+        sorted(found, key=lambda row: order[row["id"]]),
+    )
+
+
+def select_discoveries(e_values: Sequence[float], rate: float) -> list[int]:
+    """Return the places of the discoveries (e-BH), the largest e-value first.
+
+    The largest k such that the k-th largest of m e-values is at least m / (k rate); those k are listed.
+
+    Examples
+    --------
+    >>> select_discoveries([1.0, 200.0, 70.0, 0.2], rate=0.05)
+    [1, 2]
+    >>> select_discoveries([1.0, 79.0, 30.0, 0.2], rate=0.05)
+    []
+    """
+    values = np.asarray(e_values, dtype=float)
+    order = np.argsort(-values, kind="stable")
+    passing = np.flatnonzero(values[order] * np.arange(1, values.size + 1) >= values.size / rate)
+    return order[: passing[-1] + 1].tolist() if passing.size else []
+
+
+def find_stream(connection: Connection, name: str, generation: int | None = None) -> RowMapping:
+    """Return a stream's watch, the current one or that of a generation."""
+    which_one = _CURRENT if generation is None else watches.c.generation == generation
+    query = _STANDING.where(streams.c.name == name, which_one)
+    if (row := connection.execute(query).mappings().first()) is None:
+        which = "" if generation is None else f", generation {generation},"
+        raise Refused(
+            404, f"stream = {name[:80]!r}{which} is not watched here; GET /api/v1/streams lists them"
+        )
+    return row
+
+
+def generations(connection: Connection, stream_id: int) -> list[RowMapping]:
+    """Return all watches of a stream, the latest first."""
+    query = (
+        select(
+            watches,
+            certificates.c.name.label("certificate"),
+            certificates.c.version.label("certificate_version"),
+            certificates.c.fingerprint,
+            certificates.c.binary,
+        )
+        .select_from(watches.join(certificates))
+        .where(watches.c.stream_id == stream_id)
+        .order_by(watches.c.generation.desc())
+    )
+    return list(connection.execute(query).mappings())
+
+
+def list_episodes(
+    connection: Connection, watch_id: int, *, after: int = 0, limit: int = 500
+) -> list[RowMapping]:
+    """Return episodes of a watch after a number, in their order."""
+    query = select(episodes).where(episodes.c.watch_id == watch_id, episodes.c.number > after)
+    return list(connection.execute(query.order_by(episodes.c.number).limit(limit)).mappings())
+
+
+def list_alarms(
+    connection: Connection, *, waiting: bool | None = None, watch_id: int | None = None, limit: int = 200
+) -> list[RowMapping]:
+    """Return alarms, the latest first."""
+    query = select(
+        alarms,
+        streams.c.name.label("stream"),
+        watches.c.generation,
+        watches.c.n,
+        watches.c.total,
+        watches.c.closed,
+    ).select_from(alarms.join(watches).join(streams))
+    if waiting is not None:
+        query = query.where(
+            alarms.c.acknowledged.is_(None) if waiting else alarms.c.acknowledged.is_not(None)
+        )
+    if watch_id is not None:
+        query = query.where(alarms.c.watch_id == watch_id)
+    return list(connection.execute(query.order_by(alarms.c.created.desc()).limit(limit)).mappings())
+
+
+def list_certificates(connection: Connection) -> list[RowMapping]:
+    """Return the certificates with how many streams each watches now."""
+    used = (
+        select(watches.c.certificate_id, func.count().label("streams"))
+        .where(_CURRENT)
+        .group_by(watches.c.certificate_id)
+        .subquery()
+    )
+    query = (
+        select(certificates, func.coalesce(used.c.streams, 0).label("streams"))
+        .select_from(certificates.outerjoin(used, used.c.certificate_id == certificates.c.id))
+        .order_by(certificates.c.name, certificates.c.version.desc())
+    )
+    return list(connection.execute(query).mappings())
+
+
+def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
+    """Return the latest administrative acts."""
+    return list(connection.execute(select(audit).order_by(audit.c.id.desc()).limit(limit)).mappings())
+
+
+def changed_since(connection: Connection, moment: float) -> list[str]:
+    """Return the streams with an episode after a moment."""
+    query = select(streams.c.name).select_from(watches.join(streams)).where(watches.c.last_seen > moment)
+    return list(connection.execute(query.limit(1000)).scalars())
+
+
+def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
+    """Return where a stream stands, for programs."""
+    seen = row["last_seen"] or row["created"]
+    return {
+        "stream": row["name"],
+        "generation": row["generation"],
+        "certificate": {
+            "name": row["certificate"],
+            "version": row["certificate_version"],
+            "fingerprint": row["fingerprint"],
+        },
+        "detector": row["detector"],
+        "alpha_adverse": row["alpha_adverse"],
+        "alpha_benign": row["alpha_benign"],
+        "verdict": row["verdict"],
+        "first_alarm": row["first_alarm"],
+        "n": row["n"],
+        "mean_cost": row["total"] / row["n"] if row["n"] else None,
+        "evidence_adverse": row["evidence_adverse"],
+        "evidence_benign": row["evidence_benign"],
+        "threshold_adverse": row["threshold_adverse"],
+        "threshold_benign": row["threshold_benign"],
+        "last_seen": row["last_seen"],
+        "silent": silent_before is not None and seen < silent_before,
+        "closed": row["closed"],
+    }
+
+
+def silent_before(minutes: float) -> float | None:
+    """Return the moment before which a stream's last episode makes it silent; None if none ever is."""
+    return time.time() - 60 * minutes if minutes > 0 else None

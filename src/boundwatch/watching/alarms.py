@@ -1,0 +1,82 @@
+"""What happens when a watch alarms: a command of the user's, told everything and trusted with nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from boundwatch.errors import InvalidSetting
+
+_LONGEST = 60.0  # seconds; whoever needs longer starts something in the background
+
+
+def parse_command(command: str) -> list[str]:
+    """Return the program and its arguments, or say why they are none.
+
+    Examples
+    --------
+    >>> parse_command("notify-send 'Robot 3' worse")
+    ['notify-send', 'Robot 3', 'worse']
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidSetting(f"on_alarm = {command!r} cannot be split into words, {error}") from error
+    if not words:
+        raise InvalidSetting("on_alarm is empty; give a program and its arguments")
+    return words
+
+
+def run_command(command: str, alarm: Mapping[str, Any]) -> None:
+    """Run a command with an alarm as JSON on its standard input.
+
+    No shell is involved, so nothing in the alarm can become a command. Plain values are in the environment,
+    too: ``BOUNDWATCH_STREAM``, ``BOUNDWATCH_VERDICT``, ….
+
+    Parameters
+    ----------
+    command
+        The program and its arguments, quoted as in a shell.
+    alarm
+        What to tell it; JSON values.
+
+    Raises
+    ------
+    InvalidSetting
+        When it cannot be started, does not end within a minute, or ends with another code than 0.
+
+    Examples
+    --------
+    >>> run_command("grep -q adverse", {"stream": "arm-1", "verdict": "adverse"})
+    >>> run_command("grep -q adverse", {"stream": "arm-1", "verdict": "within"})
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: on_alarm = 'grep -q adverse' ended with code 1; ...
+    """
+    words = parse_command(command)
+    plain = {name: value for name, value in alarm.items() if isinstance(value, str | int | float)}
+    variables = {f"BOUNDWATCH_{name.upper()}": str(value) for name, value in plain.items()}
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own command, without a shell
+            words,
+            input=json.dumps(alarm, allow_nan=False) + "\n",
+            text=True,
+            env={**os.environ, **variables},
+            timeout=_LONGEST,
+            check=False,
+        )
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(
+            f"on_alarm = {command!r} cannot be started, {error}; check the command"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise InvalidSetting(
+            f"on_alarm = {command!r} did not end within {_LONGEST:g} s; let it start what takes longer"
+        ) from error
+    if done.returncode:
+        raise InvalidSetting(
+            f"on_alarm = {command!r} ended with code {done.returncode}; it must end with 0 when it has worked"
+        )

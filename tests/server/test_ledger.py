@@ -1,0 +1,198 @@
+"""Counting: once each, whole or not at all, and equal to a replay byte for byte."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sqlalchemy import func, select, update
+
+import boundwatch as bw
+from boundwatch.server import acts, ledger, verifying
+from boundwatch.server.database import Database
+from boundwatch.server.ledger import Ledger, Refused
+from boundwatch.server.reports import Report
+from boundwatch.server.tables import alarms, checkpoints, episodes, watches
+from boundwatch.server.watches import Binding, add_certificate
+
+
+@pytest.fixture
+def database(database_url):
+    opened = Database(database_url)
+    opened.migrate()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def binding(database, certificate):
+    with database.write() as connection:
+        return Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+
+
+@pytest.fixture
+def counting(database, binding):
+    opened = Ledger(database, default=binding)
+    yield opened
+    opened.close()
+
+
+def report(stream, episode, cost):
+    return Report(stream, str(episode), float(cost), None, None)
+
+
+def assert_replays(database):
+    assert [each for each in verifying.verify(database) if each.fault] == []
+
+
+def test_counts_what_the_detector_counts(database, counting, certificate):
+    costs = (np.random.default_rng(1).random(300) < 0.3).astype(float)
+    for start in range(0, 300, 7):
+        batch = [report("arm", start + i, cost) for i, cost in enumerate(costs[start : start + 7])]
+        answer = counting.submit(batch).result()
+    finding = bw.SequentialTest(certificate).update_many(costs)
+    assert answer["streams"]["arm"] == {"generation": 1, "n": 300, "verdict": "adverse"}
+    with database.read() as connection:
+        row = connection.execute(select(watches)).mappings().one()
+        alarm = connection.execute(select(alarms)).mappings().one()
+    assert row["evidence_adverse"] == finding.e_adverse
+    assert row["first_alarm"] == alarm["number"] == finding.first_alarm
+    assert_replays(database)
+
+
+def test_a_repeat_counts_once_and_another_cost_is_a_conflict(counting):
+    assert counting.submit([report("arm", 1, 0)]).result()["counted"] == 1
+    assert counting.submit([report("arm", 1, 0)]).result()["repeated"] == 1
+    with pytest.raises(Refused, match="was counted with cost 0, not 1") as refused:
+        counting.submit([report("arm", 1, 1)]).result()
+    assert refused.value.status == 409
+    same = counting.submit([report("arm", 2, 1), report("arm", 2, 1)]).result()
+    assert (same["counted"], same["repeated"], same["streams"]["arm"]["n"]) == (1, 1, 2)
+
+
+def test_a_batch_is_taken_whole_or_not_at_all(database, counting):
+    good, bad = report("arm", 1, 0), report("arm", 1, 1)
+    futures = [
+        counting.submit(batch) for batch in ([good, bad], [report("arm", 2, 0.5)], [report("arm", 3, 0)])
+    ]
+    for future, status in zip(futures[:2], (409, 422), strict=True):
+        with pytest.raises(Refused) as refused:
+            future.result()
+        assert refused.value.status == status
+    assert futures[2].result()["streams"]["arm"]["n"] == 1
+    with database.read() as connection:
+        assert connection.execute(select(episodes.c.episode)).scalars().all() == ["3"]
+
+
+def test_an_unknown_stream_is_refused_without_a_default(database):
+    strict = Ledger(database)
+    with pytest.raises(Refused, match="is not watched; bind it to a certificate first"):
+        strict.submit([report("arm", 1, 0)]).result()
+    strict.close()
+
+
+def test_two_servers_and_the_same_streams_count_each_episode_once(database, database_url, counting, binding):
+    other_database = Database(database_url)
+    other = Ledger(other_database, default=binding)
+    names = [f"arm-{i}" for i in range(5)]
+    sent = [(name, i, float(i % 9 == 0)) for name in names for i in range(80)]
+
+    def send(seed):
+        rng = np.random.default_rng(seed)
+        mine = [sent[i] for i in rng.permutation(len(sent))]
+        servers = [counting, other]
+        futures = [
+            servers[rng.integers(2)].submit([report(*x) for x in mine[i : i + 8]]) for i in range(0, 400, 8)
+        ]
+        return sum(future.result()["counted"] for future in futures)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(send, range(4))) == len(sent)
+    other.close()
+    other_database.close()
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(episodes)).scalar() == len(sent)
+        assert connection.execute(select(watches.c.n)).scalars().all() == [80] * 5
+    assert_replays(database)
+
+
+def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, counting, monkeypatch):
+    counting.submit([report("arm", 1, 1)]).result()
+    real = ledger._Count._write
+
+    def fail(self, connection):
+        real(self, connection)
+        raise OSError("disk full")
+
+    monkeypatch.setattr(ledger._Count, "_write", fail)
+    with pytest.raises(Refused, match="nothing was counted"):
+        counting.submit([report("arm", 2, 1)]).result()
+    monkeypatch.setattr(ledger._Count, "_write", real)
+    assert counting.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
+    assert_replays(database)
+
+
+def test_states_survive_checkpoints_and_cold_caches(database, counting, monkeypatch):
+    monkeypatch.setattr(ledger, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(ledger, "CACHED_WATCHERS", 2)
+    rng = np.random.default_rng(3)
+    for i in range(40):
+        counting.submit(
+            [report(f"arm-{j}", f"{i}-{k}", rng.random() < 0.2) for j in range(4) for k in range(3)]
+        ).result()
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(checkpoints)).scalar() == 4
+    assert_replays(database)
+
+
+def test_a_state_of_another_version_is_rebuilt(database, counting, monkeypatch):
+    monkeypatch.setattr(ledger, "CHECKPOINT_EVERY", 5)
+    counting.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+    with database.write() as connection:
+        state = connection.execute(select(checkpoints.c.state)).scalar_one()
+        connection.execute(update(checkpoints).values(state=state.replace('"version":1', '"version":0')))
+    counting._watchers.clear()
+    assert counting.submit([report("arm", 20, 0)]).result()["streams"]["arm"]["n"] == 21
+
+
+@pytest.mark.parametrize("change", [{"n": 19}, {"evidence_adverse": 2.0}, {"verdict": "adverse"}])
+def test_verify_notices_what_was_altered(database, counting, change):
+    counting.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+    assert_replays(database)
+    with database.write() as connection:
+        connection.execute(update(watches).values(change))
+    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+
+
+def test_verify_notices_an_altered_cost(database, counting):
+    counting.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+    with database.write() as connection:
+        connection.execute(update(episodes).where(episodes.c.number == 7).values(cost=1.0))
+    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+
+
+def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, counting):
+    counting.submit([report("arm", i, 1) for i in range(20)]).result()
+    with database.write() as connection, pytest.raises(bw.errors.InvalidSetting, match="cannot be changed"):
+        acts.watch(connection, ["arm"], "lab", by="me", alpha_adverse=0.01)
+    with database.write() as connection:
+        bound = acts.watch(
+            connection, ["arm"], "lab", by="me", reason="gripper replaced", new_generation=True
+        )
+    assert bound == {"arm": 2}
+    answer = counting.submit([report("arm", 100, 0)]).result()["streams"]["arm"]
+    assert answer == {"generation": 2, "n": 1, "verdict": "within"}
+    late = counting.submit([report("arm", 3, 1)]).result()  # an episode of the generation before, sent again
+    assert (late["counted"], late["repeated"]) == (0, 1)
+    assert_replays(database)
+
+
+def test_the_change_detector_is_watched_alike(database, counting):
+    with database.write() as connection:
+        acts.watch(connection, ["arm"], "lab", by="me", detector="change-detector")
+    counting.submit([report("arm", i, i >= 50) for i in range(70)]).result()
+    with database.read() as connection:
+        row = connection.execute(select(watches)).mappings().one()
+    assert (row["verdict"], row["alpha_adverse"]) == ("adverse", 0.001)
+    assert_replays(database)
