@@ -90,6 +90,14 @@ class Server:
             with error:
                 return error.code, _parse(error)
 
+    def token(self, name, *options):
+        """Create a token, and wait until the server knows that there is one."""
+        made = self.run("token", "create", name, *options)
+        assert made.returncode == 0, made.stderr
+        while self.ask("GET", "/api/v1/streams")[0] != 401:
+            time.sleep(0.05)
+        return made.stdout.strip()
+
     def report(self, *episodes, token=None):
         return self.ask("POST", "/api/v1/episodes", list(episodes), token=token)
 

@@ -31,14 +31,13 @@ def sparkline(curve: Curve, threshold: float) -> Markup:
         return 2 + 24 * (top - value) / (top - bottom)
 
     step = 116 / max(len(values) - 1, 1)
-    points = " ".join(f"{2 + index * step:.1f},{height(value):.1f}" for index, value in enumerate(values))
-    line = f'<polyline class="curve" points="{points}"/>' if len(values) > 1 else ""
-    dot = (
-        f'<circle class="mean" cx="{2 + (len(values) - 1) * step:.1f}" cy="{height(values[-1]):.1f}" r="2"/>'
-    )
+    places = [(2 + index * step, height(value)) for index, value in enumerate(values)]
+    line = "".join(f"{x:.1f},{y:.1f} " for x, y in places)
+    dot = "".join(f'<circle class="mean" cx="{x:.1f}" cy="{y:.1f}" r="2"/>' for x, y in places[-1:])
     return Markup(  # noqa: S704 - numbers only
         '<svg class="spark" viewBox="0 0 120 28" aria-hidden="true" focusable="false">'
-        f'<path class="limit" d="M0 {height(mark):.1f}H120"/>{line}{dot if values else ""}</svg>'
+        f'<path class="limit" d="M0 {height(mark):.1f}H120"/>'
+        f'<polyline class="curve" points="{line}"/>{dot}</svg>'
     )
 
 
