@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.server.access import create_token
+from boundwatch.server.database import Database
 
 PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
 
@@ -90,13 +92,15 @@ class Server:
             with error:
                 return error.code, _parse(error)
 
-    def token(self, name, *options):
+    def token(self, name, *scopes, streams=("*",)):
         """Create a token, and wait until the server knows that there is one."""
-        made = self.run("token", "create", name, *options)
-        assert made.returncode == 0, made.stderr
+        database = Database(self.database)
+        with database.write() as connection:
+            made = create_token(connection, name, scopes, streams, by="test")
+        database.close()
         while self.ask("GET", "/api/v1/streams")[0] != 401:
             time.sleep(0.05)
-        return made.stdout.strip()
+        return made
 
     def report(self, *episodes, token=None):
         return self.ask("POST", "/api/v1/episodes", list(episodes), token=token)
@@ -155,14 +159,11 @@ def database_url(request, tmp_path):
     return request.getfixturevalue("postgres")()
 
 
-@pytest.fixture
-def start(tmp_path, certificate_file):
-    """Return a function that starts a server; all are stopped when the test ends."""
+def _starting(tmp_path_factory, certificate_file):
     servers = []
 
     def begin(*options, database=None, bound=True, **environment):
-        folder = tmp_path / f"server{len(servers)}"
-        folder.mkdir()
+        folder = tmp_path_factory.mktemp("server")
         if bound:
             options = ("--certificate", str(certificate_file), *options)
         server = Server(folder, database or str(folder / "monitor.sqlite"), options, environment)
@@ -172,3 +173,15 @@ def start(tmp_path, certificate_file):
     yield begin
     for server in servers:
         server.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def start(tmp_path_factory, certificate_file):
+    """Return a function that starts a server; all are stopped when the test ends."""
+    yield from _starting(tmp_path_factory, certificate_file)
+
+
+@pytest.fixture(scope="module")
+def start_shared(tmp_path_factory, certificate_file):
+    """Return the same for servers that all tests of a file share."""
+    yield from _starting(tmp_path_factory, certificate_file)

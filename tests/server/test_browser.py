@@ -173,7 +173,7 @@ def test_the_keyboard_reaches_content_and_streams(browser, monitor):
 
 def test_signing_in_keeps_a_cookie_that_scripts_cannot_read(browser, start):
     server = start()
-    token = server.token("admin", "--scope", "administer")
+    token = server.token("admin", "administer")
     page = open_page(browser, server.url)
     page.wait_for_url("**/sign-in**")
     page.get_by_label("Token").fill(token)

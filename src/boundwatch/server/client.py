@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import logging
@@ -162,10 +163,16 @@ class Client:
 
     def close(self, timeout: float = 10.0) -> None:
         """Deliver what can be delivered within so many seconds; the rest waits for the next client."""
+        if self._ended.is_set():
+            return
         if timeout > 0:
             self.flush(timeout)
         self._ended.set()
         self._wake.set()
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)  # the thread may be waiting for an answer
         self._thread.join(_TIMEOUT)
         with self._lock:
             self._spool.close()
@@ -188,13 +195,17 @@ class Client:
                 if not delivered:
                     self._wake.wait(1.0 if self._held else 5.0)
             except (OSError, http.client.HTTPException, _Later) as error:
-                self._connection = None
+                self._hang_up()
                 self.problem = str(error) or type(error).__name__
                 _LOG.debug("cannot deliver: %s", self.problem)
                 self._ended.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         if self._connection is not None:
             self._connection.close()
+            self._connection = None
 
     def _deliver(self) -> bool:
         """Send the oldest episodes; return whether any was taken off the spool."""

@@ -48,6 +48,10 @@ def configure_logs() -> None:
 def prepare(settings: Settings) -> Database:
     """Open and migrate the database, and refuse what would be open to strangers."""
     database = Database(settings.database)
+    if settings.workers > 1 and database.kind == "sqlite":
+        raise InvalidSetting(
+            f"workers = {settings.workers} cannot share an SQLite file well; use 1, or --database postgresql://…"
+        )
     database.migrate()
     if not settings.is_local:
         with database.read() as connection:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Table, func, insert, select, text
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from boundwatch._support.files import open_binary
 from boundwatch.errors import InvalidSetting
@@ -114,7 +115,12 @@ def _insert(connection: Connection, table: Table | None, chunk: list[dict[str, A
             raise InvalidSetting(
                 f"a row of {table.name} has other columns than this boundwatch; it is damaged"
             )
-        connection.execute(insert(table), chunk)
+        try:
+            connection.execute(insert(table), chunk)
+        except DBAPIError as error:
+            raise InvalidSetting(
+                f"rows of {table.name} do not fit the others, so the backup misses rows; take another"
+            ) from error
 
 
 def _continue_counting(connection: Connection, table: Table) -> None:

@@ -1,0 +1,224 @@
+"""Running it: settings, migrations, backup and restore, a clean end, metrics, and what OpenAPI allows."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+
+import pytest
+from sqlalchemy import insert, select, text
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.server import transfer, verifying
+from boundwatch.server.database import Database
+from boundwatch.server.demo import fill, load_flights
+from boundwatch.server.settings import Settings
+from boundwatch.server.tables import DATA, schema_versions
+
+
+@pytest.fixture
+def filled(database_url):
+    database = Database(database_url)
+    database.migrate()
+    fill(database, load_flights(), 70)
+    yield database
+    database.close()
+
+
+def test_a_backup_restores_everything_into_either_database(filled, tmp_path, postgres):
+    backup = tmp_path / "backup.jsonl"
+    rows = transfer.export(filled, backup)
+    for url in (str(tmp_path / "copy.sqlite"), postgres()):
+        copy = Database(url)
+        copy.migrate()
+        assert transfer.restore(copy, backup) == rows
+        again = tmp_path / f"again-{copy.kind}.jsonl"
+        transfer.export(copy, again)
+        assert again.read_bytes() == backup.read_bytes()
+        assert [each for each in verifying.verify(copy) if each.fault] == []
+        with copy.write() as connection:  # ids go on where they were
+            connection.execute(insert(DATA[-1]).values(time=0.0, actor="a", act="b", detail="c"))
+        with pytest.raises(InvalidSetting, match="is not empty; restore into a new database"):
+            transfer.restore(copy, backup)
+        copy.close()
+    with pytest.raises(InvalidSetting, match="exists, and is not replaced"):
+        transfer.export(filled, backup)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda lines: lines[:-1], "ends early"),
+        (lambda lines: lines[:5] + lines[6:], "misses rows"),
+        (lambda lines: ["{}", *lines[1:]], "is not a backup"),
+        (lambda lines: [lines[0].replace('"schema": 1', '"schema": 99'), *lines[1:]], "has schema 99"),
+        (lambda lines: [*lines[:3], "x", *lines[3:]], "line 4 is not a JSON object"),
+        (lambda lines: [*lines, lines[1]], "comes after the end"),
+    ],
+)
+def test_a_damaged_backup_leaves_nothing_behind(tmp_path, damage, message):
+    source = Database(str(tmp_path / "source.sqlite"))
+    source.migrate()
+    fill(source, load_flights(), 3)
+    transfer.export(source, tmp_path / "backup.jsonl")
+    lines = (tmp_path / "backup.jsonl").read_text().splitlines()
+    (tmp_path / "damaged.jsonl").write_text("\n".join(damage(lines)) + "\n")
+    target = Database(str(tmp_path / "target.sqlite"))
+    target.migrate()
+    with pytest.raises(InvalidSetting, match=message):
+        transfer.restore(target, tmp_path / "damaged.jsonl")
+    with target.read() as connection:
+        assert all(connection.execute(select(table)).first() is None for table in DATA)
+    source.close()
+    target.close()
+
+
+def test_migrations_are_versioned_and_never_go_back(database_url):
+    first, second = Database(database_url), Database(database_url)
+    threads = [threading.Thread(target=each.migrate) for each in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert first.version() == second.version() == 1
+    with first.write() as connection:
+        connection.execute(insert(schema_versions).values(version=99, applied=0.0))
+    with pytest.raises(InvalidSetting, match="has schema version 99, and this boundwatch knows 1"):
+        first.migrate()
+    first.close()
+    second.close()
+
+
+def test_acknowledged_is_durable_by_configuration(tmp_path):
+    database = Database(str(tmp_path / "monitor.sqlite"))
+    with database.write() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://x/y", "postgresql://nobody@127.0.0.1:9/x", "no/such/folder/x.sqlite", "/"]
+)
+def test_a_database_that_cannot_be_opened_is_named(url):
+    with pytest.raises(InvalidSetting, match=r"database = |cannot be opened"):
+        Database(url).migrate()
+
+
+def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):
+    path = tmp_path / "monitor.toml"
+    path.write_text('port = 1000\nhost = "::1"\nworkers = 2\nwebhooks = ["https://a.example/x"]\n')
+    environment = {
+        "BOUNDWATCH_PORT": "2000",
+        "BOUNDWATCH_WORKERS": "3",
+        "BOUNDWATCH_WEBHOOK_SECRET": "s3cret",
+    }
+    settings = Settings.gather({"port": 3000, "workers": None}, str(path), environment)
+    assert (settings.port, settings.workers, settings.host) == (3000, 3, "::1")
+    assert settings.channels[0].secret == environment["BOUNDWATCH_WEBHOOK_SECRET"]
+    assert "s3cret" not in repr(settings)
+    assert "a.example" not in repr(settings)
+    assert Settings.from_json(settings.to_json()) == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("prot = 1", "prot is unknown"),
+        ('port = "x"', "is not int"),
+        ("port = ", "is not TOML"),
+        ("port = true", "is not int"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path, text, message):
+    path = tmp_path / "monitor.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidSetting, match=message):
+        Settings.gather({}, str(path), {})
+
+
+def test_two_processes_share_one_postgresql_and_end_cleanly(start, postgres):
+    server = start("--workers", "2", database=postgres())
+    server.report(*({"stream": f"arm-{i % 4}", "episode": str(i), "success": i % 5 != 0} for i in range(200)))
+    status, answer = server.ask("GET", "/api/v1/streams")
+    assert (status, answer["total"]) == (200, 4)
+    server.stop(signal.SIGTERM)
+    log = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
+    assert sum(entry["message"] == "stopped" for entry in log) == 2
+    verified = server.run("serve", "--verify")
+    assert (verified.returncode, verified.stdout) == (0, "replayed 200 episodes of 4 watches: 0 differ\n")
+
+
+def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
+    server = start("--silent-minutes", "60")
+    server.report(*({"stream": "arm-1", "episode": str(i), "success": False} for i in range(30)))
+    status, metrics = server.ask("GET", "/metrics")
+    assert status == 200
+    for line in (
+        "boundwatch_episodes 30.0",
+        'boundwatch_streams{verdict="adverse"} 1.0',
+        'boundwatch_stream_verdict{stream="arm-1"} 1.0',
+        "boundwatch_open_alarms 1.0",
+        "boundwatch_silent_streams 0.0",
+        "boundwatch_delivery_lag_seconds 0.0",
+    ):
+        assert line in metrics
+    assert server.ask("GET", "/healthz") == (200, {"status": "alive"})
+    server.stop(signal.SIGTERM)
+    server.start()
+    status, answer = server.ask("GET", "/api/v1/streams/arm-1")
+    assert (answer["n"], answer["verdict"]) == (30, "adverse")
+    alarm = server.ask("GET", "/api/v1/alarms?waiting=true")[1]["alarms"][0]
+    path = f"/api/v1/alarms/{alarm['id']}/acknowledge"
+    assert server.ask("POST", path, {"reason": "gripper worn"})[0] == 200
+    assert server.ask("POST", path, {"reason": "again"})[0] == 409
+    assert server.ask("GET", "/api/v1/alarms")[1]["alarms"][0]["reason"] == "gripper worn"
+    acts = [entry["act"] for entry in server.ask("GET", "/api/v1/audit")[1]["audit"]]
+    assert acts == ["alarm acknowledged", "certificate uploaded"]
+
+
+def test_an_open_page_hears_of_changes(start):
+    server = start()
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", "/events")
+    answer = connection.getresponse()
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+    time.sleep(0.2)
+    server.report({"stream": "arm-1", "episode": "1", "success": True})
+    heard = b""
+    while b'"arm-1"' not in heard:
+        heard += answer.readline()
+    assert b"event: changed" in heard
+    connection.close()
+
+
+def test_nothing_that_openapi_allows_breaks_the_server(start):
+    schemathesis = pytest.importorskip("schemathesis")
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    server = start()
+    schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
+    tried = set()
+    for result in schema.get_all_operations():
+        operation = result.ok()
+
+        @settings(
+            max_examples=15,
+            deadline=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def call(case):
+            assert case.call(base_url=server.url).status_code < 500
+
+        call()
+        tried.add((operation.method.upper(), operation.path))
+    assert ("POST", "/api/v1/episodes") in tried
+    assert len(tried) == 11
+    assert '"level": "error"' not in server.log()

@@ -1,0 +1,290 @@
+"""Nobody without a token reads or writes anything, and nothing that anybody sends is believed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from types import SimpleNamespace
+
+import pytest
+from starlette.routing import Mount
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.server import guard
+from boundwatch.server.access import create_token
+from boundwatch.server.application import create_application
+from boundwatch.server.database import Database
+from boundwatch.server.run import prepare
+from boundwatch.server.settings import Settings
+
+PUBLIC = {"/healthz", "/readyz", "/sign-in", "/static"}
+NASTY = [
+    "<script>alert(1)</script>",
+    "'; DROP TABLE streams; --",
+    "../../etc/passwd",
+    "a\x00b",
+    "",
+    "x" * 101,
+    "‮evil",
+]
+
+
+@pytest.fixture(scope="module")
+def guarded(start_shared):
+    server = start_shared()
+    server.report(
+        {"stream": "arm-1", "episode": "1", "success": True},
+        {"stream": "leg-1", "episode": "1", "success": True},
+    )
+    tokens = {
+        "admin": server.token("admin", "administer"),
+        "reader": server.token("reader", "read"),
+        "cell": server.token("cell", "report", streams=["arm-*"]),
+    }
+    return SimpleNamespace(server=server, **tokens)
+
+
+def routes(tmp_path):
+    """Return every method and path of the application, with its parameters filled in."""
+    url = str(tmp_path / "routes.sqlite")
+    Database(url).migrate()
+    app = create_application(Settings(database=url))
+    found = []
+    for path, operations in _paths(app):
+        filled = path.replace("{stream}", "arm-1").replace("{alarm}", "0").replace("{fingerprint}", "lab")
+        found += [(method, filled) for method in operations]
+    return found
+
+
+def _paths(app):
+    seen = []
+    stack = list(app.routes)
+    while stack:
+        route = stack.pop()
+        if isinstance(route, Mount):
+            seen.append((route.path, ["GET"]))
+        elif hasattr(route, "methods"):
+            seen.append((route.path, sorted(route.methods - {"HEAD"})))
+        else:  # a router that was included
+            stack += list(route.original_router.routes)
+    return seen
+
+
+def test_all_routes_are_found(tmp_path):
+    found = {path for _, path in routes(tmp_path)}
+    assert {
+        "/",
+        "/events",
+        "/metrics",
+        "/api/v1/episodes",
+        "/api/v1/openapi.json",
+        "/streams/arm-1",
+        "/alarms",
+    } <= found
+
+
+def test_no_route_answers_without_a_token(guarded, tmp_path):
+    for method, path in routes(tmp_path):
+        if path in PUBLIC:
+            continue
+        for token in (None, "bw_wrong", ""):
+            headers = {"Accept": "application/json"} | (
+                {"Authorization": f"Bearer {token}"} if token is not None else {}
+            )
+            status, answer = guarded.server.ask(
+                method, path, b"{}" if method == "POST" else None, headers=headers
+            )
+            assert status == 401, (method, path)
+            assert set(answer) == {"type", "title", "status", "detail"}
+        if method == "GET":
+            status, text = guarded.server.ask(method, path, headers={"Accept": "text/html"})
+            assert (status, text) == (303, ""), path
+
+
+def test_a_token_to_report_reads_nothing(guarded, tmp_path):
+    for method, path in routes(tmp_path):
+        if path in PUBLIC | {"/api/v1/episodes", "/api/v1/openapi.json", "/sign-out"}:
+            continue
+        status, _ = guarded.server.ask(method, path, b"{}" if method == "POST" else None, token=guarded.cell)
+        assert status == 403, (method, path)
+
+
+def test_a_token_to_read_changes_nothing(guarded, tmp_path):
+    for method, path in routes(tmp_path):
+        if method == "POST" and path not in PUBLIC | {"/sign-out"}:
+            status, _ = guarded.server.ask(method, path, b"{}", token=guarded.reader)
+            assert status == 403, (method, path)
+    assert guarded.server.ask("GET", "/administration", token=guarded.reader)[0] == 403
+    assert guarded.server.ask("GET", "/api/v1/audit", token=guarded.reader)[0] == 403
+
+
+def test_a_token_for_one_stream_cannot_touch_another(guarded):
+    server = guarded.server
+    assert server.report({"stream": "arm-1", "episode": "2", "success": True}, token=guarded.cell)[0] == 200
+    status, problem = server.report(
+        {"stream": "arm-1", "episode": "3", "success": True},
+        {"stream": "leg-1", "episode": "3", "success": True},
+        token=guarded.cell,
+    )
+    assert status == 403
+    assert "may not report for stream = 'leg-1'" in problem["detail"]
+    counted = server.ask("GET", "/api/v1/streams/arm-1/episodes", token=guarded.admin)[1]["episodes"]
+    assert [each["episode"] for each in counted] == ["1", "2"]  # the batch was refused whole
+
+
+def test_a_revoked_token_is_refused(guarded):
+    server = guarded.server
+    token = server.token("passing", "read")
+    assert server.ask("GET", "/api/v1/streams", token=token)[0] == 200
+    assert server.run("token", "revoke", "passing").returncode == 0
+    deadline = time.monotonic() + 10
+    while server.ask("GET", "/api/v1/streams", token=token)[0] != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_only_hashes_are_stored_and_nothing_secret_is_logged(guarded):
+    server = guarded.server
+    raw = b"".join(path.read_bytes() for path in server.folder.glob("monitor.sqlite*"))
+    for token in (guarded.admin, guarded.reader, guarded.cell):
+        assert token.encode() not in raw
+        assert token not in server.log()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "", "localhost.evil.example", "a b"])
+def test_another_host_name_is_refused(guarded, host):
+    status, _ = guarded.server.ask("GET", "/healthz", headers={"Host": host})
+    assert status in (400, 421)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    ],
+)
+def test_a_request_from_another_site_is_refused(guarded, headers):
+    status, problem = guarded.server.ask("POST", "/sign-in", b"token=x", headers=headers)
+    assert (status, problem["title"]) == (403, "Not allowed")
+
+
+def test_a_plain_text_body_is_refused(guarded):
+    body = json.dumps({"stream": "arm-1", "episode": "9", "success": True}).encode()
+    status, _ = guarded.server.ask(
+        "POST", "/api/v1/episodes", body, token=guarded.cell, headers={"Content-Type": "text/plain"}
+    )
+    assert status == 415
+
+
+def test_oversized_bodies_are_refused(guarded):
+    large = b"[" + b" " * guard.LARGEST_BODY + b"]"
+    assert guarded.server.ask("POST", "/api/v1/episodes", large, token=guarded.cell)[0] == 413
+    many = [{"stream": "arm-1", "episode": str(i), "success": True} for i in range(1001)]
+    assert guarded.server.report(*many, token=guarded.cell)[0] == 422
+    connection = http.client.HTTPConnection("127.0.0.1", guarded.server.port, timeout=10)
+    headers = {"Authorization": f"Bearer {guarded.cell}", "Content-Type": "application/json"}
+    chunks = (b" " * 65536 for _ in range(40))  # its length is not announced
+    try:
+        connection.request("POST", "/api/v1/episodes", chunks, headers, encode_chunked=True)
+        status = connection.getresponse().status
+    except (BrokenPipeError, ConnectionResetError):
+        status = 413  # refused before all was sent
+    assert status == 413
+    connection.close()
+
+
+@pytest.mark.slow
+def test_a_slow_client_is_cut_off(guarded):
+    with socket.create_connection(("127.0.0.1", guarded.server.port)) as slow:
+        head = (
+            f"POST /api/v1/episodes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {guarded.cell}\r\n"
+        )
+        slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+        slow.settimeout(guard.SLOWEST_BODY + 5)
+        assert b" 408 " in slow.recv(1000)
+    assert guarded.server.ask("GET", "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../application.py", "/static/%2e%2e/application.py", "/static//etc/passwd"]
+)
+def test_no_file_outside_is_served(guarded, path):
+    status, _ = guarded.server.ask("GET", path, token=guarded.admin)
+    assert status == 404
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_names_are_refused_or_escaped(guarded, name):
+    server = guarded.server
+    status, problem = server.report({"stream": name, "episode": "1", "success": True}, token=guarded.cell)
+    assert status == 422
+    assert "is not a valid name" in problem["detail"]
+    for field in ("episode", "stream"):
+        content = {"stream": "arm-1", "episode": "1", "success": True} | {field: name}
+        assert server.report(content, token=guarded.cell)[0] in (200, 422)
+    for path in ("/api/v1/certificates", "/api/v1/streams"):
+        content = {"name": name, "certificate": name, "streams": [name]}
+        assert server.ask("POST", path, content, token=guarded.admin)[0] == 422
+    assert server.ask("GET", "/api/v1/streams", token=guarded.admin)[1]["total"] == 2
+
+
+def test_names_in_links_and_searches_are_escaped(guarded):
+    for path in ("/?search=%3Cscript%3Ealert(1)%3C/script%3E", "/?search=%25", "/?search='%20OR%201=1"):
+        status, text = guarded.server.ask("GET", path, token=guarded.admin)
+        assert status == 200
+        assert "<script>alert" not in text
+        assert "No stream matches" in text
+    status, _ = guarded.server.ask("GET", "/streams/%3Cscript%3E", token=guarded.admin)
+    assert status == 404
+
+
+def test_every_answer_has_a_strict_policy(guarded):
+    connection = http.client.HTTPConnection("127.0.0.1", guarded.server.port)
+    for path in ("/", "/sign-in", "/api/v1/streams", "/static/live.js", "/nothing"):
+        connection.request("GET", path, headers={"Authorization": f"Bearer {guarded.admin}"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "<script>" not in text
+        assert "style=" not in text
+        assert "http://" not in text.replace(guarded.server.url, "")
+    connection.close()
+
+
+def test_signing_in_is_limited(guarded):
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": guarded.server.url}
+    answers = [guarded.server.ask("POST", "/sign-in", b"token=x", headers=headers)[0] for _ in range(15)]
+    assert answers[0] == 403
+    assert answers[-1] == 429
+
+
+@pytest.mark.parametrize(
+    "target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_signing_in_leads_nowhere_else(target):
+    from boundwatch.server.pages import _local
+
+    assert _local(target) == "/"
+    assert _local("/streams/arm-1?generation=2") == "/streams/arm-1?generation=2"
+
+
+def test_without_a_token_only_loopback_is_served(tmp_path):
+    open_to_all = Settings(host="0.0.0.0", database=str(tmp_path / "new.sqlite"))  # noqa: S104
+    with pytest.raises(InvalidSetting, match="there is no token; create one first: boundwatch token create"):
+        prepare(open_to_all)
+    database = Database(open_to_all.database)
+    with database.write() as connection:
+        create_token(connection, "admin", ["administer"], by="test")
+    database.close()
+    prepare(open_to_all).close()
+    for host in ("127.0.0.1", "localhost", "::1"):
+        assert Settings(host=host).is_local
