@@ -55,9 +55,15 @@ def test_until_alarm_stops_and_the_exit_code_says_adverse(certificate, tmp_path)
     assert run(certificate, log, "--until-alarm").returncode == 0
 
 
-def test_a_malformed_line_is_named_and_not_counted(certificate):
+def test_a_malformed_line_ends_the_watch_unless_it_may_be_skipped(certificate):
     text = "0.1\nabc\n\n0.2\n1.4\n"
-    done = run(certificate, "-", text=text)
+    strict = run(certificate, "-", text=text)
+    assert strict.returncode == 1
+    assert strict.stderr.startswith("boundwatch: standard input: line 2 = 'abc'")
+    assert strict.stderr.endswith("; correct it, or pass --skip-malformed\n")
+    assert strict.stderr.count("\n") == 1
+    assert "episode     1" in strict.stdout
+    done = run(certificate, "-", "--skip-malformed", text=text)
     assert done.returncode == 0
     assert "line 2 skipped" in done.stderr
     assert "line 5 skipped" in done.stderr
@@ -65,39 +71,146 @@ def test_a_malformed_line_is_named_and_not_counted(certificate):
     assert "2 malformed lines" in done.stdout
     assert "a number is read as a cost (highest is worst)" in done.stdout
     assert "assumes that no episode was left out" in done.stdout
-    strict = run(certificate, "-", "--strict", text=text)
-    assert strict.returncode == 1
-    assert strict.stderr.startswith("boundwatch: line 2:")
-    assert strict.stderr.count("\n") == 1
 
 
-def test_killed_in_mid_stream_it_resumes_where_it_was(certificate, tmp_path):
-    state = tmp_path / "state.json"
-    command = [*PROGRAM, "watch", str(certificate), "-", "--state", str(state), "--json"]
-    position, printed = 0, 0
-    for survive in (7, 23):
+def numbered(costs):
+    return "".join(f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in enumerate(costs, start=1))
+
+
+def state_of(path):
+    """Return the detector's state that a state file holds."""
+    return json.loads(path.read_text())["content"]["detectors"][""]
+
+
+def uninterrupted(certificate, costs=COSTS):
+    test = bw.SequentialTest(bw.Certificate.load(certificate))
+    test.update_many(costs)
+    return test.state_dict()
+
+
+@pytest.mark.parametrize("way", ["id", "spool"])
+def test_killed_in_mid_stream_it_counts_every_episode_once(certificate, tmp_path, way):
+    """With ids the sender repeats what was not printed; with a spool what it sent went nowhere else."""
+    state, spool = tmp_path / "state.json", tmp_path / "spool"
+    options = ["--id", "n"] if way == "id" else ["--spool", str(spool)]
+    command = [*PROGRAM, "watch", str(certificate), "-", "--state", str(state), "--json", *options]
+    lines = numbered(COSTS).splitlines(keepends=True)
+    sent = printed = 0
+    for stop in (11, 30):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen(command, text=True, **pipes) as program:
-            program.stdin.write(as_lines(COSTS[position:]))
+            program.stdin.write("".join(lines[printed if way == "id" else sent : stop]))
             program.stdin.flush()
-            for _ in range(survive):
-                line = json.loads(program.stdout.readline())
+            sent = stop
+            printed = json.loads(program.stdout.readline())["n"]
+            if way == "spool":  # what is still in a pipe without a reader is the sender's loss
+                while json.loads(program.stdout.readline())["n"] < stop:
+                    pass
             program.send_signal(signal.SIGKILL)
-            message = program.stderr.read()
-            printed = max(
-                [line["n"], *(json.loads(rest)["n"] for rest in program.stdout if rest.endswith("\n"))]
-            )
-        stored = json.loads(state.read_text())
-        # What was printed is in the state; at most one episode was stored and not printed.
-        assert printed <= stored["lines"] <= printed + 1
-        if position:
-            assert f"resuming after episode {position} " in message
-        position = stored["lines"]
-    last = run(certificate, "-", "--state", state, text=as_lines(COSTS[position:]))
+    rest = "".join(lines[printed if way == "id" else sent :])
+    last = run(certificate, "-", "--state", state, *options, text=rest)
     assert last.returncode == 0
-    uninterrupted = bw.SequentialTest(bw.Certificate.load(certificate))
-    uninterrupted.update_many(COSTS)
-    assert json.loads(state.read_text())["detector"] == uninterrupted.state_dict()
+    assert "resuming after episode" in last.stderr
+    assert state_of(state) == uninterrupted(certificate)
+    if way == "spool":
+        assert spool.read_text() == numbered(COSTS)
+
+
+def test_a_pipe_with_a_state_needs_a_way_to_be_resumed(certificate, tmp_path):
+    done = run(certificate, "-", "--state", tmp_path / "s", text="0.1\n")
+    assert done.returncode == 1
+    assert "number the episodes (--id FIELD), or keep the lines (--spool FILE)" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["certificate.json"]
+
+
+def test_a_redirected_file_or_a_repeated_stream_counts_nothing_twice(certificate, tmp_path):
+    log = tmp_path / "log"
+    log.write_text(as_lines(COSTS[:20]))
+    for options in ([], ["--id", "line"]):
+        for _ in range(2):
+            with log.open() as file:
+                done = subprocess.run(
+                    [*PROGRAM, "watch", certificate, "-", "--state", tmp_path / f"s{options}", *options],
+                    stdin=file,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+            assert "episodes      20," in done.stdout
+    for text in (as_lines(COSTS[:20]), as_lines(COSTS[:30])):
+        done = run(certificate, "-", "--state", tmp_path / "p", "--id", "line", text=text)
+    assert "episodes      30," in done.stdout
+    other = run(certificate, "-", "--state", tmp_path / "p", "--id", "line", text=as_lines(COSTS[5:40]))
+    assert other.returncode == 1
+    assert "its first 30 lines are not those that were counted" in other.stderr
+
+
+def test_the_line_of_a_sender_that_died_is_not_joined_to_another(certificate, tmp_path):
+    """Half of 0.95 is not 0.9, and its other half is not 5."""
+    options = ["--state", tmp_path / "s", "--spool", tmp_path / "spool"]
+    first = run(certificate, "-", *options, text="0.1\n0.9")
+    assert "line 2 has no newline yet" in first.stderr
+    done = run(certificate, "-", *options, text="0.25\n")
+    assert done.returncode == 1
+    assert "line 2 was cut off: its sender ended in the middle of it" in done.stderr
+    skipped = run(certificate, "-", *options, "--skip-malformed", "--json", text="0.25\n0.5\n")
+    assert [json.loads(line)["cost"] for line in skipped.stdout.splitlines()] == [0.25, 0.5]
+
+
+def test_a_growing_table_is_resumed_under_its_header(certificate, tmp_path):
+    log, state = tmp_path / "log.csv", tmp_path / "state"
+    log.write_text("trial,success\n1,1\n2,0\n3,")
+    first = run(certificate, log, "--state", state, "--json", "--id", "trial")
+    assert [json.loads(line)["cost"] for line in first.stdout.splitlines()] == [0, 1]
+    log.rename(tmp_path / "log.csv.1")
+    with (tmp_path / "log.csv.1").open("a") as file:
+        file.write("0\n")
+    log.write_text("trial,success\n4,1\n5,1\n")
+    second = run(certificate, log, "--state", state, "--json", "--id", "trial")
+    assert [json.loads(line)["cost"] for line in second.stdout.splitlines()] == [1, 0, 0]
+
+
+def test_every_robot_is_watched_with_its_own_certificate(tmp_path):
+    family = bw.CertificateFamily.from_held_out({"a": [0.1, 0.2] * 30, "b": [0.3] * 60}, by="robot")
+    family.save(tmp_path / "family.json")
+    log = tmp_path / "log.csv"
+    log.write_text("robot,cost\n" + "a,0.1\nb,0.9\n" * 12)
+    for options in ([], ["--state", tmp_path / "state"]):
+        done = run(tmp_path / "family.json", log, "--by", "robot", "--exit-code", *options)
+        assert done.returncode == 3
+        assert "\nb: ADVERSE" in done.stdout
+        assert "\na: WITHIN" in done.stdout
+        assert "any false ADVERSE has a chance of at most 0.04" in done.stdout
+    single = tmp_path / "single.json"
+    family["a"].save(single)
+    refused = run(single, log, "--by", "robot")
+    assert refused.returncode == 1
+    assert "certify COSTS --by robot" in refused.stderr
+
+
+def test_an_alarm_runs_a_command(certificate, tmp_path):
+    told = tmp_path / "told"
+    command = f"{sys.executable} -c \"import sys; open('{told}', 'a').write(sys.stdin.read())\""
+    assert run(certificate, "-", "--on-alarm", command, text="0.9\n" * 30).returncode == 0
+    (alarm,) = map(json.loads, told.read_text().splitlines())
+    assert (alarm["verdict"], alarm["source"]) == ("adverse", "standard input")
+    broken = run(certificate, "-", "--on-alarm", "false", text="0.9\n" * 30)
+    assert broken.returncode == 0
+    assert "warning: on_alarm = 'false' ended with code 1" in broken.stderr
+
+
+def test_a_second_watch_of_the_same_state_is_refused(certificate, tmp_path):
+    log, state = tmp_path / "log", tmp_path / "state"
+    log.write_text("0.1\n")
+    follow = [*PROGRAM, "watch", str(certificate), str(log), "--state", str(state), "--follow"]
+    with subprocess.Popen(follow, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        program.stdout.readline()
+        done = run(certificate, log, "--state", state)
+        program.send_signal(signal.SIGTERM)
+        program.communicate()
+    assert program.returncode == 0
+    assert done.returncode == 1
+    assert f"is in use by process {program.pid}" in done.stderr
 
 
 def test_a_growing_file_is_resumed_without_loss_or_repetition(certificate, tmp_path):
@@ -119,15 +232,22 @@ def test_a_growing_file_is_resumed_without_loss_or_repetition(certificate, tmp_p
 
 
 def test_a_state_is_not_mixed_with_other_settings(certificate, tmp_path):
-    state = tmp_path / "state"
-    assert run(certificate, "-", "--state", state, text="0.1\n").returncode == 0
-    for options in (["--alpha-adverse", "0.1"], ["--detector", "change-detector"]):
-        done = run(certificate, "-", "--state", state, *options, text="0.1\n")
+    log, state = tmp_path / "log", tmp_path / "state"
+    log.write_text("0.1\n")
+    assert run(certificate, log, "--state", state).returncode == 0
+    wrong = (
+        ["--alpha-adverse", "0.1"],
+        ["--detector", "change-detector"],
+        ["--cost-range", "0", "2"],
+        ["--id", "line"],
+    )
+    for options in wrong:
+        done = run(certificate, log, "--state", state, *options)
         assert done.returncode == 1
-        assert done.stderr.startswith("boundwatch: ")
+        assert done.stderr.startswith(f"boundwatch: {state}: ")
     other = tmp_path / "other.json"
     bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01).save(other)
-    refused = run(other, "-", "--state", state, text="0.1\n").stderr
+    refused = run(other, log, "--state", state).stderr
     assert refused.startswith(f"boundwatch: {state}: the state belongs to certificate")
 
 
@@ -146,38 +266,26 @@ def test_options_that_do_not_go_together(certificate, options):
 @pytest.mark.parametrize("text", ["", "\n", "1.4\n", '{"a": 1}\n'])
 def test_a_watch_that_judged_nothing_does_not_pass(certificate, text):
     for options in ([], ["--json"]):
-        done = run(certificate, "-", *options, text=text)
+        done = run(certificate, "-", "--skip-malformed", *options, text=text)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.endswith("no episode was counted, so nothing was judged; send at least one\n")
 
 
-@pytest.mark.parametrize("header", ["success", "is_success", "trial,success", "abc"])
-def test_a_header_is_never_skipped(certificate, tmp_path, header):
+@pytest.mark.parametrize(
+    ("header", "costs"), [("success", [1, 1]), ("trial,success", None), ("abc", None), ("is_success", None)]
+)
+def test_a_header_is_never_skipped(certificate, tmp_path, header, costs):
     """Without the header, failures would be read as costs of 0."""
     text = f"{header}\n0\n0\n"
-    done = run(certificate, "-", text=text)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"line 1 = '{header}' is neither a number nor JSON" in done.stderr
-    assert "--format csv" in done.stderr
     (tmp_path / "log").write_text(text)
-    file = run(certificate, tmp_path / "log", "--json")
-    costs = [json.loads(line)["cost"] for line in file.stdout.splitlines()]
-    assert (file.returncode, costs) == ((0, [1, 1]) if header == "success" else (1, []))
+    for done in (run(certificate, "-", "--json", text=text), run(certificate, tmp_path / "log", "--json")):
+        found = [json.loads(line)["cost"] for line in done.stdout.splitlines()]
+        assert (done.returncode, found) == ((0, costs) if costs else (1, []))
 
 
 def test_a_table_on_standard_input_is_read_as_a_whole(certificate):
     done = run(certificate, "-", "--format", "csv", "--json", text="success\n0\n1\n")
     assert [json.loads(line)["cost"] for line in done.stdout.splitlines()] == [1, 0]
-
-
-def test_a_header_after_a_restart_is_refused(certificate, tmp_path):
-    state = tmp_path / "state"
-    assert run(certificate, "-", "--state", state, text="0.1\n").returncode == 0
-    before = state.read_bytes()
-    done = run(certificate, "-", "--state", state, text="abc\n0\n")
-    assert done.returncode == 1
-    assert "line 2 = 'abc' is neither" in done.stderr
-    assert state.read_bytes() == before
 
 
 def test_a_file_that_was_rewritten_is_not_resumed(certificate, tmp_path):
@@ -187,7 +295,7 @@ def test_a_file_that_was_rewritten_is_not_resumed(certificate, tmp_path):
     log.write_text("0.9\n0.2\n0.9\n")
     done = run(certificate, log, "--state", state)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"boundwatch: {state}: the 2 lines that it counted are no longer")
+    assert f"boundwatch: {log}: the 2 lines that were counted are no longer" in done.stderr
 
 
 def test_an_alarm_before_its_interval_is_explained(tmp_path):

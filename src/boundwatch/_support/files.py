@@ -7,6 +7,8 @@ import json
 import os
 import re
 import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -124,8 +126,8 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         else:
             _replace(target.resolve(), data)
     except (OSError, ValueError, RuntimeError) as error:
-        reason = "is a folder" if target.is_dir() else _reason(error)
-        raise InvalidSetting(f"{path}: cannot be written, {reason}; choose another path") from error
+        why = "is a folder" if target.is_dir() else reason(error)
+        raise InvalidSetting(f"{path}: cannot be written, {why}; choose another path") from error
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
@@ -140,7 +142,40 @@ def make_folder(path: str | os.PathLike[str]) -> None:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise InvalidSetting(f"{path}: cannot be made, {_reason(error)}; choose another folder") from error
+        raise InvalidSetting(f"{path}: cannot be made, {reason(error)}; choose another folder") from error
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    r"""Remove what a process that was killed left of writing a file; only its owner may call this.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "state"
+    >>> path.with_name(".state.0123456789abcdef.tmp").touch()
+    >>> remove_leftovers(path)
+    >>> list(path.parent.iterdir())
+    []
+    """
+    target = Path(path)
+    pattern = re.compile(rf"\.{re.escape(target.name[:64])}\.[0-9a-f]{{16}}\.tmp")
+    for other in target.parent.iterdir():
+        if pattern.fullmatch(other.name):
+            other.unlink(missing_ok=True)
+
+
+def refuse_special(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that is there and is not a file, such as a device.
+
+    Examples
+    --------
+    >>> refuse_special("/dev/null")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: /dev/null: is not a file; name one
+    """
+    with suppress(OSError, ValueError):
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise InvalidSetting(f"{path}: is not a file; name one")
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
@@ -176,9 +211,20 @@ def _replace(target: Path, data: bytes) -> None:
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
         temporary.replace(target)
+        _sync_folder(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder survive a power failure, too, where a folder can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _unreadable(path: str | os.PathLike[str], error: Exception) -> InvalidSetting:
@@ -186,9 +232,10 @@ def _unreadable(path: str | os.PathLike[str], error: Exception) -> InvalidSettin
         return InvalidSetting(f"{path}: no such file; check the path")
     if isinstance(error, IsADirectoryError):
         return InvalidSetting(f"{path}: is a folder, not a file; name a file in it")
-    return InvalidSetting(f"{path}: cannot be read, {_reason(error)}; check the path and its permissions")
+    return InvalidSetting(f"{path}: cannot be read, {reason(error)}; check the path and its permissions")
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Return what the system says about an error, to be continued after a comma."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]

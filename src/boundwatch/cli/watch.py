@@ -1,51 +1,61 @@
-"""boundwatch watch: one line an episode from a stream, valid after every one."""
+"""boundwatch watch: one line per episode from a stream, valid after every one."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from boundwatch._support.text import printable
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.check import EXIT_ADVERSE
-from boundwatch.cli.options import (
-    CertificateFile,
-    Column,
-    CostRange,
-    Episode,
-    Evaluation,
-    FileFormat,
-    Reduce,
-)
+from boundwatch.cli.options import By, CertificateFile
+from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
-from boundwatch.episodes import Episodes, holds_lines, read_costs
+from boundwatch.episodes import Episodes, holds_lines
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
-from boundwatch.watching.live import DETECTORS, Line, Watch, parse_line, read_lines, refuse_header
+from boundwatch.watching.alarms import parse_command, run_command
+from boundwatch.watching.rows import Rows, Rule
+from boundwatch.watching.sources import FileSource, RowSource, is_text, name_of
+from boundwatch.watching.state import StateFile
+from boundwatch.watching.watch import (
+    Counted,
+    Notice,
+    Watch,
+    build_detectors,
+    open_source,
+    resume,
+    source_key,
+)
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
 
 
 @command(
-    example="my-robot | boundwatch watch certificate.json - --strict --state watch.state.json\n"
-    "boundwatch watch certificate.json episodes.jsonl --strict --follow --until-alarm --exit-code"
+    example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.json\n"
+    "my-robot | boundwatch watch certificate.json - --id episode --state watch.json\n"
+    "my-robot | boundwatch watch certificate.json - --spool lines.log --state watch.json\n"
+    "boundwatch watch certificates.json log.csv --by robot --on-alarm 'notify-send boundwatch'"
 )
+@reads_costs
 def watch(
     certificate: CertificateFile,
     stream: Annotated[
         str,
         typer.Argument(
             metavar="STREAM",
-            help="One number or JSON object per line; - reads standard input. Any other file that `check` "
-            "reads is read as a whole, without --follow and --state.",
+            help="One number or JSON object per line, or a CSV table with a header; - reads standard input. "
+            "Any other file that `check` reads is read as a whole, without --follow and --state.",
         ),
     ],
     detector: Annotated[
@@ -64,157 +74,218 @@ def watch(
         float | None,
         typer.Option(metavar="P", help="Level of BENIGN. [default: 0.04; change-detector: 0.001]"),
     ] = None,
+    by: By = None,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep the state here after every line, and resume from it."),
+        typer.Option(
+            metavar="FILE",
+            help="Keep the state here before anything is printed, and resume from it. A pipe also needs "
+            "--id or --spool.",
+        ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for the file to grow.")] = False,
+    number: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="FIELD",
+            help="Field by which the sender numbers its episodes: one that comes again is counted once, a "
+            "gap is an error. `line`: the stream is sent again from its first line.",
+        ),
+    ] = None,
+    spool: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append every line of a pipe to FILE before it is counted."),
+    ] = None,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Report ids that are missing or out of order, and go on.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait for the file to grow; follow its rotation.")
+    ] = False,
     until_alarm: Annotated[bool, typer.Option("--until-alarm", help="Stop at the first alarm.")] = False,
+    on_alarm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run COMMAND when the verdict changes, with the finding as JSON on its standard input.",
+        ),
+    ] = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 3 if the verdict is ADVERSE.")
     ] = False,
-    strict: Annotated[
+    skip_malformed: Annotated[
         bool,
         typer.Option(
-            "--strict",
-            help="Stop at a malformed line instead of skipping it: episodes that are left out make it wrong.",
+            "--skip-malformed",
+            help="Pass over malformed lines instead of stopping. Episodes left out void the guarantee.",
         ),
     ] = False,
     interval: Annotated[
-        bool, typer.Option("--interval", help="Print the limits on the shift, too (3 ms a line).")
+        bool, typer.Option("--interval", help="Print the limits on the shift, too (3 ms per line).")
     ] = False,
-    column: Column = None,
-    cost_range: CostRange = None,
-    file_format: FileFormat = None,
-    episode: Episode = None,
-    reduce: Reduce = None,
-    evaluation: Evaluation = None,
+    *,
+    reading: Reading,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per episode.")] = False,
 ) -> None:
     """Watch a stream of episodes and alarm as soon as there is evidence of a shift.
 
     You may look after every episode and stop whenever you like. A line is printed once its episode is in the
-    state file. After a crash, give the same command: it says which line was the last one counted. Exits with
-    1 if no episode was counted.
+    state file. After a crash, give the same command: it goes on where it was. Exits with 1 if no episode was
+    counted. With the certificates of several tasks or robots, each is watched at an equal share of the level.
     """
-    loaded = Certificate.load(certificate)
-    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
-    levels: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if interval and detector != "sequential-test":
         raise typer.BadParameter("--interval goes with --detector sequential-test only")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
-    rules: dict[str, Any] = {"column": column, "cost_range": cost_range, "binary": loaded.binary}
-    layout: dict[str, Any] = {
-        "file_format": file_format,
-        "episode": episode,
-        "reduce": reduce,
-        "evaluation": evaluation,
-    }
-    episodes: Episodes | None = None
-    if any(value is not None for value in layout.values()) or not holds_lines(stream):
-        if follow or state is not None:
+    if allow_gaps and number is None:
+        raise typer.BadParameter("--allow-gaps goes with --id")
+    loaded = load(certificate)
+    by = _streams(loaded, by, certificate)
+    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
+    levels = {name: value for name, value in given.items() if value is not None}
+    binary = loaded.binary if isinstance(loaded, Certificate) else all(one.binary for one in loaded.values())
+    episodes = None
+    grows = follow or any(option is not None for option in (state, spool, number))
+    if not _by_line(reading, stream, grows=grows):
+        if grows:
             raise typer.BadParameter(
-                "--follow and --state are for a number or JSON object a line; leave them out"
+                "--follow, --state, --spool and --id are for one number, JSON object or CSV row per line; "
+                "leave them out"
             )
-        episodes = read_costs(stream, **rules, **layout)
-        if episodes.blocks_of is not None:
-            raise InvalidSetting(
-                f"{stream}: comes {episodes.blocks_of} by {episodes.blocks_of}, so that a hard one would "
-                f"alarm by its place; watch one at a time, or use check with --by {episodes.blocks_of}"
-            )
-        out.print_warnings(episodes)
-        rules |= {"column": None, "cost_range": None}  # they are costs by now
-    source = stream if stream == "-" else os.path.abspath(stream)  # noqa: PTH100  (links stay as named)
-    if state is not None and state.exists():
-        session = _resume(state, loaded, source, detector, levels)
+        episodes = _read_whole(reading, stream, binary, by)
+        rule = Rule(binary=binary, by=by)  # they are costs by now
     else:
-        session = Watch(DETECTORS[detector](loaded, **levels), source)
-    first = stream == "-" or session.end == 0
-    show = _json_line if as_json else _text_line
-    try:
-        if not (until_alarm and session.detector.first_alarm):
-            # With a state, an unfinished last line is left for the next time; it may be half a number.
-            lines = read_lines(stream, start=session.end, number=session.lines, wait=follow)
-            for line in lines if episodes is None else _as_lines(episodes):
-                if state is not None and stream != "-" and not line.text.endswith("\n"):
-                    _warn(f"line {line.number} has no newline yet; it is left for the next time")
-                    break
-                if episodes is None and line.text.strip():
-                    refuse_header(line, stream, first=first)
-                    first = False
-                cost = _cost(line, strict, **rules)
-                if cost is None:
-                    session.skip(line, malformed=bool(line.text.strip()))
-                    finding = None
-                else:
-                    finding = session.count(line, cost)
-                if state is not None:
-                    session.save(state)
-                if finding is not None:
-                    show(session, finding, interval)
-                    if until_alarm and session.detector.first_alarm:
-                        break
-    except KeyboardInterrupt:
-        pass  # the usual end of --follow
-    if session.detector.n == 0:
-        raise InvalidCost(f"{stream}: no episode was counted, so nothing was judged; send at least one")
+        rule = Rule(reading.column, reading.cost_range, binary, number, by)
+    keeper = None if state is None else StateFile(state)
+    with keeper or nullcontext():
+        session = Watch(
+            build_detectors(loaded, detector, levels), Rows(rule), source_key(stream, spool), state=keeper
+        )
+        if keeper is not None and resume(session, levels):
+            _say_where(session)
+        if episodes is None:
+            source = open_source(session, stream, spool=spool, follow=follow)
+        else:
+            source = RowSource(_as_lines(episodes))
+        hook = None if on_alarm is None else _alarm_hook(on_alarm)
+        printer = _print_json if as_json else _print_text
+        for events in session.run(
+            source, lenient=skip_malformed, allow_gaps=allow_gaps, until_alarm=until_alarm, on_alarm=hook
+        ):
+            printer(events, interval)
+        if isinstance(source, FileSource) and source.unfinished is not None:
+            _warn(f"line {source.unfinished} has no newline yet; it is left for the next time")
+    if session.episodes == 0:
+        raise InvalidCost(
+            f"{name_of(stream)}: no episode was counted, so nothing was judged; send at least one"
+        )
     if not as_json:
         _summary(session)
-        rule = "lines: a number is read as a cost (highest is worst), an object by the name of its column"
-        print(f"  costs         {rule if episodes is None else out.describe_source(episodes)}")
-    if exit_code and session.detector.verdict is Verdict.ADVERSE:
+        rules = "lines: a number is read as a cost (highest is worst), an object by the name of its column"
+        print(f"  costs         {rules if episodes is None else out.describe_source(episodes)}")
+    if exit_code and session.verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
 
-def _resume(
-    state: Path, certificate: Certificate, source: str, detector: str, levels: dict[str, float]
-) -> Watch:
-    session = Watch.load(state, certificate, source)
-    if not isinstance(session.detector, DETECTORS[detector]):
-        raise InvalidSetting(f"{state}: belongs to another detector; name it with --detector, or start anew")
-    for name, value in levels.items():
-        stored = getattr(session.detector, name)
-        if stored != value:
-            flag = f"--{name.replace('_', '-')}"
-            raise InvalidSetting(
-                f"{state}: was begun with {flag} {stored:g}, not {value:g}; leave {flag} out"
-            )
-    last = f"line {session.lines}" + (
-        "" if session.last_cost is None else f", last cost {session.last_cost:g}"
-    )
-    again = "Do not send that line again" if source == "-" else "It goes on with the next line"
-    _warn(
-        f"resuming after episode {session.detector.n} ({last}), which is counted even if it was not printed. "
-        f"{again}."
-    )
-    return session
+def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path) -> str | None:
+    """Return the column that names the task or robot, which goes with the certificates of several."""
+    if isinstance(loaded, CertificateFamily):
+        return by or loaded.by
+    if by is not None:
+        raise InvalidSetting(
+            f"{path}: holds one certificate, but --by {by} watches several tasks or robots, which must be "
+            f"known beforehand; certify each with: boundwatch certify COSTS --by {by} -o FILE"
+        )
+    return None
 
 
-def _as_lines(episodes: Episodes) -> Iterator[Line]:
-    return (Line(row, repr(cost), 0) for row, cost in enumerate(episodes.costs.tolist(), start=1))
+def _by_line(reading: Reading, stream: str, *, grows: bool) -> bool:
+    """Return whether a stream is read line by line: if it must be, or if lines are all that it has."""
+    if reading.episode or reading.reduce or reading.evaluation is not None:
+        return False
+    if grows:
+        return reading.file_format in (None, "csv", "jsonl") and (holds_lines(stream) or is_text(stream))
+    return reading.file_format is None and holds_lines(stream)
 
 
-def _cost(line: Line, strict: bool, **rules: Any) -> float | None:
-    if not line.text.strip():
-        return None
-    try:
-        return parse_line(line.text, **rules)
-    except InvalidCost as error:
-        if strict:
-            raise InvalidCost(f"line {line.number}: {error}; correct it, or leave out --strict") from error
-        _warn(f"line {line.number} skipped, not counted: {error}")
-        return None
+def _read_whole(reading: Reading, stream: str, binary: bool, by: str | None) -> Episodes:
+    episodes = reading.read(stream, binary=binary, by=by)
+    if episodes.blocks_of is not None:
+        raise InvalidSetting(
+            f"{stream}: comes {episodes.blocks_of} by {episodes.blocks_of}, so that a hard one would alarm "
+            f"by its place; watch one at a time, or use check with --by {episodes.blocks_of}"
+        )
+    out.print_warnings(episodes)
+    return episodes
 
 
-def _json_line(session: Watch, finding: Any, interval: bool) -> None:
-    fields = [field.name for field in dataclasses.fields(finding)]
-    content = {name: getattr(finding, name) for name in fields if interval or not name.startswith("shift_")}
-    head = {"line": session.lines, "cost": session.last_cost, "skipped": session.skipped}
-    print(json.dumps(head | content, allow_nan=False), flush=True)
+def _as_lines(episodes: Episodes) -> list[str]:
+    costs = episodes.costs.tolist()
+    if episodes.by is None:
+        return [repr(cost) for cost in costs]
+    names = zip(costs, episodes.tasks, strict=True)
+    return [json.dumps({"cost": cost, episodes.by: task}) for cost, task in names]
 
 
-def _text_line(session: Watch, finding: Any, interval: bool) -> None:
+def _say_where(session: Watch) -> None:
+    last = f"line {session.position.lines}"
+    if session.last is not None:
+        last += f", last cost {session.last.cost:g}"
+        last += "" if session.last.id is None else f", id {session.last.id}"
+    _warn(f"resuming after episode {session.episodes} ({last}), which is counted even if it was not printed")
+
+
+def _alarm_hook(command_line: str) -> Callable[[dict[str, Any]], None]:
+    parse_command(command_line)  # a command that cannot run is refused before the first episode
+
+    def run(alarm: dict[str, Any]) -> None:
+        try:
+            run_command(command_line, alarm)
+        except InvalidSetting as error:
+            _warn(f"warning: {error}")
+
+    return run
+
+
+def _print_json(events: list[Counted | Notice], interval: bool) -> None:
+    lines: list[str] = []
+    names: list[str] = []
+    for event in events:
+        if isinstance(event, Notice):
+            _warn(event.text)
+            continue
+        finding = event.finding
+        if not names:  # the same for all: they come from one kind of detector
+            names = [field.name for field in dataclasses.fields(finding)]
+            names = [name for name in names if interval or not name.startswith("shift_")]
+        head: dict[str, Any] = {"line": event.line, "cost": event.cost, "skipped": event.skipped}
+        if event.stream:
+            head["stream"] = event.stream
+        lines.append(json.dumps(head | {name: getattr(finding, name) for name in names}, allow_nan=False))
+    _print_lines(lines)
+
+
+def _print_text(events: list[Counted | Notice], interval: bool) -> None:
+    lines: list[str] = []
+    console = None
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        console = Console(highlight=False, soft_wrap=True, markup=False)
+    for event in events:
+        if isinstance(event, Notice):
+            _print_lines(lines)
+            lines = []
+            _warn(event.text)
+        elif console is not None:
+            console.print(_text_line(event, interval), style=_STYLES[event.finding.verdict])
+        else:
+            lines.append(_text_line(event, interval))
+    _print_lines(lines)
+
+
+def _text_line(event: Counted, interval: bool) -> str:
+    finding = event.finding
     if hasattr(finding, "e_adverse"):
         evidence = (
             f"worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
@@ -228,29 +299,51 @@ def _text_line(session: Watch, finding: Any, interval: bool) -> None:
     if interval:
         lower, upper = wording.floor(finding.shift_lower, "+"), wording.ceiling(finding.shift_upper, "+")
         shift = f" shift {lower} to {upper} "
-    text = (
-        f"episode {finding.n:>5}  cost {session.last_cost:<6.4g} mean {finding.mean_cost:<7.4f} "
+    whose = f"{printable(event.stream)}  " if event.stream else ""
+    return (
+        f"{whose}episode {finding.n:>5}  cost {event.cost:<6.4g} mean {finding.mean_cost:<7.4f} "
         f"{evidence}{shift} {finding.verdict.name}"
     )
-    if sys.stdout.isatty():
-        from rich.console import Console
 
-        Console(highlight=False, soft_wrap=True).print(text, style=_STYLES[finding.verdict])
-    else:
-        print(text, flush=True)
+
+def _print_lines(lines: list[str]) -> None:
+    if lines:
+        print("\n".join(lines), flush=True)
 
 
 def _summary(session: Watch) -> None:
-    detector = session.detector
-    finding = detector.finding()
-    print(f"\n{wording.HEADLINES[detector.verdict]}")
-    reached = "" if detector.first_alarm is None else f"; first alarm at episode {detector.first_alarm}"
-    print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
+    for stream, detector in session.detectors.items():
+        if detector.n:
+            print(f"\n{f'{printable(stream)}: ' if stream else ''}{wording.HEADLINES[detector.verdict]}")
+            _stream_summary(detector)
+    if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
+        print(f"\nNo episodes of {', '.join(missing)}: not judged.")
     if session.skipped:
         print(
             f"  skipped       {session.skipped} malformed lines, not counted; the guarantee assumes that no "
             "episode was left out"
         )
+    if session.repeated:
+        print(
+            f"  repeated      {session.repeated} lines with an id that was counted before, not counted again"
+        )
+    if session.gaps:
+        print(
+            f"  gaps          {session.gaps} times an id was missing or out of order; the guarantee assumes "
+            "that no episode was left out"
+        )
+    if len(session.detectors) > 1:
+        total = sum(one.alpha_adverse for one in session.detectors.values())
+        print(
+            f"  levels        {len(session.detectors)} streams, each at an equal share: any false ADVERSE "
+            f"has a chance of at most {total:.6g} plus the certificates' delta"
+        )
+
+
+def _stream_summary(detector: Any) -> None:
+    finding = detector.finding()
+    reached = "" if detector.first_alarm is None else f"; first alarm at episode {detector.first_alarm}"
+    print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
     if hasattr(finding, "e_adverse"):
         print(
             f"  shift         expected cost changed by {wording.floor(finding.shift_lower, '+')} "
@@ -273,4 +366,4 @@ def _summary(session: Watch) -> None:
 
 
 def _warn(message: str) -> None:
-    print(f"boundwatch: {message}", file=sys.stderr, flush=True)
+    print(f"boundwatch: {printable(message)}", file=sys.stderr, flush=True)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.text import shown as shown
 from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -293,15 +294,3 @@ def parse(value: object) -> float | bool | None:
         return float(value)  # type: ignore[arg-type]  # whatever cannot be converted says so
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def shown(value: object) -> str:
-    """Return a value as an error shows it, cut if it is long.
-
-    Examples
-    --------
-    >>> shown("high")
-    "'high'"
-    """
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,490 @@
+"""The loop: lines in, each counted exactly once, and nothing said that is not on the disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from boundwatch._support.text import shown
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily
+from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.change import ChangeDetector
+from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.errors import BoundwatchError, CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.watching.ids import Ids
+from boundwatch.watching.rows import Row, Rows
+from boundwatch.watching.sources import (
+    Batch,
+    FileSource,
+    Identity,
+    Line,
+    PipeSource,
+    Position,
+    SpooledPipe,
+    is_pipe,
+    name_of,
+)
+from boundwatch.watching.state import StateFile
+
+DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
+    "sequential-test": SequentialTest,
+    "change-detector": ChangeDetector,
+}
+
+
+Detector = SequentialTest | ChangeDetector
+
+
+class Counted(NamedTuple):
+    """An episode that was counted: its line and cost, its task or robot, the finding after it."""
+
+    line: int
+    cost: float
+    stream: str
+    finding: Any
+    skipped: int
+    alarmed: bool
+
+
+class Notice(NamedTuple):
+    """Something to say about a line that was not counted, or was counted in spite of something."""
+
+    text: str
+
+
+class Source(Protocol):
+    """What yields lines."""
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the lines that are there, until there will be no more."""
+        ...
+
+
+OnAlarm = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Watch:
+    r"""Detectors, and how much of their stream they have counted.
+
+    **Guarantee**: that of the detectors. With a state, every line of a file, of a spooled pipe, or of a pipe
+    whose sender numbers its episodes and repeats what was not printed, is counted exactly once, whenever the
+    process is killed. **Assumes**: a file is only appended to, and rotated by renaming.
+
+    With several detectors (one per task or robot), each has an equal share of the levels, so that the chance
+    of any false alarm is at most the level plus the family's delta.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import boundwatch as bw
+    >>> from boundwatch.watching.rows import Rule
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> log = Path(tempfile.mkdtemp()) / "log"
+    >>> _ = log.write_text("0.7\n0.4\n0.9\n0.8\n")
+    >>> watch = Watch(build_detectors(certificate, "sequential-test", {}), Rows(Rule()), str(log))
+    >>> for events in watch.run(FileSource(str(log))):
+    ...     print([(event.line, event.finding.verdict.value) for event in events])
+    [(1, 'within'), (2, 'within'), (3, 'within'), (4, 'adverse')]
+    """
+
+    detectors: dict[str, Detector]
+    rows: Rows
+    source: str
+    position: Position = field(default_factory=Position)
+    pipe: Identity | None = None
+    ids: dict[str, Ids] = field(default_factory=dict)
+    skipped: int = 0
+    repeated: int = 0
+    gaps: int = 0
+    last: Row | None = None
+    announced: dict[str, str] = field(default_factory=dict)
+    """The verdict of each stream that `on_alarm` was told."""
+    state: StateFile | None = None
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were counted, over all streams."""
+        return sum(detector.n for detector in self.detectors.values())
+
+    @property
+    def verdict(self) -> Verdict:
+        """ADVERSE if any stream is; BENIGN if all are."""
+        verdicts = {detector.verdict for detector in self.detectors.values()}
+        if Verdict.ADVERSE in verdicts:
+            return Verdict.ADVERSE
+        return verdicts.pop() if len(verdicts) == 1 else Verdict.WITHIN
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether any stream has alarmed."""
+        return any(detector.first_alarm is not None for detector in self.detectors.values())
+
+    def run(
+        self,
+        source: Source,
+        *,
+        lenient: bool = False,
+        allow_gaps: bool = False,
+        until_alarm: bool = False,
+        on_alarm: OnAlarm | None = None,
+    ) -> Iterator[list[Counted | Notice]]:
+        """Count the lines of a source; what is yielded is in the state.
+
+        Parameters
+        ----------
+        source
+            Where lines come from.
+        lenient
+            Whether to pass over malformed lines instead of raising `InvalidCost`.
+        allow_gaps
+            Whether ids may be missing or out of order.
+        until_alarm
+            Whether to end at the first alarm.
+        on_alarm
+            Called with what is known, once it is in the state, whenever a verdict changes; again after a
+            crash that came before it returned.
+        """
+        self._announce(on_alarm)
+        if until_alarm and self.alarmed:
+            return
+        with _interrupted_between_batches() as interrupted:
+            for batch in source.batches():
+                with interrupted.later():
+                    events: list[Counted | Notice] = []
+                    fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
+                    self.save()
+                if events:
+                    yield events
+                self._announce(on_alarm)
+                if fault is not None:
+                    raise fault
+                if interrupted.now or (until_alarm and self.alarmed):
+                    return
+
+    def save(self) -> None:
+        """Write the state, if there is one."""
+        if self.state is not None:
+            self.state.write(self.to_dict())
+
+    def _count(
+        self,
+        batch: Batch,
+        events: list[Counted | Notice],
+        lenient: bool,
+        allow_gaps: bool,
+        until_alarm: bool,
+    ) -> BoundwatchError | None:
+        """Count the lines of a batch; return what made it stop, after which nothing was counted."""
+        if batch.begins_file:
+            self.rows.begin_file()
+        done = 0
+        fault: BoundwatchError | None = None
+        for line in batch.lines:
+            try:
+                row = self._row(line)
+            except InvalidCost as error:
+                if not lenient:
+                    fault = InvalidCost(
+                        f"{name_of(self.source)}: line {line.number} {_join(error)}; correct it, or pass "
+                        "--skip-malformed"
+                    )
+                    break
+                self.skipped += 1
+                events.append(Notice(f"line {line.number} skipped, not counted: {error}"))
+                row = None
+            except InvalidSetting as error:
+                fault = InvalidSetting(f"{name_of(self.source)}: line {line.number}: {error}")
+                break
+            if row is not None:
+                missing = self._missing(row)
+                if missing and not allow_gaps:
+                    fault = InvalidSetting(
+                        f"{name_of(self.source)}: line {line.number}: {missing}; send every episode once and "
+                        "in order, or pass --allow-gaps"
+                    )
+                    break
+                if missing:
+                    self.gaps += 1
+                    events.append(Notice(f"line {line.number}: {missing}; counted"))
+                if not self._is_repeated(row):
+                    events.append(self._update(line, row))
+            done += 1
+            if until_alarm and self.alarmed:
+                break
+        if done:
+            self.position = batch.position(done) if self.state is not None else self.position
+        return fault
+
+    def _row(self, line: Line) -> Row | None:
+        if line.fault:
+            raise InvalidCost(line.fault)
+        try:
+            text = line.raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidCost(f"is not UTF-8 text (byte {error.start + 1} of the line)") from None
+        if "\0" in text:
+            raise InvalidCost("holds a NUL byte")
+        row = self.rows.read(text)
+        if row is not None and row.stream not in self.detectors:
+            known = ", ".join(map(shown, list(self.detectors)[:8]))
+            raise InvalidCost(f"is of {shown(row.stream)}, which is not certified; certified are {known}")
+        if row is not None and self.detectors[row.stream].certificate.binary and row.cost not in (0, 1):
+            raise InvalidCost(f"has cost {row.cost:g}, which is not 0 or 1; binary costs were promised")
+        return row
+
+    def _missing(self, row: Row) -> str:
+        if row.id is None:
+            return ""
+        known = self.ids.setdefault(row.stream, Ids())
+        return "" if row.id in known else known.fault(row.id)
+
+    def _is_repeated(self, row: Row) -> bool:
+        if row.id is None:
+            return False
+        known = self.ids[row.stream]
+        if row.id in known:
+            self.repeated += 1
+            return True
+        known.add(row.id)
+        return False
+
+    def _update(self, line: Line, row: Row) -> Counted:
+        detector = self.detectors[row.stream]
+        before = detector.verdict
+        finding = detector.update(row.cost)
+        self.last = row
+        return Counted(
+            line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before
+        )
+
+    def _announce(self, on_alarm: OnAlarm | None) -> None:
+        if on_alarm is None or not self.alarmed:
+            return
+        for stream, detector in self.detectors.items():
+            verdict = detector.verdict.value
+            if detector.first_alarm is not None and self.announced.get(stream) != verdict:
+                finding = detector.finding().to_dict()
+                whose = {"stream": stream} if stream else {}
+                on_alarm(
+                    {
+                        "source": name_of(self.source),
+                        **whose,
+                        "certificate": detector.certificate.fingerprint,
+                        **finding,
+                    }
+                )
+                self.announced[stream] = verdict
+                self.save()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "source": self.source,
+            "rule": dataclasses.asdict(self.rows.rule),
+            "table": {
+                "started": self.rows.started,
+                "header": self.rows.header,
+                "delimiter": self.rows.delimiter,
+            },
+            "position": dataclasses.asdict(self.position),
+            "pipe": self.pipe,
+            "ids": {stream: ids.to_list() for stream, ids in self.ids.items()},
+            "skipped": self.skipped,
+            "repeated": self.repeated,
+            "gaps": self.gaps,
+            "last_cost": None if self.last is None else self.last.cost,
+            "last_id": None if self.last is None else self.last.id,
+            "announced": self.announced,
+            "detectors": {stream: detector.state_dict() for stream, detector in self.detectors.items()},
+        }
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Take over what `to_dict` described; it must be about the same source, rule and detectors."""
+        try:
+            self._restore(content)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            if isinstance(error, BoundwatchError):
+                raise
+            raise SchemaMismatch("it is damaged; start a new one") from error
+
+    def _restore(self, content: Mapping[str, Any]) -> None:
+        if content["source"] != self.source:
+            raise InvalidSetting(
+                f"it follows {shown(content['source'])}, not {shown(self.source)}; use one state per source"
+            )
+        self._compare_rule(content["rule"])
+        stored = content["detectors"]
+        if sorted(stored) != sorted(self.detectors):
+            raise InvalidSetting("it watches other tasks or robots; start a new state")
+        for stream, detector in self.detectors.items():
+            if stored[stream]["kind"] != type(detector).__name__:
+                raise InvalidSetting("it belongs to another detector; name it with --detector, or start anew")
+            self.detectors[stream] = type(detector).from_state_dict(stored[stream], detector.certificate)
+        table = content["table"]
+        self.rows.started, self.rows.delimiter = bool(table["started"]), str(table["delimiter"])
+        self.rows.header = None if table["header"] is None else [str(name) for name in table["header"]]
+        self.position = Position(**content["position"])
+        for name in ("device", "inode", "end", "lines"):
+            _whole(getattr(self.position, name))
+        self.pipe = None if content["pipe"] is None else (content["pipe"][0], content["pipe"][1])
+        self.ids = {stream: Ids.from_list(ids) for stream, ids in content["ids"].items()}
+        self.skipped, self.repeated, self.gaps = (
+            _whole(content[name]) for name in ("skipped", "repeated", "gaps")
+        )
+        cost = content["last_cost"]
+        self.last = None if cost is None else Row(float(cost), content["last_id"])
+        self.announced = dict(content["announced"])
+
+    def _compare_rule(self, stored: Mapping[str, Any]) -> None:
+        for name, value in dataclasses.asdict(self.rows.rule).items():
+            was = stored[name]
+            if (tuple(was) if isinstance(was, list) else was) != value:
+                raise InvalidSetting(
+                    f"it was begun with {_flag(name, was)}, not with {_flag(name, value)}; read lines as "
+                    "then, or start a new state"
+                )
+
+
+def build_detectors(
+    certificate: Certificate | CertificateFamily, detector: str, levels: Mapping[str, float]
+) -> dict[str, Detector]:
+    """Return a detector for the one stream ``""``, or one per task of a family at its share of the level.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> family = bw.CertificateFamily.from_held_out({"arm-1": [0, 1], "arm-2": [0, 0]}, binary=True)
+    >>> build_detectors(family, "sequential-test", {})["arm-2"].alpha_adverse
+    0.02
+    """
+    build: Callable[..., Detector] = DETECTORS[detector]
+    if isinstance(certificate, Certificate):
+        return {"": build(certificate, **levels)}
+    detectors: dict[str, Detector] = {}
+    for stream, promise in certificate.items():
+        one = build(promise, **levels)
+        shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
+        detectors[stream] = build(promise, **shares)
+    return detectors
+
+
+def open_source(watch: Watch, stream: str, *, spool: Path | None = None, follow: bool = False) -> Source:
+    """Return where the lines of a watch come from, at the place where it left off.
+
+    Raises
+    ------
+    InvalidSetting
+        When there is a state, and the stream could be counted twice or lost.
+    """
+    if spool is not None:
+        if not is_pipe(stream):
+            raise InvalidSetting(f"{name_of(stream)}: is a file, which needs no --spool; leave it out")
+        source = SpooledPipe(str(spool), watch.position, watch.pipe)
+        watch.pipe = source.pipe
+        watch.save()  # before the first byte: whose line it is that may be cut off
+        return source
+    if not is_pipe(stream):
+        return FileSource(stream, watch.position, follow=follow, once=watch.state is None)
+    by_line = watch.rows.rule.id == "line"
+    if watch.state is not None and watch.rows.rule.id is None:
+        raise InvalidSetting(
+            f"{name_of(stream)}: is a pipe, and what is read from it when this process is killed is lost; "
+            "with --state, number the episodes (--id FIELD), or keep the lines (--spool FILE)"
+        )
+    return PipeSource(stream, replayed=watch.position if by_line else None, once=watch.state is None)
+
+
+def resume(watch: Watch, levels: Mapping[str, float]) -> bool:
+    """Go on from the watch's state, if there is one, and return whether there was."""
+    assert watch.state is not None  # noqa: S101  (only called with one)
+    content = watch.state.read()
+    if content is None:
+        return False
+    try:
+        asked = {
+            stream: {name: getattr(detector, name) for name in levels}
+            for stream, detector in watch.detectors.items()
+        }
+        watch.restore(content)
+        for stream, detector in watch.detectors.items():
+            for name, value in asked[stream].items():
+                if getattr(detector, name) != value:
+                    flag = f"--{name.replace('_', '-')}"
+                    begun = getattr(detector, name) * len(watch.detectors)
+                    raise InvalidSetting(f"was begun with {flag} {begun:g}; leave {flag} out, or give that")
+    except (CertificateError, InvalidSetting) as error:
+        raise type(error)(f"{watch.state.path}: {error}") from error
+    return True
+
+
+@dataclass
+class _Interrupted:
+    """Whether Ctrl-C was pressed, and whether it may end the wait at once."""
+
+    now: bool = False
+    busy: bool = False
+
+    @contextmanager
+    def later(self) -> Iterator[None]:
+        """Let a batch be counted and stored as a whole."""
+        self.busy = True
+        try:
+            yield
+        finally:
+            self.busy = False
+
+
+@contextmanager
+def _interrupted_between_batches() -> Iterator[_Interrupted]:
+    """End at Ctrl-C and SIGTERM, but never between counting a line and storing it."""
+    interrupted = _Interrupted()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+
+    def stop(*_: object) -> None:
+        interrupted.now = True
+        if not interrupted.busy:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupted
+    except KeyboardInterrupt:
+        pass  # the usual end of a file that is followed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _join(error: Exception) -> str:
+    text = str(error)
+    return text if text.startswith(("has ", "is ", "was ", "holds ")) else f"= {text}"
+
+
+def _flag(name: str, value: object) -> str:
+    if value is None or value is False:
+        return f"no --{name.replace('_', '-')}"
+    shown_value = " ".join(map(str, value)) if isinstance(value, tuple | list) else value
+    return f"--{name.replace('_', '-')} {shown_value}"
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError
+    return value
+
+
+def source_key(stream: str, spool: Path | None) -> str:
+    """Return the name under which a state keeps its source: the same from every folder."""
+    if spool is not None:
+        return f"spool {Path(spool).absolute()}"
+    return stream if stream == "-" else str(Path(stream).absolute())

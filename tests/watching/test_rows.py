@@ -1,0 +1,98 @@
+"""Lines to episodes: numbers, objects, tables; and lines that poison."""
+
+import pytest
+
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.watching.ids import Ids
+from boundwatch.watching.rows import Row, Rows, Rule
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "cost"),
+    [
+        ("0.25\n", {}, 0.25),
+        ("  1e-3 ", {}, 0.001),
+        ('{"cost": 0.5, "id": "a"}', {}, 0.5),
+        ('{"success": false}', {}, 1.0),
+        ('{"success": 1}', {}, 0.0),
+        ('{"reward": 3}', {"cost_range": (0, 4)}, 0.25),
+    ],
+)
+def test_lines_that_hold_a_cost(text, options, cost):
+    for line in (text, f"\ufeff{text}"):
+        assert Rows(Rule(**options)).read(line) == Row(cost)
+
+
+POISON = [
+    "[" * 2000 + "]" * 2000,
+    '{"cost":' + "[" * 100000 + "]" * 100000 + "}",
+    '{"cost": ' + "9" * 5000 + "}",
+    '{"cost": 0.1, "cost": 0.9}',
+    '{"cost": NaN}',
+    "0_1",
+    "1e999",
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0.1,0.2", "1.5", "nan", "true", "[0.1]", '{"a": 1}', "{", '{"cost": null}', '"0.3"', "0x1", *POISON],
+)
+def test_lines_that_do_not(text):
+    rows = Rows(Rule())
+    rows.read("0.5")
+    with pytest.raises(InvalidCost) as error:
+        rows.read(text)
+    assert len(str(error.value)) < 400
+    assert rows.read("0.25") == Row(0.25)
+
+
+def test_a_table_is_read_under_its_header():
+    rows = Rows(Rule(id="trial", by="robot"))
+    assert rows.read("trial;robot;success;note") is None
+    assert rows.read('7;"arm;1";0;') == Row(1.0, 7, "arm;1")
+    again = Rows(rows.rule, rows.header, rows.delimiter, started=True)
+    again.begin_file()
+    assert again.read("trial;robot;success;note") is None
+    assert again.read("8;arm-1;1;ok") == Row(0.0, 8, "arm-1")
+    for bad in ("8;arm-1;1", "8;arm-1;2;x", ";arm-1;1;x", "8;;1;x", '8;"arm;1;1', "trial;robot;success;note"):
+        with pytest.raises(InvalidCost):
+            again.read(bad)
+
+
+@pytest.mark.parametrize("header", ["abc", "trial,score", "cost,success", "success,success"])
+def test_a_header_that_does_not_say_what_is_a_cost(header):
+    with pytest.raises(InvalidSetting):
+        Rows(Rule()).read(header)
+
+
+def test_a_header_in_mid_stream_would_turn_costs_round():
+    rows = Rows(Rule())
+    rows.read("0.5")
+    with pytest.raises(InvalidSetting, match="header of a table"):
+        rows.read("success")
+    with pytest.raises(InvalidCost):
+        rows.read("error: no camera")
+
+
+def test_a_numbered_episode_must_have_its_number():
+    for line in ("0.5", '{"cost": 0.5}', '{"cost": 0.5, "n": null}'):
+        with pytest.raises(InvalidCost, match="'n'"):
+            Rows(Rule(id="n")).read(line)
+
+
+def test_ids_are_remembered_in_ranges_or_by_hash():
+    ids = Ids()
+    for number in (5, 6, 8, 7, 2):
+        assert number not in ids
+        ids.add(number)
+    assert ids.to_list() == [[2, 2], [5, 8]]
+    for value in ("a", 1.5, True, ["x", 1], {"run": 3, "n": 4}, ""):
+        assert value not in ids
+        ids.add(value)
+        assert value in ids
+    assert {"n": 4, "run": 3} in ids
+    again = Ids.from_list(ids.to_list())
+    assert again.to_list() == ids.to_list()
+    assert all(number in again for number in (2, 5, 6, 7, 8))
+    assert not any(number in again for number in (1, 3, 4, 9, -1))

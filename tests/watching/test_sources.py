@@ -1,0 +1,192 @@
+"""Where lines come from: growing files, rotation, pipes, and lines that are none."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from boundwatch.errors import InvalidSetting
+from boundwatch.watching import sources
+from boundwatch.watching.sources import FileSource, LineSplitter, Position, is_pipe
+
+
+def texts(batches):
+    return [line.raw.decode() for batch in batches for line in batch.lines]
+
+
+def faults(batches):
+    return [(line.number, line.fault) for batch in batches for line in batch.lines if line.fault]
+
+
+def after(path, lines):
+    """Return the position after so many lines of a file."""
+    batch, *_ = FileSource(str(path)).batches()
+    return batch.position(lines)
+
+
+def take(source, count, found):
+    for batch in source.batches():
+        found += [line.raw.decode() for line in batch.lines]
+        if len(found) >= count:
+            return
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(sources, "_POLL", 0.005)
+
+
+def test_bytes_become_lines_however_they_come():
+    text = b"0.1\n\n0.25\r\n{}\n0.5"
+    for size in range(1, len(text) + 1):
+        splitter = LineSplitter((0, 0))
+        batches = [b for i in range(0, len(text), size) for b in splitter.feed(text[i : i + size])]
+        assert texts(batches) == ["0.1", "", "0.25\r", "{}"]
+        assert splitter.unfinished
+        assert texts(splitter.finish()) == ["0.5"]
+        assert [line.number for batch in batches for line in batch.lines] == [1, 2, 3, 4]
+
+
+def test_a_line_without_end_is_one_line_and_takes_no_memory():
+    splitter = LineSplitter((0, 0))
+    batches = list(splitter.feed(b"0.1\n"))
+    for _ in range(40):
+        batches += splitter.feed(b"x" * (1 << 16))
+        assert len(splitter._rest) <= sources.LONGEST_LINE + (1 << 16)
+    batches += splitter.feed(b"\n0.2\n")
+    assert faults(batches) == [(2, "is longer than 1 MiB")]
+    assert texts(batches) == ["0.1", "", "0.2"]
+
+
+def test_the_position_after_a_long_line_is_found_again(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"0.1\n" + b"x" * (3 << 20) + b"\n0.2\n0.3\n")
+    batches = list(FileSource(str(log)).batches())
+    last = batches[-1].position(1)
+    assert last.lines == 3
+    assert texts(FileSource(str(log), last).batches()) == ["0.3"]
+
+
+def test_a_file_is_read_from_where_it_was_left(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("0.1\n0.2\n0.3")
+    assert texts(FileSource(str(log), once=True).batches()) == ["0.1", "0.2", "0.3"]
+    assert texts(FileSource(str(log), after(log, 1), once=True).batches()) == ["0.2", "0.3"]
+    kept = FileSource(str(log), after(log, 1))
+    assert texts(kept.batches()) == ["0.2"]
+    assert kept.unfinished == 3
+    with pytest.raises(InvalidSetting, match="cannot be read"):
+        list(FileSource(str(tmp_path / "none")).batches())
+
+
+@pytest.mark.parametrize("text", ["0.9\n0.2\n0.3\n", "0.1\n", ""])
+def test_a_file_that_was_rewritten_is_refused(tmp_path, text):
+    log = tmp_path / "log"
+    log.write_text("0.1\n0.2\n")
+    known = after(log, 2)
+    log.write_text(text)
+    with pytest.raises(InvalidSetting, match="2 lines that were counted are no longer"):
+        list(FileSource(str(log), known).batches())
+
+
+def test_a_copy_with_the_same_beginning_is_the_same_file(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("0.1\n0.2\n")
+    known = after(log, 2)
+    log.unlink()
+    log.write_text("0.1\n0.2\n0.3\n")
+    assert texts(FileSource(str(log), known).batches()) == ["0.3"]
+
+
+def test_a_growing_file_is_followed_line_by_whole_line(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("0.1\n0.")
+
+    def grow():
+        for text in ("25", "\n", "0.5\n"):
+            time.sleep(0.02)
+            with log.open("a") as file:
+                file.write(text)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    found = []
+    take(FileSource(str(log), follow=True), 3, found)
+    writer.join()
+    assert found == ["0.1", "0.25", "0.5"]
+
+
+@pytest.mark.parametrize("suffix", [".1", "-20261116"])
+def test_rotation_is_followed_to_the_last_line_of_the_old_file(tmp_path, suffix):
+    log = tmp_path / "log"
+    log.write_text("1\n")
+    found = []
+    reader = threading.Thread(target=take, args=(FileSource(str(log), follow=True), 5, found))
+    reader.start()
+    while found != ["1"]:
+        time.sleep(0.002)
+    with log.open("a") as writer:
+        log.rename(tmp_path / f"log{suffix}")  # the writer has not noticed yet
+        time.sleep(0.02)
+        writer.write("2\n")
+        writer.flush()
+        log.touch()  # as logrotate's `create`
+        time.sleep(0.02)
+        writer.write("3\n")
+    log.write_text("4\n5\n")
+    reader.join()
+    assert found == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("names", [["log.2", "log.1", "log"], ["log-1115", "log-1116", "log"]])
+def test_what_was_rotated_while_nobody_looked_is_read_first(tmp_path, names):
+    old = tmp_path / "log"
+    old.write_text("1\n2\n3\n")
+    known = after(old, 1)
+    old.rename(tmp_path / names[0])
+    (tmp_path / names[1]).write_text("4\n")
+    (tmp_path / names[2]).write_text("5\n6\n")
+    (tmp_path / "log.bak").write_text("9\n")
+    assert texts(FileSource(str(old), known).batches()) == ["2", "3", "4", "5", "6"]
+
+
+def test_a_file_that_was_rotated_away_and_removed_is_refused(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("1\n2\n3\n")
+    known = after(log, 2)
+    log.unlink()
+    log.write_text("7\n")
+    with pytest.raises(InvalidSetting, match="restore it, or start a new --state"):
+        list(FileSource(str(log), known).batches())
+
+
+def test_the_unfinished_line_of_a_rotated_file_is_malformed(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("0.1\n0.9")
+    known = after(log, 1)
+    log.rename(tmp_path / "log.1")
+    log.write_text("0.2\n")
+    assert faults(FileSource(str(log), known).batches()) == [(2, "has no newline, and its file was rotated")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda log: os.truncate(log, 0), "became shorter"),
+        (lambda log: log.write_text("0.9\n0.9\n0.9\n0.9\n"), "was overwritten"),
+        (lambda log: log.unlink(), "was deleted while it was watched"),
+    ],
+)
+def test_a_file_that_loses_lines_ends_the_watch(tmp_path, change, message):
+    log = tmp_path / "log"
+    log.write_text("0.1\n0.2\n0.3\n")
+    threading.Timer(0.05, change, (log,)).start()
+    with pytest.raises(InvalidSetting, match=message):
+        take(FileSource(str(log), follow=True), 9, [])
+
+
+def test_devices_are_refused():
+    with pytest.raises(InvalidSetting, match="/dev/zero: is a device"):
+        is_pipe("/dev/zero")
+    assert Position() == Position(0, 0, 0, 0, Position().digest)

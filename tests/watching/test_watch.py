@@ -1,0 +1,196 @@
+"""The loop and its state: counted once, stored before it is said, refused when anything was changed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import boundwatch as bw
+from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.watching.rows import Rows, Rule
+from boundwatch.watching.sources import RowSource
+from boundwatch.watching.state import StateFile
+from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors, resume
+
+CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+
+
+def watch(state=None, *, certificate=CERT, source="-", detector="sequential-test", **rule):
+    return Watch(build_detectors(certificate, detector, {}), Rows(Rule(**rule)), source, state=state)
+
+
+def run(session, *lines, **options):
+    return [event for events in session.run(RowSource(list(lines)), **options) for event in events]
+
+
+def costs(events):
+    return [event.cost for event in events if isinstance(event, Counted)]
+
+
+def test_what_is_yielded_is_in_the_state(tmp_path):
+    with StateFile(tmp_path / "s") as state:
+        session = watch(state)
+        for events in session.run(RowSource(["0.3", "0.4"])):
+            assert [event.cost for event in events] == [0.3, 0.4]
+            stored = state.read()
+            assert stored["detectors"][""]["n"] == 2
+            assert stored["last_cost"] == 0.4
+
+
+def test_lines_before_a_malformed_one_are_counted_and_stored(tmp_path):
+    for poison in ("x", "0.\0", "1.4", '{"cost": [[[]]]}'):
+        with StateFile(tmp_path / "s") as state:
+            session = watch(state)
+            with pytest.raises(InvalidCost, match=r"standard input: line 2 .*--skip-malformed"):
+                run(session, "0.3", poison, "0.4")
+            assert state.read()["detectors"][""]["n"] == 1
+            events = run(session, "0.3", poison, "0.4", lenient=True)
+            assert (costs(events), session.skipped) == ([0.3, 0.4], 1)
+            assert next(event.text for event in events if isinstance(event, Notice)).startswith(
+                "line 2 skipped"
+            )
+
+
+def test_a_repeated_id_counts_once_and_a_gap_is_fatal():
+    lines = [json.dumps({"n": n, "cost": 0.1 * n}) for n in (1, 2, 3)]
+    session = watch(id="n")
+    assert costs(run(session, *lines, lines[1], lines[2])) == pytest.approx([0.1, 0.2, 0.3])
+    assert session.repeated == 2
+    with pytest.raises(InvalidSetting, match=r"line 1: id 5 follows id 3: 1 missing; .*--allow-gaps"):
+        run(session, json.dumps({"n": 5, "cost": 0.5}))
+    events = run(session, *(json.dumps({"n": n, "cost": 0.5}) for n in (5, 4, 5)), allow_gaps=True)
+    assert costs(events) == [0.5, 0.5]
+    assert (session.gaps, session.repeated, session.episodes) == (2, 3, 5)
+
+
+def test_every_robot_has_its_own_detector_level_and_ids():
+    family = bw.CertificateFamily.from_held_out({"a": [0.1, 0.2] * 20, "b": [0.3] * 40}, by="robot")
+    session = watch(certificate=family, by="robot", id="n")
+    assert {one.alpha_adverse for one in session.detectors.values()} == {0.02}
+    run(session, *(json.dumps({"robot": r, "n": n, "cost": 0.9}) for n in range(9) for r in "ab"))
+    assert {name: one.n for name, one in session.detectors.items()} == {"a": 9, "b": 9}
+    assert session.verdict is bw.Verdict.ADVERSE
+    with pytest.raises(InvalidCost, match="'c', which is not certified"):
+        run(session, '{"robot": "c", "n": 1, "cost": 0}')
+
+
+def test_an_alarm_is_told_again_only_if_that_was_not_stored(tmp_path):
+    told = []
+    path = tmp_path / "s"
+    with StateFile(path) as state:
+        session = watch(state)
+
+        def fail(_):
+            raise RuntimeError  # killed while the command ran
+
+        with pytest.raises(RuntimeError):
+            run(session, *["0.9"] * 8, on_alarm=fail)
+    for expected in (1, 1):
+        with StateFile(path) as state:
+            session = watch(state)
+            assert resume(session, {})
+            run(session, on_alarm=told.append)
+        assert len(told) == expected
+    assert (told[0]["verdict"], told[0]["n"], told[0]["source"]) == ("adverse", 8, "standard input")
+
+
+def test_a_state_has_one_owner(tmp_path):
+    code = (
+        "import sys\nfrom boundwatch.watching.state import StateFile\n"
+        "with StateFile(sys.argv[1]):\n    print('locked', flush=True)\n    sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "locked\n"
+        with (
+            pytest.raises(InvalidSetting, match=f"is in use by process {other.pid}; end that watch"),
+            StateFile(tmp_path / "s"),
+        ):
+            pass
+        other.kill()
+    (tmp_path / ".s.0123456789abcdef.tmp").touch()
+    (tmp_path / ".other.0123456789abcdef.tmp").touch()
+    with StateFile(tmp_path / "s"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [".other.0123456789abcdef.tmp"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "other"},
+        {"rule": {"id": "n"}},
+        {"rule": {"cost_range": (0.0, 2.0)}},
+        {"rule": {"binary": True}},
+        {"detector": "change-detector"},
+    ],
+)
+def test_a_state_belongs_to_its_source_rule_and_detector(tmp_path, change):
+    with StateFile(tmp_path / "s") as state:
+        run(watch(state), "0.3")
+        other = {"source": change.get("source", "-"), "detector": change.get("detector", "sequential-test")}
+        with pytest.raises(InvalidSetting, match=f"^{tmp_path / 's'}: it "):
+            resume(watch(state, **other, **change.get("rule", {})), {})
+        certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01)
+        with pytest.raises(ProvenanceMismatch, match=f"^{tmp_path / 's'}: the state belongs to certificate"):
+            resume(watch(state, certificate=certificate), {})
+
+
+def planted(state, change):
+    sealed = json.loads(state.path.read_text())
+    change(sealed)
+    state.path.write_text(json.dumps(sealed))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sealed: sealed["content"]["detectors"][""].update(n=1001),
+        lambda sealed: sealed["content"]["detectors"][""].update(verdict="benign", first_alarm=1),
+        lambda sealed: sealed["content"].update(last_cost="x"),
+        lambda sealed: sealed["content"]["position"].update(end=0),
+        lambda sealed: sealed.update(version=2),
+        lambda sealed: sealed.update(version=4),
+        lambda sealed: sealed.update(kind="x"),
+        lambda sealed: sealed.update(content=[]),
+        lambda sealed: sealed.pop("checksum"),
+    ],
+)
+def test_an_altered_state_is_refused(tmp_path, change):
+    with StateFile(tmp_path / "s") as state:
+        run(watch(state), "0.3")
+        planted(state, change)
+        with pytest.raises(SchemaMismatch, match=f"^{tmp_path / 's'}: "):
+            resume(watch(state), {})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"last_cost": "x"},
+        {"last_cost": [1]},
+        {"skipped": 10**400},
+        {"position": {"end": "4"}},
+        {"position": None},
+        {"ids": {"": [[1]]}},
+        {"detectors": 1},
+        {"detectors": {"": {"kind": "SequentialTest"}}},
+        {"table": {}},
+        {"rule": {}},
+    ],
+)
+def test_a_state_with_a_good_checksum_and_bad_values_is_refused(tmp_path, change):
+    with StateFile(tmp_path / "s") as state:
+        session = watch(state)
+        run(session, "0.3")
+        state.write(session.to_dict() | change)
+        with pytest.raises((SchemaMismatch, InvalidSetting), match=f"^{tmp_path / 's'}: "):
+            resume(watch(state), {})
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100000, "\ud800", "1" * 10000, ""])
+def test_a_state_that_is_not_json(tmp_path, text):
+    (tmp_path / "s").write_text(text, errors="surrogatepass")
+    with StateFile(tmp_path / "s") as state, pytest.raises(SchemaMismatch, match=f"^{tmp_path / 's'}: "):
+        resume(watch(state), {})
