@@ -346,7 +346,7 @@ def _machine() -> str:
 
 
 def _install_mlflow(folder: Path) -> Path:
-    """Return MLflow's program, in an environment of its own: it does not go with the versions that we test with."""
+    """Return MLflow's program, in an environment of its own: its dependencies conflict with our pins."""
     if given := os.environ.get("BOUNDWATCH_MLFLOW"):
         return Path(given)
     subprocess.run([sys.executable, "-m", "venv", folder / "mlflow-venv"], check=True)
