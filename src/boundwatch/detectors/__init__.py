@@ -7,6 +7,7 @@ from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import Findings
 from boundwatch.detectors.fleet import Fleet, StreamFinding
 from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.predicted import PredictedFinding, PredictedTest
 from boundwatch.detectors.sequential import SequentialFinding, SequentialTest
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "Findings",
     "Fleet",
     "HypothesisTest",
+    "PredictedFinding",
+    "PredictedTest",
     "SequentialFinding",
     "SequentialTest",
     "StreamFinding",

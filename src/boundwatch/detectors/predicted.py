@@ -1,0 +1,459 @@
+"""Predicted costs as side information: fewer real trials, valid whatever the predictor.
+
+Every trial comes with a predicted cost for its scene, and with predictions for other scenes of the *same new
+world* that were observed but not run. A bet then multiplies the capital by
+
+    1 + s (nu (c - U) + A(f) - mean of A over the scenes that were not run),
+
+with nu, A and s fixed before the round. Run and unrun scenes come from one world, so the two A terms have the
+same expected value whatever A is, and the factor's is at most 1 whenever the expected cost is at most U. A
+good predictor makes A(f) cancel most of the luck of the scene. A bad one only costs power.
+
+Centering A at its mean in the *certified* world instead would test "nothing changed", and alarm when the
+scenes look different and the costs are the same. `tests/guarantees/test_predicted.py` shows that.
+
+For a model r(f) of the failure rate in the new world, the bet with the fastest growth is the likelihood ratio
+against the nearest model q(f) whose mean is U: r/q - (1 - r)/(1 - q) is the same nu in every scene, and
+A = (1 - r)/(1 - q). The models here shift the logit of the prediction, with slope 1 (the predictor is right
+but for its level), 1/2 (overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from boundwatch._support.validation import check_level
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.detectors import state as states
+from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.memory import STEPS, CostMemory
+from boundwatch.detectors.mixture import Bets, bet_bounds
+from boundwatch.detectors.sequential import bounded_exp
+from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
+from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
+
+Array = NDArray[np.float64]
+_KIND = "PredictedTest"
+# Slopes of the models and the capital behind each, chosen by simulation (docs/before-it-fails.md).
+SLOPES = np.array([0.0, 0.5, 1.0])
+SLOPE_SHARES = np.array([0.55, 0.15, 0.30])
+# Bets on models that hardly use the prediction are cut where one failure would carry the wealth past its
+# mark: what lies beyond is wasted. A strong predictor leaves little overshoot, and cutting its bets costs
+# trials.
+_CUT = (SLOPES < 0.7)[:, None]
+BINS = 32
+_POINTS = (np.arange(BINS) + 0.5) / BINS
+_LOGITS = logit(np.clip(_POINTS, 0.02, 0.98))
+# The bets are designed anew when half as many scenes again have been seen: often at first, then hardly ever.
+_GROWTH = 1.5
+# Validity does not hang on how exactly a design is solved, only the last percent of its growth does.
+_HALVINGS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedFinding(Finding):
+    """What a `PredictedTest` knows after a trial; valid whenever it is read.
+
+    The shift limits come from the costs alone, so an alarm may come before they exclude a shift of zero.
+
+    Attributes
+    ----------
+    e_adverse, e_benign
+        E-values against "the expected cost did not rise" and "it did rise", while the certificate holds.
+    first_alarm
+        The trial, counted from 1, at which the verdict was reached; None while it is WITHIN.
+    predicted
+        How many of the trials came with predictions.
+    """
+
+    e_adverse: float
+    e_benign: float
+    first_alarm: int | None
+    predicted: int
+
+
+class PredictedTest(StreamDetector[PredictedFinding]):
+    """Watches a stream of costs with the help of predicted costs; may be read after every trial.
+
+    **Guarantee**: that of `SequentialTest` against the certified limits, for any predictor, good, useless or
+    malicious: ADVERSE is ever declared with probability at most `alpha_adverse` + the certificate's
+    `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
+    that is. **Assumes**: given the past, the scene of the trial and the scenes that were not run are
+    exchangeable (draws from the same new world), the predictor sees them in the same way and does not look at
+    the cost; costs of the certified kind, an unchanged policy.
+
+    Parameters
+    ----------
+    certificate
+        The promise to compare with.
+    alpha_adverse, alpha_benign
+        Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> test = bw.PredictedTest(certificate)
+    >>> for cost, predicted in [(1, 0.3), (1, 0.2), (0, 0.1), (1, 0.2), (1, 0.4), (1, 0.2)]:
+    ...     finding = test.update(cost, predicted=predicted, unlabelled=[0.2, 0.3, 0.1, 0.25])
+    >>> finding.verdict.value, finding.first_alarm
+    ('adverse', 5)
+    """
+
+    def __init__(
+        self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
+    ) -> None:
+        if not isinstance(certificate, Certificate):
+            raise InvalidSetting(f"certificate = {certificate!r} is not a Certificate; make or load one")
+        self.certificate = certificate
+        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
+        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        self.bets = Bets.for_costs(binary=certificate.binary)
+        self._bounds = bet_bounds(certificate.lower, certificate.upper)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all costs and any alarm: what follows is a new test, with its own chance of a false one."""
+        self.n = 0
+        self.predicted = 0
+        self.first_alarm: int | None = None
+        self.verdict = Verdict.WITHIN
+        self._total = 0.0
+        self._best = [0.0, 0.0]
+        start = np.log(np.outer(SLOPE_SHARES, self.bets.shares))
+        self._logs = np.stack([start, start])
+        self._seen = np.zeros(BINS)
+        self._designed_for = np.zeros(BINS)
+        self._memory = CostMemory()
+        self._design()
+
+    def update(
+        self, cost: float, predicted: float | None = None, unlabelled: ArrayLike = ()
+    ) -> PredictedFinding:
+        """Count one more trial and return the finding.
+
+        Parameters
+        ----------
+        cost
+            Its cost, of the certified kind.
+        predicted
+            The cost predicted for its scene, in [0, 1], made without looking at the cost.
+        unlabelled
+            Predictions for scenes of the same world that were observed but not run; at least one if
+            `predicted` is given. Without predictions the round is a bet on the cost alone.
+        """
+        value = self._check(cost)
+        scene, others = _check_predictions(predicted, unlabelled)
+        self._round(value, scene, others)
+        return self._finding()
+
+    def update_many(
+        self,
+        costs: ArrayLike,
+        predicted: ArrayLike | None = None,
+        unlabelled: Sequence[ArrayLike] | None = None,
+    ) -> PredictedFinding:
+        """Count many trials in their order; the result is that of `update` on each.
+
+        Parameters
+        ----------
+        costs
+            At least one cost. If anything is invalid, nothing is counted.
+        predicted, unlabelled
+            For each cost its prediction, and its list of predictions for scenes that were not run.
+        """
+        values = self.certificate.check_costs(costs).tolist()
+        if predicted is None and unlabelled is None:
+            rounds: list[tuple[float | None, Array]] = [(None, np.empty(0))] * len(values)
+        else:
+            given = [] if predicted is None else list(np.asarray(predicted, dtype=object).ravel())
+            lists = [] if unlabelled is None else list(unlabelled)
+            if not len(given) == len(lists) == len(values):
+                raise InvalidSetting(
+                    f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabelled ones; "
+                    "give one of each per trial"
+                )
+            rounds = [_check_predictions(p, u) for p, u in zip(given, lists, strict=True)]
+        for value, (scene, others) in zip(values, rounds, strict=True):
+            self._round(value, scene, others)
+        return self._finding()
+
+    def _step(self, cost: float) -> None:
+        self._round(cost, None, np.empty(0))
+
+    def _round(self, cost: float, predicted: float | None, others: Array) -> None:
+        if self._seen.sum() > _GROWTH * self._designed_for.sum():
+            self._designed_for = self._seen.copy()
+            self._design()
+        self.n += 1
+        self._total += cost
+        self._memory.add(cost)
+        places = None
+        if predicted is not None:
+            self.predicted += 1
+            places = _bins(predicted), _bins(others)
+        alphas = self.alpha_adverse, self.alpha_benign
+        for side in (0, 1):
+            self._bet(side, cost if side == 0 else 1 - cost, places, alphas[side])
+            wealth = float(np.logaddexp.reduce(self._logs[side], axis=None))
+            self._best[side] = max(self._best[side], wealth)
+            reached = wealth >= math.log(1 / alphas[side]) - 1e-12
+            if reached and overrides(side, self.verdict):
+                self.first_alarm, self.verdict = self.n, SIDES[side]
+        if predicted is not None:
+            np.add.at(self._seen, _bins(predicted), 1.0)
+            np.add.at(self._seen, _bins(others), 1.0)
+
+    def _bet(self, side: int, cost: float, places: tuple[Any, Any] | None, alpha: float) -> None:
+        """Settle one round of one side; the benign side sees 1 - cost and 1 - prediction."""
+        design, logs = self._designs[side], self._logs[side]
+        if places is None:
+            gains = design.scale * design.nu * (cost - design.bound)
+            gains[SLOPES > 0] = 0.0  # these models have nothing to go by
+        else:
+            scene, others = places if side == 0 else tuple(BINS - 1 - place for place in places)
+            gains = design.gains(cost, scene, others)
+        shares = design.cut_to(logs, alpha) if self._best[side] < math.log(1 / alpha) else 1.0
+        with np.errstate(divide="ignore"):  # a bet may lose everything
+            self._logs[side] = logs + np.log(np.maximum(1 + shares * gains, 0.0))
+
+    def _design(self) -> None:
+        weights = (self._designed_for + 1 / BINS) / (self._designed_for.sum() + 1)
+        upper, rest = self._bounds
+        sizes = tuple(self.bets.sizes.tolist())
+        self._designs = [
+            _design(upper, sizes, tuple(weights.tolist())),
+            _design(rest, sizes, tuple(weights[::-1].tolist())),
+        ]
+
+    def _finding(self) -> PredictedFinding:
+        certificate = self.certificate
+        lower = self._memory.mean_lower(self.bets, self.alpha_adverse) - certificate.upper
+        upper = self._memory.mean_upper(self.bets, self.alpha_benign) - certificate.lower
+        adverse, benign = (float(np.logaddexp.reduce(logs, axis=None)) for logs in self._logs)
+        return PredictedFinding(
+            verdict=self.verdict,
+            n=self.n,
+            mean_cost=self._total / self.n,
+            p_adverse=math.exp(-self._best[0]),
+            p_benign=math.exp(-self._best[1]),
+            shift_lower=lower,
+            shift_upper=upper,
+            false_positive_rate=min(self.alpha_adverse + certificate.delta_upper, 1.0),
+            false_negative_rate=min(self.alpha_benign + certificate.delta_lower, 1.0),
+            detector="predicted-test",
+            tail="mixture",
+            e_adverse=bounded_exp(adverse),
+            e_benign=bounded_exp(benign),
+            first_alarm=self.first_alarm,
+            predicted=self.predicted,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> import json
+        >>> import boundwatch as bw
+        >>> test = bw.PredictedTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+        >>> _ = test.update(0.3, predicted=0.2, unlabelled=[0.1, 0.4])
+        >>> again = bw.PredictedTest.from_state_dict(json.loads(json.dumps(test.state_dict())))
+        >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
+        True
+        """
+        content = {
+            "alpha_adverse": self.alpha_adverse,
+            "alpha_benign": self.alpha_benign,
+            "n": self.n,
+            "predicted": self.predicted,
+            "total": self._total,
+            "verdict": self.verdict.value,
+            "first_alarm": self.first_alarm,
+            "best": states.pack(self._best),
+            "logs": states.pack(self._logs.ravel().tolist()),
+            "seen": self._seen.tolist(),
+            "designed_for": self._designed_for.tolist(),
+            "memory": {str(i): value for i, value in enumerate(self._memory.weights) if value},
+        }
+        return states.seal(_KIND, self.certificate, content)
+
+    @classmethod
+    def from_state_dict(
+        cls, state: Mapping[str, Any], certificate: Certificate | None = None
+    ) -> PredictedTest:
+        """Return the test that `state_dict` described.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, possibly through a JSON file.
+        certificate
+            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
+        """
+        test = cls(
+            states.unseal(_KIND, state, certificate),
+            alpha_adverse=states.number(state, "alpha_adverse"),
+            alpha_benign=states.number(state, "alpha_benign"),
+        )
+        test.n = states.count(state, "n") or 0
+        test.predicted = states.count(state, "predicted") or 0
+        test._total = states.number(state, "total")
+        test.verdict, test.first_alarm = states.alarm(state, test.n)
+        test._best = states.unpack(state, "best", 2).tolist()
+        test._logs = states.unpack(state, "logs", test._logs.size).reshape(test._logs.shape)
+        test._seen = states.unpack(state, "seen", BINS)
+        test._designed_for = states.unpack(state, "designed_for", BINS)
+        memory = state.get("memory")
+        if not isinstance(memory, Mapping):
+            raise SchemaMismatch("state['memory'] is not a table; the state is damaged")
+        for key in memory:
+            if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
+                raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
+            test._memory.weights[int(key)] = states.number(memory, key)
+        test._design()
+        return test
+
+
+@dataclass(frozen=True)
+class Design:
+    """The bets of one side for the next round: one for each slope (rows) and level (columns).
+
+    Attributes
+    ----------
+    bound
+        The largest expected cost of the null hypothesis.
+    nu, scale
+        The stake on the cost, and the share of it that no outcome can turn into debt.
+    control
+        A(f) for every bin of the prediction; the last axis.
+    after_failure, after_success
+        The expected gain of each bet after a cost of 1 and of 0 if its model is right.
+    """
+
+    bound: float
+    nu: Array
+    scale: Array
+    control: Array
+    after_failure: Array
+    after_success: Array
+
+    @classmethod
+    def of(cls, bound: float, sizes: Array, weights: Array) -> Design:
+        """Design the bets for predictions that fall into the bins with these weights.
+
+        Examples
+        --------
+        >>> design = Design.of(0.2, np.array([0.5]), np.full(BINS, 1 / BINS))
+        >>> design.nu.shape, float(design.nu[0, 0].round(6))  # without the prediction, b/U as in `Bets`
+        ((3, 1), 2.5)
+        """
+        levels = bound + (1 - bound) * sizes
+        rates = _shifted(np.broadcast_to(levels, (SLOPES.size, sizes.size)), weights)
+        nu, nearest = _nearest_null(rates, weights, bound)
+        control = (1 - rates) / np.maximum(1 - nearest, 1e-300)
+        mean = control @ weights
+        spread = control.max(axis=-1) - control.min(axis=-1)
+        scale = np.minimum(1.0, (1 - 1e-12) / np.maximum(nu * bound + spread, 1e-300))
+        # If the whole capital is at stake on the cost alone, there is no spread to leave room for.
+        scale[0] = 1.0
+        fails, passes = rates * weights, (1 - rates) * weights
+        given_failure = (control * fails).sum(axis=-1) / fails.sum(axis=-1) - mean
+        given_success = (control * passes).sum(axis=-1) / np.maximum(passes.sum(axis=-1), 1e-300) - mean
+        return cls(
+            bound=bound,
+            nu=nu,
+            scale=scale,
+            control=control,
+            after_failure=scale * (nu * (1 - bound) + given_failure),
+            after_success=scale * (given_success - nu * bound),
+        )
+
+    def gains(self, cost: float, scene: Any, others: Any) -> Array:
+        """Return what each bet gains, relative to its capital; never below -1."""
+        luck = self.control[..., scene] - self.control[..., others].mean(axis=-1)
+        luck[0] = 0.0  # slope 0 is a bet on costs alone, whatever rounding left of its control
+        gains: Array = self.scale * (self.nu * (cost - self.bound) + luck)
+        return gains
+
+    def cut_to(self, logs: Array, alpha: float) -> Array:
+        """Return the shares of the bets that one outcome can turn into an alarm, and no more than that."""
+        capital = np.exp(logs)
+        most = max(float((capital * self.after_failure).sum()), float((capital * self.after_success).sum()))
+        room = 1 / alpha - float(capital.sum())
+        share = min(max(room / most, 0.0), 1.0) if most > 0 else 1.0
+        return np.where(_CUT, share, 1.0)
+
+
+@lru_cache(maxsize=256)  # tests of one certificate begin alike, and a design takes milliseconds
+def _design(bound: float, sizes: tuple[float, ...], weights: tuple[float, ...]) -> Design:
+    return Design.of(bound, np.array(sizes), np.array(weights))
+
+
+def _shifted(levels: Array, weights: Array) -> Array:
+    """Return models that shift the logit of the prediction until their mean is the level."""
+    slopes = SLOPES[:, None, None] * _LOGITS
+    low, high = np.full(levels.shape, -20.0), np.full(levels.shape, 20.0)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        below = expit(middle[..., None] + slopes) @ weights < levels
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    rates: Array = expit(low[..., None] + slopes)
+    rates[0] = levels[0][:, None]  # slope 0 is exact
+    return rates
+
+
+def _nearest_null(rates: Array, weights: Array, bound: float) -> tuple[Array, Array]:
+    """Return nu, and the model with mean `bound` that is nearest to each in relative entropy."""
+    low, high = np.zeros(rates.shape[:-1]), np.full(rates.shape[:-1], 1 / bound)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        above = _tilted(rates, middle) @ weights > bound
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    high[0] = (rates[0, :, 0] - bound) / (bound * max(1 - bound, 1e-300))
+    return high, _tilted(rates, high)
+
+
+def _tilted(rates: Array, nu: Array) -> Array:
+    # The smaller root of nu q² - (1 + nu) q + r = 0, which is r/q - (1 - r)/(1 - q) = nu.
+    nu = nu[..., None]
+    tilted: Array = 2 * rates / ((1 + nu) + np.sqrt(np.maximum((1 + nu) ** 2 - 4 * nu * rates, 0.0)))
+    return tilted
+
+
+def _bins(predictions: Any) -> Any:
+    return np.minimum((np.asarray(predictions) * BINS).astype(np.int64), BINS - 1)
+
+
+def _check_predictions(predicted: object, unlabelled: ArrayLike) -> tuple[float | None, Array]:
+    """Return predictions as numbers in [0, 1]; both kinds or neither."""
+    try:
+        others = np.asarray(unlabelled, dtype=np.float64).ravel()
+        scene = None if predicted is None else float(predicted)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InvalidCost(
+            f"predicted = {predicted!r}, unlabelled = {unlabelled!r}: not numbers; give costs in [0, 1]"
+        ) from None
+    if (scene is None) != (others.size == 0):
+        raise InvalidSetting(
+            "predicted and unlabelled go together: the scene of the trial, and at least one scene of the "
+            "same world that was observed but not run"
+        )
+    if scene is not None and not 0 <= scene <= 1:
+        raise InvalidCost(f"predicted = {scene!r} is outside [0, 1]; clip or rescale the predictions")
+    outside = ~((others >= 0) & (others <= 1))
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise InvalidCost(
+            f"unlabelled[{place}] = {float(others[place])!r} is outside [0, 1]; "
+            "clip or rescale the predictions"
+        )
+    return scene, others
