@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     calibrate_drone,
+    campaign,
     drone,
     fixed_sample,
     grasping,
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "trials": trials,
     "today": today,
     "tails": tails,
+    "campaign": campaign,
     "mixture": mixture,
     "speed": speed,
     "predicted": predicted,

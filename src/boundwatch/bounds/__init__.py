@@ -5,6 +5,7 @@
 costs. They trust their arguments; certificates and detectors check them.
 """
 
+from boundwatch.bounds.anytime import anytime_lower, anytime_upper
 from boundwatch.bounds.betting import (
     betting_log_wealth,
     betting_lower,
@@ -36,6 +37,8 @@ from boundwatch.bounds.pac_bayes import (
 from boundwatch.bounds.shift import shift_kl_lower, shifted_mean_upper
 
 __all__ = [
+    "anytime_lower",
+    "anytime_upper",
     "betting_log_wealth",
     "betting_lower",
     "betting_p_value",
