@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from boundwatch import bounds, errors
 from boundwatch._version import __version__
+from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.provenance import Provenance
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.server.client import Client as Client
 
 __all__ = [
+    "Campaign",
     "Certificate",
     "CertificateFamily",
     "ChangeDetector",

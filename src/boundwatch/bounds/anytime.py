@@ -47,8 +47,10 @@ def anytime_log_wealth(failures: ArrayLike, n: ArrayLike, log_odds: ArrayLike) -
     k, trials, odds = (np.asarray(value, dtype=np.float64)[..., None] for value in (failures, n, log_odds))
     root = np.exp(odds / 2)
     bets = np.minimum(_SIZES * root, _MOST)
-    capitals = k * np.log1p(bets / root**2) + special.xlog1py(trials - k, -bets)
-    return np.asarray(special.logsumexp(capitals + _LOG_SHARES, axis=-1))
+    logs = k * np.log1p(bets / root**2) + (trials - k) * np.log1p(-bets) + _LOG_SHARES
+    top = logs.max(axis=-1, keepdims=True)  # scipy's logsumexp is ten times slower on so few numbers
+    wealth: Array = top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1))
+    return wealth
 
 
 def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:

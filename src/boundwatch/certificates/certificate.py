@@ -135,11 +135,7 @@ class Certificate(InNotebook):
             raise InvalidSetting(
                 "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
             )
-        above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
-        if above + below >= 1:
-            raise InvalidLevel(
-                f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1"
-            )
+        above, below = split_delta(delta, delta_upper, delta_lower)
         return cls._certify(
             costs,
             source="held-out",
@@ -150,7 +146,7 @@ class Certificate(InNotebook):
             policy=policy,
             measured=measured,
             record=not binary,
-            cost_range=_range(cost_range),
+            cost_range=cost_range,
         )
 
     @classmethod
@@ -352,7 +348,7 @@ class Certificate(InNotebook):
             source=source,
             method=method,
             provenance=provenance_of(values, seed, policy, measured),
-            cost_range=cost_range,
+            cost_range=_range(cost_range),
             **facts,
         )
 
@@ -519,6 +515,20 @@ def _number(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidSetting(f"{name} = {value!r} is not a number; give one")
     return float(value)
+
+
+def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
+    """Return the failure probabilities of the upper and the lower limit where each has half of delta.
+
+    Examples
+    --------
+    >>> split_delta(0.01, None, None)
+    (0.005, 0.005)
+    """
+    above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
+    if above + below >= 1:
+        raise InvalidLevel(f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1")
+    return above, below
 
 
 def _sides(

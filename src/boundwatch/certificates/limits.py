@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from boundwatch import bounds
+from boundwatch.bounds.memory import largest_refuted
+from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import CertificateError
 
@@ -54,6 +58,19 @@ def derive(
             pair = (
                 bounds.clopper_pearson_lower(failures, size, delta_lower),
                 bounds.clopper_pearson_upper(failures, size, delta_upper),
+            )
+        case "held-out", "anytime" if binary:
+            failures = round(mean * size)
+            pair = (
+                bounds.anytime_lower(failures, size, delta_lower),
+                bounds.anytime_upper(failures, size, delta_upper),
+            )
+        case "held-out", "anytime":
+            values, weights = _present(record, "record").arrays()
+            bets = Bets.for_costs(binary=False)
+            pair = (
+                largest_refuted(bets, values, weights, delta_lower),
+                np.nextafter(1 - largest_refuted(bets, 1 - values, weights, delta_upper), 2.0),
             )
         case "held-out", "kl":
             pair = (

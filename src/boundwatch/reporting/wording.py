@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
+from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
@@ -26,11 +27,12 @@ _METHODS = {
     "hoeffding": "Hoeffding's inequality",
     "pinsker": "Pinsker's inequality",
     "exact": "the exact binomial distribution (Clopper-Pearson)",
+    "anytime": "betting at all times at once, so that they hold whatever made the campaign stop",
 }
 
 
-def headline(subject: Certificate | Finding | TaskFinding | FamilyFinding) -> str:
-    """Say a certificate or a finding in one sentence.
+def headline(subject: Certificate | Campaign | Finding | TaskFinding | FamilyFinding) -> str:
+    """Say a certificate, a campaign or a finding in one sentence.
 
     Examples
     --------
@@ -39,6 +41,12 @@ def headline(subject: Certificate | Finding | TaskFinding | FamilyFinding) -> st
     """
     if isinstance(subject, Certificate):
         return promise(subject)[0]
+    if isinstance(subject, Campaign):
+        return (
+            f"After {count(subject.n, 'trial')} the expected cost is between {floor(subject.lower)} and "
+            f"{ceiling(subject.upper)}; both hold at all times at once with probability at least "
+            f"{100 * (1 - subject.delta):.6g} %."
+        )
     if isinstance(subject, FamilyFinding):
         called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
         rest = f", {missing} not judged" if missing else ""

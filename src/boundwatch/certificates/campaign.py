@@ -1,0 +1,238 @@
+"""Certification while trials come in: look after every trial, stop by any rule, and hold a certificate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boundwatch._support.notebook import InTable
+from boundwatch._support.validation import check_costs
+from boundwatch.certificates import limits
+from boundwatch.certificates.certificate import Certificate, split_delta
+from boundwatch.certificates.record import CostRecord
+from boundwatch.errors import InvalidCost, SchemaMismatch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_KIND, _VERSION = "Campaign", 1
+
+
+class Campaign(InTable):
+    """Bounds a finished policy's expected cost after every trial, and certifies it whenever you stop.
+
+    **Guarantee**: with probability at least 1 - `delta` over the draw of the trials, the expected cost lies
+    between `lower` and `upper` after *every* trial. So the certificate made when you stop holds with at least
+    that probability, whatever made you stop: the width, the upper limit, the end of the day.
+    **Assumes**: costs in [0, 1] (0 or 1 if `binary`) whose expected value, given all earlier trials, is the
+    same (i.i.d. trials are a special case); a policy that was final before the first one; every trial counts.
+
+    The limits are those of the trials so far, in whatever order they came: the interval may widen after a
+    surprise. Keeping the narrowest limits seen would be valid, too, but nobody could derive them again from
+    what a certificate keeps.
+
+    Parameters
+    ----------
+    delta
+        Probability with which either limit may ever fail; each side gets half of it.
+    binary
+        Promise that costs are 0 or 1: narrower limits.
+    delta_upper, delta_lower
+        Give each side its own failure probability; both or neither. `delta` then counts for nothing.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> campaign = bw.Campaign(delta=0.01, binary=True)
+    >>> for cost in [0, 0, 1, 0] * 30:
+    ...     if campaign.update(cost).width < 0.3:
+    ...         break
+    >>> campaign
+    Campaign(n=108, failures=27, lower=0.1217, upper=0.4213, delta=0.01)
+    >>> campaign.certificate().method
+    'anytime'
+    """
+
+    def __init__(
+        self,
+        delta: float = 0.01,
+        *,
+        binary: bool = False,
+        delta_upper: float | None = None,
+        delta_lower: float | None = None,
+    ) -> None:
+        self.delta_upper, self.delta_lower = split_delta(delta, delta_upper, delta_lower)
+        self.binary = bool(binary)
+        self._costs: list[float] = []
+        self._limits: tuple[float, float] | None = None
+
+    @property
+    def delta(self) -> float:
+        """Probability with which either limit may ever fail."""
+        return self.delta_upper + self.delta_lower
+
+    @property
+    def n(self) -> int:
+        """How many trials there were."""
+        return len(self._costs)
+
+    @property
+    def lower(self) -> float:
+        """The lower limit on the expected cost; 0 before the first trial."""
+        return self._derived()[0]
+
+    @property
+    def upper(self) -> float:
+        """The upper limit on the expected cost; 1 before the first trial."""
+        return self._derived()[1]
+
+    @property
+    def width(self) -> float:
+        """How far the limits are apart."""
+        return self.upper - self.lower
+
+    @property
+    def mean_cost(self) -> float | None:
+        """The mean of the costs so far; None before the first trial."""
+        return float(np.mean(self._costs)) if self._costs else None
+
+    def update(self, cost: float) -> Campaign:
+        """Count one more trial; returns the campaign itself.
+
+        Parameters
+        ----------
+        cost
+            Its cost. One that is not allowed raises `InvalidCost` and is not counted.
+        """
+        return self.update_many([cost])
+
+    def update_many(self, costs: ArrayLike) -> Campaign:
+        """Count several trials, in their order; returns the campaign itself.
+
+        Parameters
+        ----------
+        costs
+            At least one cost. If one of them is invalid, none is counted.
+        """
+        self._costs += check_costs(costs, binary=self.binary).tolist()
+        self._limits = None
+        return self
+
+    def certificate(
+        self,
+        *,
+        seed: int | None = None,
+        policy: str | os.PathLike[str] | None = None,
+        measured: str | None = None,
+        cost_range: tuple[float, float] | None = None,
+    ) -> Certificate:
+        """Return a certificate from the trials so far; it holds whenever, and whyever, you ask for it.
+
+        Parameters
+        ----------
+        seed, policy, measured, cost_range
+            For the provenance, as in `Certificate.from_held_out`.
+        """
+        if not self._costs:
+            raise InvalidCost("no trial has been counted; call update(cost) first")
+        return Certificate._certify(
+            self._costs,
+            source="held-out",
+            method="anytime",
+            binary=self.binary,
+            deltas=(self.delta, self.delta_upper, self.delta_lower),
+            seed=seed,
+            policy=policy,
+            measured=measured,
+            record=not self.binary,
+            cost_range=cost_range,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known as plain JSON values."""
+        return {
+            "n": self.n,
+            "mean_cost": self.mean_cost,
+            "lower": self.lower,
+            "upper": self.upper,
+            "width": self.width,
+            "delta": self.delta,
+            "delta_upper": self.delta_upper,
+            "delta_lower": self.delta_lower,
+            "binary": self.binary,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> campaign = Campaign(binary=True).update_many([0, 1, 0])
+        >>> Campaign.from_state_dict(campaign.state_dict()).upper == campaign.upper
+        True
+        """
+        return {
+            "kind": _KIND,
+            "version": _VERSION,
+            "delta_upper": self.delta_upper,
+            "delta_lower": self.delta_lower,
+            "binary": self.binary,
+            "costs": list(self._costs),
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any]) -> Campaign:
+        """Return the campaign that `state_dict` described.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, possibly through a JSON file.
+        """
+        if not isinstance(state, Mapping) or state.get("kind") != _KIND:
+            raise SchemaMismatch("the state is not that of a Campaign; give what its state_dict() returned")
+        if state.get("version") != _VERSION:
+            raise SchemaMismatch(
+                f"state has version {state.get('version')!r}; this boundwatch reads version {_VERSION}: "
+                "start anew, or use the boundwatch that wrote it"
+            )
+        if not isinstance(state.get("binary"), bool) or not isinstance(state.get("costs"), list):
+            raise SchemaMismatch("state['binary'] or state['costs'] is missing; the state is damaged")
+        deltas = {name: state.get(name) for name in ("delta_upper", "delta_lower")}
+        try:
+            campaign = cls(binary=state["binary"], **deltas)  # type: ignore[arg-type]
+            return campaign.update_many(state["costs"]) if state["costs"] else campaign
+        except ValueError as error:
+            raise SchemaMismatch(f"the state is damaged: {error}") from error
+
+    def plot(self) -> Figure:
+        """Draw the interval (extra ``plot``)."""
+        return self.certificate().plot()
+
+    def _derived(self) -> tuple[float, float]:
+        if not self._costs:
+            return 0.0, 1.0
+        if self._limits is None:
+            costs = np.array(self._costs)
+            self._limits = limits.derive(
+                "held-out",
+                "anytime",
+                n=costs.size,
+                mean_cost=float(costs.mean()),
+                binary=self.binary,
+                delta_upper=self.delta_upper,
+                delta_lower=self.delta_lower,
+                record=None if self.binary else CostRecord.of(costs),
+            )
+        return self._limits
+
+    def __repr__(self) -> str:
+        failed = f", failures={round(sum(self._costs))}" if self.binary else ""
+        return (
+            f"Campaign(n={self.n}{failed}, lower={self.lower:.4g}, upper={self.upper:.4g}, "
+            f"delta={self.delta:g})"
+        )
