@@ -105,11 +105,44 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
     return low
 
 
+@lru_cache(maxsize=4096)
+def rate_difference_region(n0: int, n1: int, alpha: float, margin: float = 0.0) -> Counts:
+    """Return, for each k0 = 0, …, n0, the fewest k1 with a p-value of at most alpha; n1 + 1 if none has.
+
+    Parameters
+    ----------
+    n0, n1, margin
+        As in `rate_difference_p_value`.
+    alpha
+        The level.
+
+    Examples
+    --------
+    >>> rate_difference_region(50, 10, 0.05)[[0, 4, 10, 25]].tolist()
+    [2, 3, 5, 8]
+    """
+    # p-values grow with the rank, so the region is all ranks up to one.
+    ranks = _ranks(n0, n1, margin)
+    levels = np.unique(ranks)
+    low, high = -1, levels.size - 1  # the last is everything, whose chance is 1
+    likely = np.searchsorted(levels, [2 * alpha, alpha]).tolist()
+    while high - low > 1:
+        middle = likely.pop() if likely and low < likely[-1] < high else (low + high) // 2
+        needed = _fewest(ranks <= levels[middle] * (1 + 1e-9))
+        within = _chance(n0, n1, np.minimum.accumulate(needed[::-1])[::-1], margin) <= alpha
+        low, high = (middle, high) if within else (low, middle)
+    return _fewest(ranks <= levels[low] * (1 + 1e-9)) if low >= 0 else np.full(n0 + 1, n1 + 1)
+
+
+def _fewest(extreme: NDArray[np.bool_]) -> Counts:
+    needed: Counts = np.where(extreme.any(axis=1), extreme.argmax(axis=1), extreme.shape[1])
+    return needed
+
+
 def _as_extreme(n0: int, k0: int, n1: int, k1: int, margin: float) -> Counts:
     """Return, for each number of failures in the first series, the fewest in the second as extreme."""
     ranks = _ranks(n0, n1, margin)
-    extreme = ranks <= ranks[k0, k1] * (1 + 1e-9)
-    needed = np.where(extreme.any(axis=1), extreme.argmax(axis=1), n1 + 1)
+    needed = _fewest(ranks <= ranks[k0, k1] * (1 + 1e-9))
     # More failures in the first series must not make fewer in the second suffice: the worst pair would then
     # not lie on the line. What that adds to the region only raises the p-value.
     return np.minimum.accumulate(needed[::-1])[::-1]

@@ -172,7 +172,7 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     array([0.   , 0.5  , 0.667, 0.5  , 0.   ])
     """
     values = np.asarray(coefficients, dtype=np.float64)
-    if values.size * degree <= 100_000:
+    if values.size * degree <= 400_000:
         return _elevation(values.size - 1, degree) @ values
     for n in range(values.size, degree + 1):  # from degree n - 1 to degree n
         share = np.arange(n + 1) / n
