@@ -34,7 +34,7 @@ import boundwatch as bw
 from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger
 from boundwatch.server.reports import Report
-from boundwatch.server.watches import Binding, add_certificate
+from boundwatch.server.watches import Binding, add_certificate, declare_fleet
 
 SEED = 20261116
 SECONDS = 10.0
@@ -171,6 +171,7 @@ def _fill(url: str, certificate: Path) -> float:
     database = Database(url)
     database.migrate()
     with database.write() as connection:
+        declare_fleet(connection, MANY_STREAMS)
         row = add_certificate(connection, json.loads(certificate.read_text()), "lab", "benchmark")
     ledger = Ledger(database, default=Binding.checked(row["id"]))
     rng = np.random.default_rng(SEED)

@@ -87,6 +87,15 @@ def serve(
     smtp: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Mail server. [default: localhost:25]")
     ] = None,
+    fleet_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="About how many streams there will be; the first N divide one half of the false discovery "
+            "rate. Said once, before the first is bound. [default: 20]",
+        ),
+    ] = None,
     silent_minutes: Annotated[
         float | None,
         typer.Option(metavar="N", min=0, help="Call a stream silent after N minutes without an episode."),
@@ -139,6 +148,7 @@ def serve(
             "commands": on_alarm,
             "emails": email,
             "smtp": smtp,
+            "fleet_size": fleet_size,
             "silent_minutes": silent_minutes,
             "retain_days": retain_days,
         },

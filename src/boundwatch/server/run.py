@@ -17,6 +17,7 @@ from boundwatch.server.application import SETTINGS_VARIABLE, create_application
 from boundwatch.server.database import Database
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import tokens
+from boundwatch.server.watches import declare_fleet
 
 _GRACE = 5  # seconds for requests in flight; open event streams are cut then
 
@@ -53,6 +54,9 @@ def prepare(settings: Settings) -> Database:
             f"workers = {settings.workers} cannot share an SQLite file well; use 1, or --database postgresql://…"
         )
     database.migrate()
+    if settings.fleet_size is not None:
+        with database.write() as connection:
+            declare_fleet(connection, settings.fleet_size)
     if not settings.is_local:
         with database.read() as connection:
             valid = select(func.count()).select_from(tokens).where(tokens.c.revoked.is_(None))

@@ -16,6 +16,8 @@ from boundwatch._support.validation import check_level
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.outbox import Channel
 
+_NUMBERS = ("alpha_adverse", "alpha_benign", "fleet_size")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -35,6 +37,8 @@ class Settings:
         What they are bound with.
     discovery_rate
         The false discovery rate of the fleet page.
+    fleet_size
+        How many streams there will be, about: the first so many divide one half of that rate. Said once.
     silent_minutes
         After so many minutes without an episode a stream is called silent; 0: never.
     rate_limit
@@ -57,6 +61,7 @@ class Settings:
     alpha_adverse: float | None = None
     alpha_benign: float | None = None
     discovery_rate: float = 0.05
+    fleet_size: int | None = None
     silent_minutes: float = 0.0
     rate_limit: float = 5000.0
     tls_certificate: str | None = None
@@ -145,9 +150,10 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if variable in environment:
             text = environment[variable]
             value: Any = text.split() if isinstance(each.default, tuple) else text
-            if isinstance(each.default, int | float) or each.name.startswith("alpha_"):
+            if isinstance(each.default, int | float) or each.name in _NUMBERS:
                 try:
-                    value = int(text) if isinstance(each.default, int) else float(text)
+                    whole = isinstance(each.default, int) or each.name == "fleet_size"
+                    value = int(text) if whole else float(text)
                 except ValueError:
                     raise InvalidSetting(f"{variable} = {text!r} is not a number; correct it") from None
             values[each.name] = _typed(each.name, value, variable)
@@ -164,7 +170,7 @@ def _typed(name: str, value: Any, where: str) -> Any:
         wanted = (list,)
     elif isinstance(default, float) or name.startswith("alpha_"):
         wanted = (int, float)
-    elif isinstance(default, int):
+    elif isinstance(default, int) or name == "fleet_size":
         wanted = (int,)
     if not isinstance(value, wanted) or isinstance(value, bool):
         raise InvalidSetting(

@@ -32,6 +32,14 @@ schema_versions = Table(
     Column("applied", Double, nullable=False),
 )
 
+# What was declared once and must not change, because promises rest on it.
+declarations = Table(
+    "declarations",
+    metadata,
+    Column("name", String(40), primary_key=True),
+    Column("value", Integer, nullable=False),
+)
+
 certificates = Table(
     "certificates",
     metadata,
@@ -66,6 +74,7 @@ watches = Table(
     Column("detector", String(40), nullable=False),
     Column("alpha_adverse", Double, nullable=False),
     Column("alpha_benign", Double, nullable=False),
+    Column("place", Integer, unique=True),
     Column("threshold_adverse", Double, nullable=False),
     Column("threshold_benign", Double, nullable=False),
     Column("created", Double, nullable=False),
@@ -170,7 +179,7 @@ audit = Table(
     Column("detail", Text, nullable=False),
 )
 
-DATA = (certificates, streams, watches, checkpoints, episodes, alarms, tokens, audit)
+DATA = (declarations, certificates, streams, watches, checkpoints, episodes, alarms, tokens, audit)
 """What a backup holds, in an order in which every row's references come before it."""
 
 

@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.roll import Roll, e_bh_rows
 from boundwatch.server.ledger import Refused
-from boundwatch.server.tables import alarms, audit, certificates, episodes, streams, watches
-from boundwatch.server.watches import parse_certificate
+from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
+from boundwatch.server.watches import USUAL_FLEET, parse_certificate
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
@@ -100,12 +101,13 @@ class Fleet:
     """Which streams' costs have risen, at one false discovery rate.
 
     **Guarantee**: the expected share of streams listed although their world is not worse is at most `rate`
-    plus `delta`, whatever the dependence between streams, for the list at one look. **Assumes**: as in
-    `boundwatch.Fleet`.
+    plus `delta`, whatever the dependence between streams, for the list at one look, also when streams and
+    generations are added after looks. **Assumes**: as in `boundwatch.Fleet`.
     """
 
     rate: float
     delta: float
+    size: int
     streams: int
     left_out: int
     discoveries: list[RowMapping]
@@ -113,10 +115,14 @@ class Fleet:
 
 def fleet(connection: Connection, rate: float) -> Fleet:
     """Return the discoveries among all streams that a sequential test watches."""
-    query = select(watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.detector)
+    query = select(watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.place)
     rows = connection.execute(query.where(_CURRENT)).all()
-    tested = [row for row in rows if row.detector == "sequential-test"]
-    chosen = select_discoveries([row.evidence_adverse for row in tested], rate)
+    tested = [row for row in rows if row.place is not None]
+    declared = select(declarations.c.value).where(declarations.c.name == "fleet_size")
+    size = connection.execute(declared).scalar() or USUAL_FLEET
+    chosen = select_discoveries(
+        [row.evidence_adverse for row in tested], [row.place for row in tested], size=size, rate=rate
+    )
     keys = [tested[index].id for index in chosen]
     found = connection.execute(_STANDING.where(watches.c.id.in_(keys))).mappings()
     order = {key: place for place, key in enumerate(keys)}
@@ -127,28 +133,44 @@ def fleet(connection: Connection, rate: float) -> Fleet:
     return Fleet(
         rate,
         min(1.0, sum(deltas)),
+        size,
         len(tested),
         len(rows) - len(tested),
         sorted(found, key=lambda row: order[row["id"]]),
     )
 
 
-def select_discoveries(e_values: Sequence[float], rate: float) -> list[int]:
-    """Return the places of the discoveries (e-BH), the largest e-value first.
+def select_discoveries(
+    e_values: Sequence[float], places: Sequence[int], *, size: int, rate: float
+) -> list[int]:
+    """Return which tests are discoveries (e-BH), the strongest first.
 
-    The largest k such that the k-th largest of m e-values is at least m / (k rate); those k are listed.
+    Parameters
+    ----------
+    e_values, places
+        Of each test: its e-value, and whether it began as the first, second, ….
+    size
+        The first so many tests divide one half of the rate; those that began later divide the other.
+    rate
+        The false discovery rate.
 
     Examples
     --------
-    >>> select_discoveries([1.0, 200.0, 70.0, 0.2], rate=0.05)
+    >>> select_discoveries([1.0, 200.0, 90.0, 0.2], [1, 2, 3, 4], size=4, rate=0.05)
     [1, 2]
-    >>> select_discoveries([1.0, 79.0, 30.0, 0.2], rate=0.05)
-    []
+    >>> select_discoveries([1.0, 200.0, 90.0, 0.2], [1, 2, 17, 4], size=4, rate=0.05)
+    [1]
     """
-    values = np.asarray(e_values, dtype=float)
-    order = np.argsort(-values, kind="stable")
-    passing = np.flatnonzero(values[order] * np.arange(1, values.size + 1) >= values.size / rate)
-    return order[: passing[-1] + 1].tolist() if passing.size else []
+    if not e_values:
+        return []
+    roll = Roll()
+    roll.look(size)
+    total = max(size, *places)
+    roll.add(size, total)
+    shares = roll.look(total)[np.asarray(places) - 1]
+    with np.errstate(divide="ignore"):  # an e-value may have been rounded to 0
+        found: list[int] = e_bh_rows(np.log(np.asarray(e_values)), shares, rate).tolist()
+    return found
 
 
 def find_stream(connection: Connection, name: str, generation: int | None = None) -> RowMapping:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import RowMapping, func, insert, select, text, update
 from sqlalchemy.engine import Connection
 
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, SequentialTest, Verdict
 from boundwatch.errors import CertificateError, InvalidSetting, SchemaMismatch
-from boundwatch.server.tables import certificates, checkpoints, episodes, streams, watches
+from boundwatch.server.tables import certificates, checkpoints, declarations, episodes, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
@@ -31,6 +31,8 @@ DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
 }
 _LEVELS = {"sequential-test": 0.04, "change-detector": 0.001}
 CURVE_POINTS = 96
+USUAL_FLEET = 20
+_PLACES_LOCK = 0x706C6163
 
 
 @dataclass(frozen=True)
@@ -231,8 +233,8 @@ def add_certificate(connection: Connection, content: object, name: str, actor: s
     certificate = Certificate.from_dict(content)
     known = select(certificates).where(certificates.c.fingerprint == certificate.fingerprint)
     if (row := connection.execute(known).mappings().first()) is None:
-        text = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
-        if parse_certificate(text).fingerprint != certificate.fingerprint:
+        stored = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
+        if parse_certificate(stored).fingerprint != certificate.fingerprint:
             raise CertificateError("the certificate does not survive storage; certify again from the costs")
         versions = select(certificates.c.version).where(certificates.c.name == name)
         values = {
@@ -240,7 +242,7 @@ def add_certificate(connection: Connection, content: object, name: str, actor: s
             "version": max(connection.execute(versions).scalars(), default=0) + 1,
             "fingerprint": certificate.fingerprint,
             "binary": int(certificate.binary),
-            "content": text,
+            "content": stored,
             "created": time.time(),
             "created_by": actor,
         }
@@ -303,6 +305,7 @@ def bind(
         "certificate_id": binding.certificate_id,
         "detector": binding.detector,
         **levels,
+        "place": _next_place(connection) if binding.detector == "sequential-test" else None,
         "threshold_adverse": adverse,
         "threshold_benign": benign,
         "created": now,
@@ -318,6 +321,35 @@ def bind(
     }
     connection.execute(insert(watches).values(values))
     return generation
+
+
+def declare_fleet(connection: Connection, size: int | None = None) -> int:
+    """Return for how many tests the first half of the false discovery rate is, which is said once.
+
+    Raises
+    ------
+    InvalidSetting
+        When another number was declared before: a number chosen after a look keeps no rate.
+    """
+    query = select(declarations.c.value).where(declarations.c.name == "fleet_size")
+    known = connection.execute(query).scalar()
+    if known is None:
+        known = USUAL_FLEET if size is None else size
+        connection.execute(insert(declarations).values(name="fleet_size", value=known))
+    if size is not None and size != known:
+        raise InvalidSetting(
+            f"fleet_size = {size}, but {known} was declared when the first stream was bound, and a number "
+            "chosen after a look keeps no false discovery rate; leave it out, or start a new database"
+        )
+    return known
+
+
+def _next_place(connection: Connection) -> int:
+    """Return how many sequential tests have begun, of all streams and generations."""
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _PLACES_LOCK})
+    declare_fleet(connection)
+    return (connection.execute(select(func.max(watches.c.place))).scalar() or 0) + 1
 
 
 def _log10(value: float) -> float:

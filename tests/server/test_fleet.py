@@ -1,0 +1,87 @@
+"""One false discovery rate over the fleet, kept when streams are begun anew until one looks bad; with power."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+import boundwatch as bw
+from boundwatch.server import acts, views
+from boundwatch.server.database import Database
+from boundwatch.server.ledger import Ledger
+from boundwatch.server.reports import Report
+from boundwatch.server.tables import watches
+from boundwatch.server.watches import declare_fleet
+from rates import assert_rate_at_most
+
+RATE, STREAMS, RESTARTS, TRIALS = 0.05, 5, 50, 4000
+LARGE = 400.0  # an e-value of 400 with probability 1/400, else 0: its expected value is 1
+
+
+def _share_of_false_lists(place):
+    """Return how often a list is not empty when every stream is begun anew until its e-value is large."""
+    rng = np.random.default_rng(20261116)
+    hits = 0
+    for _ in range(TRIALS):
+        tries = rng.geometric(1 / LARGE, size=STREAMS)
+        e_values = np.where(tries <= RESTARTS, LARGE, 0.0)
+        used = np.minimum(tries, RESTARTS)
+        # Streams take turns: the r-th watch of stream s began as number r STREAMS + s.
+        places = [place(int(turn), stream) for stream, turn in enumerate(used)]
+        hits += bool(views.select_discoveries(e_values.tolist(), places, size=STREAMS, rate=RATE))
+    return hits
+
+
+def test_starting_anew_until_a_stream_looks_bad_keeps_the_rate():
+    hits = _share_of_false_lists(lambda turn, stream: (turn - 1) * STREAMS + stream + 1)
+    assert_rate_at_most(hits, TRIALS, RATE)
+
+
+def test_dividing_by_the_streams_there_are_would_not():
+    hits = _share_of_false_lists(lambda _turn, stream: stream + 1)
+    with pytest.raises(AssertionError):
+        assert_rate_at_most(hits, TRIALS, RATE)
+
+
+@pytest.fixture
+def database(database_url, certificate):
+    opened = Database(database_url)
+    opened.migrate()
+    with opened.write() as connection:
+        acts.upload(connection, certificate.to_dict(), "lab", by="test")
+    yield opened
+    opened.close()
+
+
+def test_it_lists_what_the_library_lists(database, certificate):
+    rng = np.random.default_rng(3)
+    names = [f"arm-{i:02}" for i in range(10)]
+    costs = {name: (rng.random(60) < (0.5 if i < 3 else 0.1)).astype(float) for i, name in enumerate(names)}
+    with database.write() as connection:
+        declare_fleet(connection, len(names))
+        acts.watch(connection, names, "lab", by="test")
+        acts.watch(connection, ["drone"], "lab", by="test", detector="change-detector")
+    ledger = Ledger(database)
+    fleet = bw.Fleet(certificate)
+    for name in names:
+        reports = [Report(name, str(i), cost, None, None) for i, cost in enumerate(costs[name].tolist())]
+        ledger.submit(reports).result()
+        fleet.update([name] * 60, costs[name])
+    ledger.close()
+    with database.read() as connection:
+        found = views.fleet(connection, 0.05)
+    assert [row["name"] for row in found.discoveries] == fleet.discoveries(0.05) != []
+    assert set(fleet.discoveries(0.05)) <= set(names[:3])
+    assert (found.streams, found.left_out, found.size) == (10, 1, 10)
+    assert found.delta == certificate.delta_upper
+
+
+def test_every_watch_takes_its_own_place_and_the_size_is_said_once(database):
+    with database.write() as connection:
+        acts.watch(connection, ["a", "b"], "lab", by="test")
+        acts.watch(connection, ["a"], "lab", by="test", reason="repaired", new_generation=True)
+        assert connection.execute(select(watches.c.place).order_by(watches.c.id)).scalars().all() == [1, 2, 3]
+        assert declare_fleet(connection) == declare_fleet(connection, 20) == 20
+        with pytest.raises(bw.errors.InvalidSetting, match="20 was declared when the first stream was bound"):
+            declare_fleet(connection, 30)
