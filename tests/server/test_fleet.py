@@ -1,4 +1,4 @@
-"""One false discovery rate over the fleet, kept when streams are begun anew until one looks bad; with power."""
+"""One false discovery rate over the fleet, kept when streams are begun anew until one looks bad."""
 
 from __future__ import annotations
 
