@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from boundwatch._support.figures import new_figure as new_figure  # part of the look
 from boundwatch.detectors.base import Verdict
-from boundwatch.errors import MissingExtra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,21 +48,6 @@ LINES: dict[str, dict[str, Any]] = {
 }
 PROMISE: dict[str, Any] = {"color": "#333333", "linestyle": (0, (2, 2)), "linewidth": 1.2}
 """For what was guaranteed: levels, thresholds, bounds."""
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, independent of pyplot.
-
-    Examples
-    --------
-    >>> new_figure(3, 2).get_size_inches().tolist()
-    [3.0, 2.0]
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("drawing a figure", "plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def line(name: str, **changes: Any) -> dict[str, Any]:

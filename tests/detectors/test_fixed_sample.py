@@ -67,9 +67,10 @@ def test_tests_and_intervals_are_dual(tail, interval, costs, level):
     cert, costs = certificate(interval, tail), of_kind(costs, tail)
     finding = bw.HypothesisTest(cert, alpha_adverse=level, alpha_benign=level, tail=tail).decide(costs)
     if abs(np.log(max(finding.p_adverse, 1e-300) / level)) > 1e-6:
-        assert (finding.p_adverse <= level) == (finding.shift_lower > 0)
+        # Limits are rounded outward: one of 1e-20 above a bound of 0 becomes 0.
+        assert (finding.p_adverse <= level) == (finding.shift_lower > 0) or abs(finding.shift_lower) < 1e-12
     if abs(np.log(max(finding.p_benign, 1e-300) / level)) > 1e-6:
-        assert (finding.p_benign <= level) == (finding.shift_upper < 0)
+        assert (finding.p_benign <= level) == (finding.shift_upper < 0) or abs(finding.shift_upper) < 1e-12
 
 
 @tails

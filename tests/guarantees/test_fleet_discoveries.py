@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.bounds.multiple import e_bh
 from boundwatch.bounds.wealth import Bets
-from boundwatch.detectors.family import e_bh
 from boundwatch.detectors.roll import Roll
 from rates import assert_rate_at_most, min_trials
 
@@ -52,7 +52,7 @@ def test_restarting_those_that_look_fine_does_not_break_the_rate():
             fleet.update(streams, (rng.random(40) < 0.2).astype(float))
             listed |= bool(fleet.discoveries(rate))
             # The twin divides by the number of streams, as if each had been tested once.
-            listed_by_number |= bool((e_bh(fleet.e_adverse) <= rate).any())
+            listed_by_number |= bool((e_bh(np.log(fleet.e_adverse)) <= rate).any())
             for stream in np.flatnonzero(fleet.e_adverse < 0.7):
                 fleet.reset(int(stream))
         held += listed

@@ -61,6 +61,125 @@ class Bets:
             capitals = np.log((1 - self.sizes) + np.outer(points / mean, self.sizes))
         return log_sum(weights @ capitals + np.log(self.shares))
 
+    def log_wealth_path(self, costs: Array, mean: float) -> list[float]:
+        """Return the log wealth against `mean` before the first cost and after each.
+
+        Examples
+        --------
+        >>> path = Bets.for_costs(binary=False).log_wealth_path(np.array([0.5, 0.9, 0.4]), 0.2)
+        >>> [round(log, 2) for log in path]
+        [0.0, 0.64, 1.86, 2.44]
+        """
+        with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
+            factors = np.log((1 - self.sizes) + np.outer(costs / clamp_bound(mean), self.sizes))
+        wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(self.shares), axis=1)
+        return [0.0, *wealth.tolist()]
+
+
+class Wealth:
+    """The wealth of both sides on one stream, one cost at a time and in constant memory.
+
+    The adverse side bets that the mean cost is above `upper`, the benign side that it is below 1 - `rest`.
+
+    Attributes
+    ----------
+    n
+        How many costs there were.
+    log, best
+        The log wealth of the two sides now, and the largest so far.
+    logs, product
+        The capital of each bet is exp(logs) * product; logs are touched only when products may leave the
+        floats.
+
+    Examples
+    --------
+    >>> wealth = Wealth(Bets.for_costs(binary=False), upper=0.2, rest=0.9)
+    >>> for cost in [0.5, 0.9, 0.4]:
+    ...     wealth.step(cost)
+    >>> [round(log, 2) for log in wealth.log]
+    [2.44, -1.08]
+    """
+
+    def __init__(self, bets: Bets, upper: float, rest: float) -> None:
+        self._intercept, self._slope = linear_factors(bets, upper, rest)
+        self._fold_every = fold_interval(upper, rest)
+        self._factor = np.empty(self._slope.size)
+        self.n = 0
+        self.log = [0.0, 0.0]
+        self.best = [0.0, 0.0]
+        self.restore(np.tile(np.log(bets.shares), 2), np.ones(self._slope.size))
+
+    def restore(self, logs: Array, product: Array) -> None:
+        """Continue from stored capitals."""
+        self.logs, self.product = logs, product
+        self._rescale()
+
+    def step(self, cost: float) -> None:
+        """Count one more cost."""
+        np.multiply(self._slope, cost, out=self._factor)
+        np.add(self._factor, self._intercept, out=self._factor)
+        np.multiply(self.product, self._factor, out=self.product)
+        self.n += 1
+        if self.n % self._fold_every == 0:
+            self._fold()
+        adverse, benign = (self.product @ self._scale).tolist()
+        if min(adverse, benign) < 1e-250:  # the leading bet was wiped out and the others are far behind
+            self._fold()
+            adverse, benign = (self.product @ self._scale).tolist()
+        log = self.log = [self._tops[0] + math.log(adverse), self._tops[1] + math.log(benign)]
+        best = self.best
+        if log[0] > best[0]:
+            best[0] = log[0]
+        if log[1] > best[1]:
+            best[1] = log[1]
+
+    def _fold(self) -> None:
+        with np.errstate(divide="ignore"):  # a bet may have lost everything
+            self.logs += np.log(self.product)
+        self.product.fill(1.0)
+        self._rescale()
+
+    def _rescale(self) -> None:
+        sides = self.logs.reshape(2, -1)
+        tops = sides.max(axis=1)
+        self._tops = tops.tolist()
+        self._scale = np.zeros((self.logs.size, 2))
+        for side in (0, 1):
+            rows = slice(side * sides.shape[1], (side + 1) * sides.shape[1])
+            self._scale[rows, side] = np.exp(sides[side] - tops[side])
+
+
+def bet_bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Return what the bets of each side divide by: a wrong ADVERSE needs a mean cost of at most `upper`.
+
+    A wrong BENIGN needs one of at least `lower`: that is a mean of 1 - cost of at most 1 - `lower`.
+    """
+    return clamp_bound(upper), clamp_bound(1 - lower)
+
+
+def clamp_bound(bound: float) -> float:
+    """Return a bound that a bet can divide by."""
+    return min(max(bound, SMALLEST_BOUND), 1.0)
+
+
+def linear_factors(bets: Bets, upper: float, rest: float) -> tuple[Array, Array]:
+    """Return a and s such that a + s x is what a cost x does to each bet, adverse bets first.
+
+    The benign side bets on 1 - x against 1 - lower, called `rest` here.
+    """
+    sizes = bets.sizes
+    intercept = np.concatenate([1 - sizes, (1 - sizes) + sizes / rest])
+    slope = np.concatenate([sizes / upper, -sizes / rest])
+    return intercept, slope
+
+
+def fold_interval(upper: float, rest: float) -> int:
+    """Return for how many episodes a product of factors is sure to stay between 1e-120 and 1e60.
+
+    That is of a bet of less than everything, whose factor is at least 0.015.
+    """
+    return max(1, min(64, int(138 / max(-math.log(upper), -math.log(rest), 1.0))))
+
 
 def log_sum(logs: Array) -> float:
     """Return the logarithm of a sum from the logarithms of its terms.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.reporting.page import Html
+from boundwatch.reporting.svg import svg
 
 STYLE = Html(
     "<style>"
@@ -44,8 +45,8 @@ def draw_flight(
 
     Examples
     --------
-    >>> svg = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17))
-    >>> svg.count("circle"), svg.count("polyline")
+    >>> drawn = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17))
+    >>> drawn.count("circle"), drawn.count("polyline")
     (10, 7)
     """
     width, height = 2 * _ACROSS * _SCALE, _AHEAD * _SCALE
@@ -71,7 +72,7 @@ def draw_flight(
         line(flights[chosen], "flown"),
         f'<circle class="mean" cx="{start[0]:.1f}" cy="{start[1]:.1f}" r="{drone_radius * _SCALE:.1f}"/>',
     ]
-    return _svg("Flight from above", width, height, parts)
+    return svg("Flight from above", width, height, parts)
 
 
 def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
@@ -91,7 +92,7 @@ def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
         if len(cells):
             squares = "".join(f"M{column} {row}h1v1h-1z" for row, column in cells.tolist())
             parts.append(f'<path class="near" opacity="{shade / _LEVELS:.2f}" d="{squares}"/>')
-    return _svg("Depth image", columns, rows, parts)
+    return svg("Depth image", columns, rows, parts)
 
 
 def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: float, label: str) -> Html:
@@ -133,7 +134,7 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
         place = f'x="{at(trial, 1)[0]:.1f}" y="{bottom + 18}" text-anchor="middle"'
         parts.append(f"<text {place}>{trial}</text>")
     parts.append(f'<text x="{(_LEFT + right) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">trial</text>')
-    return _svg(label, _WIDTH, _HEIGHT, parts)
+    return svg(label, _WIDTH, _HEIGHT, parts)
 
 
 def _apart(ends: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
@@ -144,11 +145,3 @@ def _apart(ends: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
         placed.append((max(y, lowest), world, colour))
     overflow = max(placed[-1][0] - (_HEIGHT - _BOTTOM), 0.0)
     return [(y - overflow, world, colour) for y, world, colour in placed]
-
-
-def _svg(label: str, width: float, height: float, parts: list[str]) -> Html:
-    return Html(
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
-        + "".join(parts)
-        + "</svg>"
-    )

@@ -11,11 +11,10 @@ import numpy as np
 
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_level
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.wealth import Bets, bet_bounds, linear_factors
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.mixture import bet_bounds, linear_factors
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 

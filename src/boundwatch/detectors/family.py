@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.notebook import InNotebook, frame, html, table
 from boundwatch._support.validation import check_level
-from boundwatch.bounds.memory import CostMemory
+from boundwatch.bounds.memory import CostMemory, split_on_grid
+from boundwatch.bounds.multiple import e_bh, holm
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.detectors.mixture import clamp_bound
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -197,10 +197,7 @@ class FamilyTest:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)
         raw = [self._evidence(judged, task, costs[task]) for task in judged]
-        prefix, adjust = ("p", holm) if self.control == "holm" else ("e", e_bh)
-        adverse, benign = (
-            adjust([fields[f"{prefix}_{side}"] for fields in raw]) for side in ("adverse", "benign")
-        )
+        adverse, benign = (self._adjust(raw, side) for side in ("adverse", "benign"))
         findings = tuple(
             TaskFinding(
                 **fields,
@@ -238,59 +235,25 @@ class FamilyTest:
         evidence = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
         return fields | {name: getattr(found, name) for name in evidence}
 
+    def _adjust(self, raw: list[dict[str, Any]], side: str) -> Array:
+        if self.control == "holm":
+            return holm([fields[f"p_{side}"] for fields in raw])
+        with np.errstate(divide="ignore"):  # an e-value too small for a float is no evidence
+            return e_bh(np.log([fields[f"e_{side}"] for fields in raw]))
+
     def _verdict(self, adverse: float, benign: float) -> Verdict:
         if adverse <= self.alpha_adverse:
             return Verdict.ADVERSE
         return Verdict.BENIGN if benign <= self.alpha_benign else Verdict.WITHIN
 
 
-def holm(p_values: ArrayLike) -> Array:
-    """Return Holm's adjusted p-values: rejecting those at most alpha keeps the family-wise error rate alpha.
-
-    **Guarantee**: whatever the dependence, the probability of rejecting any true hypothesis is at most alpha.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    values = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    stepped = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
-
-
-def e_bh(e_values: ArrayLike) -> Array:
-    """Return the smallest rate at which e-BH lists each hypothesis (Wang and Ramdas, 2022).
-
-    **Guarantee**: whatever the dependence, among the hypotheses with a result of at most `rate` the expected
-    share of true ones is at most `rate`.
-
-    Examples
-    --------
-    >>> e_bh([40.0, 1.0, 25.0])
-    array([0.06, 1.  , 0.06])
-    """
-    values = np.asarray(e_values, dtype=np.float64)
-    order = np.argsort(-values, kind="stable")
-    with np.errstate(divide="ignore", over="ignore"):  # an e-value of zero, or next to it
-        needed = values.size / (np.arange(1, values.size + 1) * values[order])
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.minimum.accumulate(needed[::-1])[::-1], 1.0)
-    return adjusted
-
-
 def _anytime_evidence(
     certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float
 ) -> dict[str, float]:
     """Return what a `SequentialTest` would, without its alarm thresholds: e-BH has no use for them."""
-    bets, memory = Bets.for_costs(binary=certificate.binary), CostMemory()
-    for cost in costs.tolist():
-        memory.add(cost)
-    adverse = _log_wealth(bets, costs, certificate.upper)
-    benign = _log_wealth(bets, 1 - costs, 1 - certificate.lower)
+    bets, memory = Bets.for_costs(binary=certificate.binary), CostMemory(split_on_grid(costs))
+    adverse = bets.log_wealth_path(costs, certificate.upper)
+    benign = bets.log_wealth_path(1 - costs, 1 - certificate.lower)
     return {
         # Not 1 / p: that is the largest e-value so far, which is no e-value, and e-BH needs those.
         "e_adverse": bounded_exp(adverse[-1]),
@@ -300,14 +263,6 @@ def _anytime_evidence(
         "shift_lower": memory.mean_lower(bets, alpha_adverse) - certificate.upper,
         "shift_upper": memory.mean_upper(bets, alpha_benign) - certificate.lower,
     }
-
-
-def _log_wealth(bets: Bets, costs: Array, bound: float) -> list[float]:
-    """Return the log wealth against `bound` before the first episode and after each."""
-    with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
-        factors = np.log((1 - bets.sizes) + np.outer(costs / clamp_bound(bound), bets.sizes))
-    wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(bets.shares), axis=1)
-    return [0.0, *wealth.tolist()]
 
 
 def _overall(verdicts: list[Verdict]) -> Verdict:

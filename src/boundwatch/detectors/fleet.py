@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,23 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_level
-from boundwatch.bounds.wealth import Array, Bets
+from boundwatch.bounds.multiple import e_bh_rows
+from boundwatch.bounds.wealth import Array, Bets, bet_bounds
+from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.mixture import Mark, bet_bounds, fold_interval, linear_factors
-from boundwatch.detectors.roll import Roll, e_bh_rows
+from boundwatch.detectors.mixture import Mark
+from boundwatch.detectors.roll import Roll
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 _KIND = "Fleet"
 _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)
 _CHUNK = 2048  # streams at a time: their capitals stay in the processor's cache
-# Sums are folded below this. A bet 1e180 times behind is written as if it were just so far, with an anchor of
-# its own: until the next fold it stays below 1e-120, which no sum notices, and above the denormal numbers.
-_FOLD_BELOW = 1e-100
-_LOG_BEHIND = -180 * math.log(10)
-_N, _TOTAL, _TOPS, _WEALTH, _BEST, _COLUMNS = 0, 1, slice(2, 4), slice(4, 6), slice(6, 8), 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +100,12 @@ class Fleet:
             Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, alphas, strict=True)
         ]
         self._lowest = np.array([mark.lowest for mark in self._marks])
-        self._shares = np.tile(bets.shares, 2)
-        self._lines = np.vstack(linear_factors(bets, *bounds))
-        self._fold_every = fold_interval(*bounds)
+        self._wealth = WealthTable(bets, *bounds, size=16)
+        self._first = np.zeros(16, dtype=np.int64)
+        self._verdict = np.zeros(16, dtype=np.int8)
         self._rows: dict[str | int, int] = {}
         self._roll = Roll()
         self._numbered = np.empty(0, dtype=np.int64)
-        self._allocate(16)
 
     @property
     def ids(self) -> list[str | int]:
@@ -120,7 +115,7 @@ class Fleet:
     @property
     def n(self) -> NDArray[np.int64]:
         """The number of episodes of each stream."""
-        return self._book[: len(self._rows), _N].astype(np.int64)
+        return self._wealth.n[: len(self._rows)].astype(np.int64)
 
     @property
     def e_adverse(self) -> Array:
@@ -178,19 +173,18 @@ class Fleet:
         """
         name = _name(stream, "stream")
         row = self._row(name)
-        if self._book[row, _N] == 0:
+        if self._wealth.n[row] == 0:
             raise InvalidSetting(f"stream = {stream!r} has no costs since its reset; call update first")
-        book = self._book[row].tolist()
-        wealth, best = book[_WEALTH], book[_BEST]
+        n, wealth, best = int(self._wealth.n[row]), self._wealth.log[row], self._wealth.best[row]
         return StreamFinding(
             stream=name,
             verdict=_VERDICTS[int(self._verdict[row])],
-            n=int(book[_N]),
-            mean_cost=book[_TOTAL] / book[_N],
-            p_adverse=self._marks[0].p_value(best[0]),
-            p_benign=self._marks[1].p_value(best[1]),
-            e_adverse=bounded_exp(wealth[0]),
-            e_benign=bounded_exp(wealth[1]),
+            n=n,
+            mean_cost=float(self._wealth.total[row] / n),
+            p_adverse=self._marks[0].p_value(float(best[0])),
+            p_benign=self._marks[1].p_value(float(best[1])),
+            e_adverse=bounded_exp(float(wealth[0])),
+            e_benign=bounded_exp(float(wealth[1])),
             first_alarm=int(self._first[row]) or None,
             false_positive_rate=min(self.alpha_adverse + self.certificate.delta_upper, 1.0),
             false_negative_rate=min(self.alpha_benign + self.certificate.delta_lower, 1.0),
@@ -223,8 +217,8 @@ class Fleet:
         if total == 0:
             return []
         shares = self._roll.look(total, None if streams is None else int(streams))
-        names = self.ids
-        return [names[row] for row in e_bh_rows(self._book[:total, _WEALTH][:, 0], shares, level).tolist()]
+        wealth, names = self._wealth.log[:total, 0], self.ids
+        return [names[row] for row in e_bh_rows(wealth, shares, level).tolist()]
 
     def reset(self, stream: str | int) -> None:
         """Forget the costs and any alarm of one stream; what follows is a new test of it.
@@ -238,7 +232,7 @@ class Fleet:
             Its name.
         """
         row = self._row(_name(stream, "stream"))
-        if self._book[row, _N]:
+        if self._wealth.n[row]:
             self._roll.restart(row)
         self._clear(slice(row, row + 1))
 
@@ -261,9 +255,9 @@ class Fleet:
             "roll": self._roll.to_dict(),
             "first_alarm": self._first[used].tolist(),
             "verdict": self._verdict[used].tolist(),
-            "book": states.pack(self._book[used].ravel().tolist()),
-            "anchors": states.pack(self._anchors[used].ravel().tolist()),
-            "capitals": states.pack(self._capitals[used].ravel().tolist()),
+            "book": states.pack(self._wealth.book[used].ravel().tolist()),
+            "anchors": states.pack(self._wealth.anchors[used].ravel().tolist()),
+            "capitals": states.pack(self._wealth.capitals[used].ravel().tolist()),
         }
         return states.seal(_KIND, self.certificate, content)
 
@@ -290,8 +284,8 @@ class Fleet:
         if size:
             fleet._find_rows(names)
         fleet._roll = Roll.from_dict(state.get("roll"), size)
-        tables = {"book": fleet._book, "anchors": fleet._anchors, "capitals": fleet._capitals}
-        for name, table in tables.items():
+        for name in ("book", "anchors", "capitals"):
+            table = getattr(fleet._wealth, name)
             table[:size] = states.unpack(state, name, size * table.shape[1]).reshape(size, -1)
         fleet._first[:size] = states.unpack(state, "first_alarm", size)
         fleet._verdict[:size] = states.unpack(state, "verdict", size)
@@ -306,27 +300,14 @@ class Fleet:
         return row
 
     def _e_values(self, side: int) -> Array:
-        return np.exp(np.minimum(self._book[: len(self._rows), _WEALTH][:, side], 709.0))
+        return np.exp(np.minimum(self._wealth.log[: len(self._rows), side], 709.0))
 
     @cached_property
     def _log_thresholds(self) -> Array:
         return np.log([mark.threshold for mark in self._marks])
 
-    def _allocate(self, size: int) -> None:
-        # A bet's log capital is its anchor plus the logarithm of its entry in `_capitals`; of all bets that
-        # matter the anchor is the one of their side in the book. What else changes with every cost is there,
-        # too, because each table costs a gather and a scatter.
-        self._capitals = np.empty((size, self._shares.size))
-        self._anchors = np.empty((size, self._shares.size))
-        self._book = np.empty((size, _COLUMNS))
-        self._first = np.empty(size, dtype=np.int64)
-        self._verdict = np.empty(size, dtype=np.int8)
-        self._clear(slice(None))
-
     def _clear(self, rows: slice) -> None:
-        self._capitals[rows] = self._shares
-        self._anchors[rows] = 0.0
-        self._book[rows] = 0.0
+        self._wealth.clear(rows)
         self._first[rows] = 0
         self._verdict[rows] = 0
 
@@ -355,39 +336,17 @@ class Fleet:
         self._numbered[numbers] = [self._rows[name] for name in numbers]
 
     def _grow(self, size: int) -> None:
-        used = self._first.size
+        used = self._wealth.size
         if size <= used:
             return
-        names = ("_capitals", "_anchors", "_book", "_first", "_verdict")
-        tables = {name: getattr(self, name) for name in names}
-        self._allocate(max(size, 2 * used))
-        for name, table in tables.items():
-            getattr(self, name)[:used] = table
+        room = max(size, 2 * used)
+        self._wealth.grow(room)
+        self._first = np.append(self._first, np.zeros(room - used, dtype=np.int64))
+        self._verdict = np.append(self._verdict, np.zeros(room - used, dtype=np.int8))
 
     def _step(self, rows: NDArray[np.int64], costs: Array) -> None:
         """Count one cost for each of some different streams."""
-        first, last = int(rows[0]), int(rows[-1]) + 1
-        # All streams in their usual order are one block: no gather, no scatter.
-        block = last - first == rows.size and bool((np.diff(rows) == 1).all())
-        where: slice | NDArray[np.int64] = slice(first, last) if block else rows
-        capitals = np.column_stack([np.ones_like(costs), costs]) @ self._lines
-        capitals *= self._capitals[where] if block else self._capitals.take(rows, axis=0)
-        sums = _side_sums(capitals)
-        book = self._book.take(rows, axis=0)
-        book[:, _N] += 1
-        book[:, _TOTAL] += costs
-        with np.errstate(divide="ignore"):  # what was wiped out is computed anew by the fold
-            wealth = book[:, _TOPS] + np.log(sums)
-        to_fold = book[:, _N] % self._fold_every == 0
-        if sums.min() < _FOLD_BELOW:
-            to_fold |= (sums < _FOLD_BELOW).any(axis=1)
-        if (due := np.flatnonzero(to_fold)).size:
-            capitals[due], book[due, _TOPS] = self._fold(rows[due], capitals[due])
-            wealth[due] = book[due, _TOPS] + np.log(_side_sums(capitals[due]))
-        book[:, _WEALTH] = wealth
-        book[:, _BEST] = np.maximum(book[:, _BEST], wealth)
-        self._capitals[where] = capitals
-        self._book[where] = book
+        wealth = self._wealth.step(rows, costs)
         reached = wealth >= self._lowest
         if reached.any():
             reached &= wealth >= self._log_thresholds
@@ -396,21 +355,7 @@ class Fleet:
             benign = reached[:, 1] & (verdict == 0) & ~adverse
             self._verdict[rows[adverse]], self._verdict[rows[benign]] = 1, 2
             new = adverse | benign
-            self._first[rows[new]] = book[new, _N]
-
-    def _fold(self, rows: NDArray[np.int64], capitals: Array) -> tuple[Array, Array]:
-        """Anchor each side anew at its largest capital; return the capitals and the anchors of the sides."""
-        with np.errstate(divide="ignore"):  # a bet may have lost everything
-            logs = (self._anchors[rows] + np.log(capitals)).reshape(rows.size, 2, -1)
-        tops = logs.max(axis=2, keepdims=True)
-        behind = logs - tops < _LOG_BEHIND
-        self._anchors[rows] = np.where(behind, logs - _LOG_BEHIND, tops).reshape(capitals.shape)
-        return np.exp(np.maximum(logs - tops, _LOG_BEHIND)).reshape(capitals.shape), tops[:, :, 0]
-
-
-def _side_sums(capitals: Array) -> Array:
-    sums: Array = np.einsum("ijk->ij", capitals.reshape(capitals.shape[0], 2, -1))
-    return sums
+            self._first[rows[new]] = self._wealth.n[rows[new]]
 
 
 def _are_names(names: Sequence[Any]) -> bool:

@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import SMALLEST_BOUND, Bets, log_sum
+from boundwatch.bounds.wealth import Bets, log_sum
 
 Array = NDArray[np.float64]
 
@@ -69,19 +69,6 @@ class Mark:
         """Return 1 over the largest e-value so far, or alpha once a threshold below 1/alpha is reached."""
         p_value = math.exp(-best) if best < 709.0 else sys.float_info.min
         return self.alpha if p_value > self.alpha and self.reached(best) else p_value
-
-
-def bet_bounds(lower: float, upper: float) -> tuple[float, float]:
-    """Return what the bets of each side divide by: a wrong ADVERSE needs a mean cost of at most `upper`.
-
-    A wrong BENIGN needs one of at least `lower`: that is a mean of 1 - cost of at most 1 - `lower`.
-    """
-    return clamp_bound(upper), clamp_bound(1 - lower)
-
-
-def clamp_bound(bound: float) -> float:
-    """Return a bound that a bet can divide by."""
-    return min(max(bound, SMALLEST_BOUND), 1.0)
 
 
 @lru_cache(maxsize=4096)  # two numbers an entry: room for every task of a large family, at several levels
@@ -201,22 +188,3 @@ def alarm_distribution(needed: NDArray[np.int64], rate: float) -> tuple[Array, N
             alive[low] = 0.0
             low += 1
     return alarms, np.arange(low, high + 1), alive[low : high + 1]
-
-
-def linear_factors(bets: Bets, upper: float, rest: float) -> tuple[Array, Array]:
-    """Return a and s such that a + s x is what a cost x does to each bet, adverse bets first.
-
-    The benign side bets on 1 - x against 1 - lower, called `rest` here.
-    """
-    sizes = bets.sizes
-    intercept = np.concatenate([1 - sizes, (1 - sizes) + sizes / rest])
-    slope = np.concatenate([sizes / upper, -sizes / rest])
-    return intercept, slope
-
-
-def fold_interval(upper: float, rest: float) -> int:
-    """Return for how many episodes a product of factors is sure to stay between 1e-120 and 1e60.
-
-    That is of a bet of less than everything, whose factor is at least 0.015.
-    """
-    return max(1, min(64, int(138 / max(-math.log(upper), -math.log(rest), 1.0))))

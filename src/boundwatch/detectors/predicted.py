@@ -32,11 +32,10 @@ from scipy.special import expit, logit
 
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.memory import STEPS, CostMemory
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.wealth import Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.mixture import bet_bounds
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch

@@ -124,23 +124,6 @@ class Roll:
         self._used += 1
 
 
-def e_bh_rows(log_e_values: Array, log_shares: Array, rate: float) -> NDArray[np.int64]:
-    """Return the tests that e-BH lists, the strongest first.
-
-    **Guarantee**: with shares that add up to at most 1 and do not depend on the e-values, the expected share
-    of true hypotheses among those listed is at most `rate`, whatever the dependence.
-
-    Examples
-    --------
-    >>> e_bh_rows(np.log([25.0, 1.0, 40.0]), np.log([1 / 3] * 3), 0.1).tolist()
-    [2, 0]
-    """
-    weighted = log_e_values + log_shares
-    order = np.argsort(-weighted, kind="stable")
-    passing = np.flatnonzero(weighted[order] >= -math.log(rate) - np.log(np.arange(1, order.size + 1)))
-    return order[: passing[-1] + 1] if passing.size else order[:0]
-
-
 def _reserved(place: int, first: int) -> float:
     """Return the log share of a place in the reserve, counted from 0."""
     block = math.floor(math.log2(place / first + 1)) + 1

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.memory import STEPS, CostMemory
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.wealth import Bets, Wealth, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.mixture import Mark, bet_bounds, fold_interval, linear_factors
+from boundwatch.detectors.mixture import Mark
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import SchemaMismatch
 
@@ -112,13 +110,11 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.bets = Bets.for_costs(binary=certificate.binary)
-        bounds = bet_bounds(certificate.lower, certificate.upper)
+        self._bounds = bet_bounds(certificate.lower, certificate.upper)
         alphas = self.alpha_adverse, self.alpha_benign
         self._marks = [
-            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, alphas, strict=True)
+            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(self._bounds, alphas, strict=True)
         ]
-        self._intercept, self._slope = linear_factors(self.bets, *bounds)
-        self._fold_every = fold_interval(*bounds)
         self._rates = {
             "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper, 1.0),
             "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),
@@ -135,23 +131,16 @@ class SequentialTest(StreamDetector[SequentialFinding]):
 
     def reset(self) -> None:
         """Forget all costs and any alarm: what follows is a new test, with its own chance of a false one."""
-        size = self.bets.sizes.size
         self.n = 0
         self.first_alarm: int | None = None
         self.verdict = Verdict.WITHIN
         self._total = 0.0
-        # Capital = exp(logs) * product; logs are touched only when products may leave the floats.
-        self._logs = np.tile(np.log(self.bets.shares), 2)
-        self._product = np.ones(2 * size)
-        self._factor = np.empty(2 * size)
-        self._wealth = [0.0, 0.0]
-        self._best = [0.0, 0.0]
+        self._wealth = Wealth(self.bets, *self._bounds)
         self._memory = CostMemory()
-        self._rescale()
 
     def _finding(self) -> SequentialFinding:
-        adverse, benign = self._wealth
-        best_adverse, best_benign = self._best
+        adverse, benign = self._wealth.log
+        best_adverse, best_benign = self._wealth.best
         return SequentialFinding(
             {
                 "verdict": self.verdict,
@@ -188,10 +177,10 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             "total": self._total,
             "verdict": self.verdict.value,
             "first_alarm": self.first_alarm,
-            "wealth": states.pack(self._wealth),
-            "best": states.pack(self._best),
-            "logs": states.pack(self._logs.tolist()),
-            "product": states.pack(self._product.tolist()),
+            "wealth": states.pack(self._wealth.log),
+            "best": states.pack(self._wealth.best),
+            "logs": states.pack(self._wealth.logs.tolist()),
+            "product": states.pack(self._wealth.product.tolist()),
             "memory": {str(i): value for i, value in enumerate(self._memory.weights) if value},
         }
         return states.seal(_KIND, self.certificate, content)
@@ -214,15 +203,14 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             alpha_adverse=states.number(state, "alpha_adverse"),
             alpha_benign=states.number(state, "alpha_benign"),
         )
-        size = test._logs.size
-        test.n = states.count(state, "n") or 0
+        wealth = test._wealth
+        test.n = wealth.n = states.count(state, "n") or 0
         test._total = states.number(state, "total")
         test.verdict, test.first_alarm = states.alarm(state, test.n)
-        test._wealth = states.unpack(state, "wealth", 2).tolist()
-        test._best = states.unpack(state, "best", 2).tolist()
-        test._logs = states.unpack(state, "logs", size)
-        test._rescale()
-        test._product = states.unpack(state, "product", size)
+        wealth.log = states.unpack(state, "wealth", 2).tolist()
+        wealth.best = states.unpack(state, "best", 2).tolist()
+        size = wealth.logs.size
+        wealth.restore(states.unpack(state, "logs", size), states.unpack(state, "product", size))
         memory = state.get("memory")
         if not isinstance(memory, Mapping):
             raise SchemaMismatch("state['memory'] is not a table; the state is damaged")
@@ -233,40 +221,14 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         return test
 
     def _step(self, cost: float) -> None:
-        np.multiply(self._slope, cost, out=self._factor)
-        np.add(self._factor, self._intercept, out=self._factor)
-        np.multiply(self._product, self._factor, out=self._product)
         self.n += 1
         self._total += cost
-        if self.n % self._fold_every == 0:
-            self._fold()
-        adverse, benign = (self._product @ self._scale).tolist()
-        if min(adverse, benign) < 1e-250:  # the leading bet was wiped out and the others are far behind
-            self._fold()
-            adverse, benign = (self._product @ self._scale).tolist()
-        wealth = self._wealth = [self._tops[0] + math.log(adverse), self._tops[1] + math.log(benign)]
+        self._wealth.step(cost)
         for side in (0, 1):
-            if wealth[side] > self._best[side]:
-                self._best[side] = wealth[side]
-                if overrides(side, self.verdict) and self._marks[side].reached(wealth[side]):
-                    self.first_alarm = self.n
-                    self.verdict = SIDES[side]
+            if overrides(side, self.verdict) and self._marks[side].reached(self._wealth.log[side]):
+                self.first_alarm = self.n
+                self.verdict = SIDES[side]
         self._memory.add(cost)
-
-    def _fold(self) -> None:
-        with np.errstate(divide="ignore"):  # a bet may have lost everything
-            self._logs += np.log(self._product)
-        self._product.fill(1.0)
-        self._rescale()
-
-    def _rescale(self) -> None:
-        sides = self._logs.reshape(2, -1)
-        tops = sides.max(axis=1)
-        self._tops = tops.tolist()
-        self._scale = np.zeros((self._logs.size, 2))
-        for side in (0, 1):
-            rows = slice(side * sides.shape[1], (side + 1) * sides.shape[1])
-            self._scale[rows, side] = np.exp(sides[side] - tops[side])
 
     def _shift_limits(self, snapshot: tuple[array[float], float, float]) -> tuple[float, float]:
         weights, best_adverse, best_benign = snapshot

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.wealth import Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS
-from boundwatch.detectors.mixture import Mark, bet_bounds
+from boundwatch.detectors.mixture import Mark
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
@@ -103,14 +105,12 @@ def simulate_alarms(
     """Return the trial of the alarm in each of many simulated streams, 0 where there is none in time."""
     alarms = np.zeros(runs, dtype=np.int64)
     active = np.arange(runs)
-    capitals = np.tile(bets.shares, (runs, 1))
+    wealth = WealthTable(bets, bound, size=runs)
     for n in range(1, horizon + 1):
-        drawn = rng.choice(sample, size=active.size)
-        capitals *= (1 - bets.sizes) + np.outer(drawn / bound, bets.sizes)
-        alarmed = capitals.sum(axis=1) >= threshold
+        alarmed = wealth.step(active, rng.choice(sample, size=active.size))[:, 0] >= math.log(threshold)
         alarms[active[alarmed]] = n
         if alarmed.any():
-            active, capitals = active[~alarmed], capitals[~alarmed]
+            active = active[~alarmed]
             if active.size == 0:
                 break
     return alarms

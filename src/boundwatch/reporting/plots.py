@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boundwatch._support import files
+from boundwatch._support.figures import new_figure
+from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding
 from boundwatch.detectors.family import TaskFinding
-from boundwatch.errors import InvalidSetting, MissingExtra
 from boundwatch.planning import Plan
 from boundwatch.reporting.wording import HEADLINES, ceiling, count, floor, headline, new_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("pdf", "png", "svg")
 
 # From the palette of Okabe and Ito; the two also differ in lightness, shape and hatching.
 _CERTIFIED = "#56B4E9"
@@ -64,7 +60,7 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['episode', 'mean']
     """
-    figure = _new_figure(7.2, 4.4)
+    figure = new_figure(7.2, 4.4)
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
@@ -136,7 +132,7 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     >>> bw.HypothesisTest(certificate).decide([0.5, 0.2]).plot().axes[0].get_xlabel()
     'shift of the expected cost'
     """
-    figure = _new_figure(6.4, 1.9)
+    figure = new_figure(6.4, 1.9)
     axes = figure.subplots()
     title = headline(subject)
     if isinstance(subject, Certificate):
@@ -178,7 +174,7 @@ def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'worst expected cost'
     """
-    figure = _new_figure(6.4, 3.8)
+    figure = new_figure(6.4, 3.8)
     axes = figure.subplots()
     distances = np.linspace(0, largest, 201)
     curves = {
@@ -227,7 +223,7 @@ def plot_plan(plan: Plan) -> Figure:
     >>> figure.axes[0].get_xlabel()
     'trials'
     """
-    figure = _new_figure(7.2, 4.4)
+    figure = new_figure(7.2, 4.4)
     axes = figure.subplots()
     drawn = [power for power in plan.powers if power.detector != "confidence-interval"]
     for power in drawn:
@@ -248,42 +244,3 @@ def plot_plan(plan: Plan) -> Figure:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="lower right", fontsize=9)
     return figure
-
-
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "empty.png"
-    >>> save_figure(_new_figure(1, 1), path)
-    >>> path.read_bytes()[1:4]
-    b'PNG'
-    """
-    ending = Path(path).suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise InvalidSetting(f"{path}: cannot tell the format; end the name in .png, .svg or .pdf")
-    from matplotlib import rc_context
-
-    buffer = io.BytesIO()
-    # Without dates and random names inside, the same figure gives the same bytes.
-    dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[ending]
-    with rc_context({"svg.hashsalt": "boundwatch"}):
-        figure.savefig(buffer, format=ending, dpi=150, metadata=dateless)
-    files.write_bytes(path, buffer.getvalue())
-
-
-def _new_figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("drawing a figure", "plot") from error
-
-    class NotebookFigure(Figure):
-        def _repr_png_(self) -> bytes:  # notebooks show by themselves only what pyplot has made
-            buffer = io.BytesIO()
-            self.savefig(buffer, format="png", dpi=110)
-            return buffer.getvalue()
-
-    return NotebookFigure(figsize=(width, height), layout="constrained")

@@ -58,7 +58,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
         _text(centre, _HEIGHT - 26, f"mean {mean:.3f}"),
     ]
     label = f"Costs of {count(n, 'episode')} with mean {mean:.3f}; {_range_text(certificate)}"
-    return _svg(label, parts)
+    return svg(label, _WIDTH, _HEIGHT, parts)
 
 
 def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -> Html:
@@ -87,12 +87,20 @@ def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -
         _text(_LEFT + 4, _y(0.9) + 14, "90 %", anchor="start"),
         f'<polyline class="curve" points="{points}"/>',
     ]
-    return _svg(f"Chance of the verdict ADVERSE by expected cost; {_range_text(certificate)}", parts)
+    label = f"Chance of the verdict ADVERSE by expected cost; {_range_text(certificate)}"
+    return svg(label, _WIDTH, _HEIGHT, parts)
 
 
-def _svg(label: str, parts: Iterable[str]) -> Html:
+def svg(label: str, width: float, height: float, parts: Iterable[str]) -> Html:
+    """Return a figure of so many units, with a label for those who cannot see it.
+
+    Examples
+    --------
+    >>> svg("A dot", 10, 10, ['<circle r="1"/>'])
+    '<svg viewBox="0 0 10 10" role="img" aria-label="A dot"><circle r="1"/></svg>'
+    """
     return Html(
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
         + "".join(parts)
         + "</svg>"
     )

@@ -11,8 +11,9 @@ import numpy as np
 from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
 from sqlalchemy.engine import Connection
 
+from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
-from boundwatch.detectors.roll import Roll, e_bh_rows
+from boundwatch.detectors.roll import Roll
 from boundwatch.server.ledger import Refused
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
 from boundwatch.server.watches import USUAL_FLEET, parse_certificate

@@ -6,8 +6,9 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 
+from boundwatch._support.figures import new_figure, save_figure
 from boundwatch._support.files import write_text
-from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidSetting
 
 
 @dataclass
@@ -62,11 +63,7 @@ class History:
         """
         if len(self) == 0:
             raise InvalidSetting("the history has no steps to plot; train first")
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise MissingExtra("a plot of the training", "plot") from error
-        figure = Figure(figsize=(7, 5), layout="constrained")
+        figure = new_figure(7, 5)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         steps = range(1, len(self) + 1)
         above.plot(steps, self.bound, color="black", label=f"upper bound ({self.objective})")
@@ -80,5 +77,5 @@ class History:
         for axes in (above, below):
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(alpha=0.3)
-        figure.savefig(path, dpi=150)
+        save_figure(figure, path)
         self.save(os.path.splitext(path)[0] + ".json")  # noqa: PTH122 - keeps the type of the path
