@@ -54,10 +54,12 @@ def evidence(value: float) -> str:
     Examples
     --------
     >>> evidence(3.39), evidence(1234.5), evidence(4e9), evidence(0.00123)
-    ('3.4', '1,234', '4e+09', '0.0012')
+    ('3.4', '1,234', 'over 1,000,000', '0.0012')
     """
-    if value >= 1e6 or 0 < value < 1e-3:
-        return f"{value:.1g}"
+    if value > 1e6:
+        return "over 1,000,000"
+    if 0 < value < 1e-3:
+        return "below 0.001"
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
