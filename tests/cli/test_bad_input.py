@@ -120,7 +120,7 @@ def test_bad_costs_on_standard_input(run, folder):
         (["watch", "certificate.json", "x" * 300], "cannot be read, File name too long"),
         (
             ["watch", "certificate.json", "costs.jsonl", "--state", "x" * 300],
-            "File name too long; check the path",
+            "cannot be locked, file name too long; choose another path",
         ),
         (["certify", "costs.csv", "-o", "missing/new.json"], "missing/new.json: cannot be written"),
         (

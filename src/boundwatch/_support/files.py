@@ -130,6 +130,25 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         raise InvalidSetting(f"{path}: cannot be written, {why}; choose another path") from error
 
 
+def write_new(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -> None:
+    """Write a file that must not be there yet, with these permissions (less the umask) from the first byte.
+
+    Examples
+    --------
+    >>> write_new("/dev/null", b"")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: /dev/null: cannot be written, file exists; choose another path
+    """
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(path, flags, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path}: cannot be written, {reason(error)}; choose another path") from error
+
+
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder and those above it, before hours of work wait to be written there.
 

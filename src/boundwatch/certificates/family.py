@@ -14,6 +14,7 @@ from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.signing import check_signature
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 
 VERSION = 1
@@ -240,8 +241,17 @@ class CertificateFamily(Mapping[str, Certificate]):
             raise type(error)(f"{path}: {error}") from None
 
 
-def load(path: str | os.PathLike[str]) -> Certificate | CertificateFamily:
+def load(
+    path: str | os.PathLike[str], *, key: str | os.PathLike[str] | None = None
+) -> Certificate | CertificateFamily:
     """Read a certificate or a family of them, whichever the file holds.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        The file of a public key: a certificate that its holder has not signed just so is refused.
 
     Examples
     --------
@@ -251,9 +261,13 @@ def load(path: str | os.PathLike[str]) -> Certificate | CertificateFamily:
     >>> list(load(path))
     ['pick', 'place']
     """
+    data = read_bytes(path)
     try:
-        content = schema.decode(read_bytes(path))
+        content = schema.decode(data)
+        if key is not None:
+            check_signature(path, content, key)
+        several = isinstance(content, dict) and "certificates" in content
+        return CertificateFamily.from_dict(content) if several else Certificate.from_dict(content)
     except CertificateError as error:
-        raise type(error)(f"{path}: {error}") from None
-    several = isinstance(content, dict) and "certificates" in content
-    return CertificateFamily.load(path) if several else Certificate.load(path)
+        message = str(error).removeprefix(f"{path}: ")
+        raise type(error)(f"{path}: {message}") from None

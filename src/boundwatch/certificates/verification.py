@@ -82,6 +82,28 @@ def verify(
     ]
 
 
+def on_trust(certificate: Certificate) -> str:
+    """Return which numbers nothing in the certificate lets one derive again; nothing if there are none.
+
+    Examples
+    --------
+    >>> from boundwatch import Certificate
+    >>> on_trust(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    'both limits, which were proved elsewhere'
+    >>> on_trust(Certificate.from_held_out([0.1, 0.2]))
+    ''
+    """
+    if certificate.source == "external":
+        return "both limits, which were proved elsewhere"
+    if certificate.renyi is not None:
+        return "renyi, from which they follow"
+    if certificate.log_ratio is not None:
+        return "log_ratio, from which they follow"
+    if certificate.schema_version == 1 and certificate.method == "betting" and not certificate.binary:
+        return "both limits, because schema 1 keeps no record of the costs"
+    return ""
+
+
 def _in_order(certificate: Certificate, reason: str) -> Check:
     mean = certificate.lower if certificate.mean_cost is None else certificate.mean_cost
     ok = 0 <= certificate.lower <= mean <= certificate.upper <= 1

@@ -11,6 +11,7 @@ from boundwatch.cli import demo as demo
 from boundwatch.cli import train as train
 from boundwatch.cli import rollout as rollout
 from boundwatch.cli import certify as certify
+from boundwatch.cli import keygen as keygen
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show
 from boundwatch.cli import check as check

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
@@ -61,6 +62,10 @@ def certify(
         Path | None,
         typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is kept in the certificate."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="Private key (see keygen); also writes a signature, FILE.sig."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Certify a policy's expected cost from fresh episodes.
@@ -88,6 +93,8 @@ def certify(
         certificate = Certificate.from_held_out(episodes.costs, **settings)
     else:
         certificate = CertificateFamily.from_held_out(episodes.by_task(), by=by, **settings)
+    if sign is not None:
+        signing.sign(output, certificate.to_dict(), sign)
     certificate.save(output)
     out.print_warnings(episodes)
     if as_json:

@@ -21,7 +21,7 @@ from boundwatch.cli.judge import (
     Tail,
     build_detector,
 )
-from boundwatch.cli.options import By, CertificateFile, CostsFile, Json
+from boundwatch.cli.options import By, CertificateFile, CostsFile, Json, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
@@ -59,6 +59,7 @@ def check(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw costs and intervals; .png, .svg or .pdf.")
     ] = None,
+    key: Key = None,
     as_json: Json = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 3 if the verdict is ADVERSE.")
@@ -70,7 +71,8 @@ def check(
     rates hold for one look at a number of episodes that was fixed beforehand. With the certificates of
     several tasks, or with --by, there is a verdict on each, corrected for their number.
     """
-    loaded = load(certificate)
+    loaded = load(certificate, key=key)
+    out.print_trust(loaded, key)
     levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
     rates = {"false_positive": false_positive, "false_negative": false_negative}
     if isinstance(loaded, CertificateFamily) or by is not None:

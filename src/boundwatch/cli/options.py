@@ -12,6 +12,12 @@ from boundwatch.episodes import Format, Reduction
 CertificateFile = Annotated[
     Path, typer.Argument(metavar="CERTIFICATE", help="Certificate, as `boundwatch certify` writes it.")
 ]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PUB", help="Public key; a certificate that its holder has not signed just so is refused."
+    ),
+]
 CostsFile = Annotated[
     str,
     typer.Argument(

@@ -10,6 +10,9 @@ from typing import Any
 
 from boundwatch._support.files import one_page
 from boundwatch._support.validation import shortest
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.verification import on_trust
 from boundwatch.episodes import Episodes
 from boundwatch.reporting.wording import count
 
@@ -70,6 +73,16 @@ def print_warnings(episodes: Episodes) -> None:
     """Say on standard error what may make the guarantees wrong."""
     for warning in episodes.warnings:
         print(f"boundwatch: warning: {warning}", file=sys.stderr)
+
+
+def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
+    """Say on standard error which numbers of a certificate are taken on trust, without a key."""
+    if key is not None:
+        return
+    each = [loaded] if isinstance(loaded, Certificate) else loaded.values()
+    for trusted in dict.fromkeys(filter(None, map(on_trust, each))):
+        message = f"limits not derived again: give --costs (verify) or --key; taken on trust: {trusted}"
+        print(f"boundwatch: note: {message}", file=sys.stderr)
 
 
 def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

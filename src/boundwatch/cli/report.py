@@ -9,6 +9,7 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import load
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import (
     AlphaAdverse,
@@ -19,9 +20,10 @@ from boundwatch.cli.judge import (
     Tail,
     build_detector,
 )
-from boundwatch.cli.options import CertificateFile, CostsFile
+from boundwatch.cli.options import CertificateFile, CostsFile, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
+from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
 
 
@@ -39,6 +41,7 @@ def report(
     alpha_benign: AlphaBenign = None,
     false_positive: FalsePositive = None,
     false_negative: FalseNegative = None,
+    key: Key = None,
     *,
     reading: Reading,
 ) -> None:
@@ -49,7 +52,13 @@ def report(
     """
     from boundwatch.reporting.report import render_report
 
-    loaded = Certificate.load(certificate)
+    loaded = load(certificate, key=key)
+    if not isinstance(loaded, Certificate):
+        raise InvalidSetting(
+            f"{certificate}: holds the certificates of several tasks, but a report is on one; "
+            "take it out with: boundwatch show FILE --task NAME -o OTHER_FILE"
+        )
+    out.print_trust(loaded, key)
     judge = build_detector(
         loaded,
         detector,

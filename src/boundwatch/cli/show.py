@@ -10,7 +10,7 @@ import typer
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
-from boundwatch.cli.options import CertificateFile, Json
+from boundwatch.cli.options import CertificateFile, Json, Key
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
@@ -34,13 +34,15 @@ def show(
             "and in total variation.",
         ),
     ] = None,
+    key: Key = None,
     as_json: Json = False,
 ) -> None:
     """Say in words what a certificate promises.
 
     Also when the promise holds, what it is not, and where the certificate comes from.
     """
-    loaded = load(certificate)
+    loaded = load(certificate, key=key)
+    out.print_trust(loaded, key)
     if task is not None:
         if not isinstance(loaded, CertificateFamily) or task not in loaded:
             held = ", ".join(map(repr, loaded)) if isinstance(loaded, CertificateFamily) else "a single one"

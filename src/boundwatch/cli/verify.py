@@ -11,7 +11,7 @@ import typer
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
-from boundwatch.cli.options import By, CertificateFile, Json
+from boundwatch.cli.options import By, CertificateFile, Json, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.episodes import Episodes
@@ -32,17 +32,19 @@ def verify(
         Path | None, typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is compared.")
     ] = None,
     by: By = None,
+    key: Key = None,
     *,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Derive every number of a certificate again.
 
-    They follow from what the certificate keeps and, with --costs, from the data. Exits with 1 if one differs.
+    They follow from what the certificate keeps and, with --costs, from the data. With --key, its signature is
+    checked, too. Exits with 1 if one differs.
     """
     if costs is None:
         reading.refuse_without_costs(by=by)
-    loaded = load(certificate)
+    loaded = load(certificate, key=key)
     if isinstance(loaded, CertificateFamily):
         binary, column = all(each.binary for each in loaded.values()), by or loaded.by
         episodes = None if costs is None else reading.read(costs, binary=binary, by=column)
@@ -52,6 +54,8 @@ def verify(
     else:
         values = None if costs is None else reading.read(costs, binary=loaded.binary).costs
         checks = loaded.verify(values, policy=policy)
+    if key is not None:
+        checks = [Check("signature", True, f"by the holder of {key}"), *checks]
     if as_json:
         ok = all(check.ok for check in checks)
         out.print_json({"ok": ok, "checks": [dataclasses.asdict(check) for check in checks]})

@@ -17,7 +17,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.check import EXIT_ADVERSE
-from boundwatch.cli.options import By, CertificateFile
+from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
@@ -45,7 +45,7 @@ _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN:
     example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.json\n"
     "my-robot | boundwatch watch certificate.json - --id episode --state watch.json\n"
     "my-robot | boundwatch watch certificate.json - --spool lines.log --state watch.json\n"
-    "boundwatch watch certificates.json log.csv --by robot --on-alarm 'notify-send boundwatch'"
+    "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody"
 )
 @reads_costs
 def watch(
@@ -75,6 +75,7 @@ def watch(
         typer.Option(metavar="P", help="Level of BENIGN. [default: 0.04; change-detector: 0.001]"),
     ] = None,
     by: By = None,
+    key: Key = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -139,7 +140,8 @@ def watch(
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:
         raise typer.BadParameter("--allow-gaps goes with --id")
-    loaded = load(certificate)
+    loaded = load(certificate, key=key)
+    out.print_trust(loaded, key)
     by = _streams(loaded, by, certificate)
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
     levels = {name: value for name, value in given.items() if value is not None}
