@@ -66,7 +66,7 @@ def test_examples_in_help_run(run, folder):
     expected = {
         "certify": [0, 0, 0],
         "verify": [0, 0],
-        "show": [0],
+        "show": [0, 0],
         "check": [0, 3, 0],
         "report": [0],
         "plan": [0, 0],
