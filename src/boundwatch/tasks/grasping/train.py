@@ -87,7 +87,7 @@ def train(
         posterior,
         costs,
         steps=recipe.steps,
-        objective=recipe.bound,
+        bound=recipe.bound,
         delta=recipe.delta,
         samples=2,
         per_environment=True,
