@@ -272,7 +272,7 @@ def test_a_watch_that_judged_nothing_does_not_pass(certificate, text):
 
 
 @pytest.mark.parametrize(
-    ("header", "costs"), [("success", [1, 1]), ("trial,success", None), ("abc", None), ("is_success", None)]
+    ("header", "costs"), [("success", [1, 1]), ("trial,success", None), ("abc", None), ("is_success", [1, 1])]
 )
 def test_a_header_is_never_skipped(certificate, tmp_path, header, costs):
     """Without the header, failures would be read as costs of 0."""

@@ -13,7 +13,7 @@ from boundwatch.errors import BoundwatchError
 
 DATA = Path(__file__).parents[2] / "examples" / "data"
 JUNK = [None, True, 0, -1, 3.5, float("nan"), "", "x", [], {}, [[]], {"a": 1}, 10**400]
-READINGS = [{}, {"by": "task"}, {"by": "task_id"}, {"column": "sum_reward", "cost_range": (0, 5)}]
+READINGS = [{}, {"by": "task"}, {"by": "task_id"}, {"reward": "sum_reward", "cost_range": (0, 5)}]
 OLDER = {
     "per_episode": [{"success": i % 2 == 0, "sum_reward": i, "seed": i} for i in range(5)],
     "aggregated": {},
@@ -77,7 +77,7 @@ def test_evaluations_of_lerobot(tmp_path, reading):
     [
         ("sb3/0.monitor.csv", {"cost_range": (-4000, 0)}),
         ("sb3/evaluations.npz", {"cost_range": (-4000, 0)}),
-        ("robot.mcap", {"column": "/episode/result.success", "by": "robot"}),
+        ("robot.mcap", {"success": "/episode/result.success", "by": "robot"}),
     ],
 )
 def test_other_files(tmp_path, name, reading):

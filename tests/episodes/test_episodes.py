@@ -69,12 +69,13 @@ def read(tmp_path):
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize("encode", FORMATS)
 def test_every_format_gives_the_same_costs(read, encode, compress):
-    episodes = read(compress(encode(COSTS)))
+    unnamed = encode in (as_bare_csv, as_npy)
+    episodes = read(compress(encode(COSTS)), cost="1" if unnamed else None)
     assert episodes.costs.tolist() == COSTS
     assert episodes.costs.dtype == np.float64
     assert episodes.binary is False
     assert episodes.meaning == "cost"
-    assert episodes.column == (None if encode in (as_bare_csv, as_npy) else "cost")
+    assert episodes.column == (None if unnamed else "cost")
 
 
 @pytest.mark.parametrize("encode", FORMATS)
@@ -82,7 +83,8 @@ def test_every_format_gives_the_same_costs(read, encode, compress):
 def test_costs_survive_to_the_last_bit(tmp_path_factory, encode, values):
     path = tmp_path_factory.mktemp("costs") / "log"
     path.write_bytes(encode(values))
-    assert read_costs(path).costs.tolist() == values
+    named = encode not in (as_bare_csv, as_npy)
+    assert read_costs(path, cost=None if named else "1").costs.tolist() == values
 
 
 @given(rows=st.lists(st.tuples(st.text(), st.floats(0, 1)), min_size=1), quoting=st.sampled_from([0, 1]))
@@ -124,7 +126,16 @@ def test_any_bytes_give_costs_or_one_line(tmp_path_factory, data):
         '{"cost": 0.5}\r\n{"cost": 1, "extra": null}\r\n\r\n',
         '\ufeff{"cost": 0.5}\n{"cost": 1}',
         '{"cost": "0.5"}\n{"cost": true}\n',
-        "0.5\n1e0\n",
+        '[{"cost": 0.5}, {"cost": 1}]',
+        '{"cost": [0.5, 1]}',
+        "cost\n0.5\n\n1\n",
+        "cost,\n0.5,\n1,\n,\n",
+        "Trials of May\n\nepisode,cost\n1,0.5\n2,1\n",
+        "# made by us\na,cost\n1,0.5\n2,1\n",
+        "# cost\n0.5\n1\n",
+        "a;cost\n1;0,5\n2;1,0\n",
+        "cost\n0,5\n1\n",
+        'a,cost\n1,"0,5"\n2,"1,0"\n',
     ],
 )
 def test_variants_of_text(read, text):
@@ -145,7 +156,7 @@ def test_standard_input():
     "values", [["true", "false", "true"], ["True", "False", "True"], [1, 0, 1], [1.0, 0.0, 1.0]]
 )
 def test_success_is_turned_round_and_binary(read, name, values):
-    episodes = read(as_csv(values, name), column=name)
+    episodes = read(as_csv(values, name), success=name)
     assert episodes.costs.tolist() == [0.0, 1.0, 0.0]
     assert episodes.binary is True
     assert episodes.meaning == "success"
@@ -160,7 +171,7 @@ def test_success_as_truth_values(read):
 
 @pytest.mark.parametrize("name", ["reward", "episode_reward", "return"])
 def test_reward_is_turned_round_within_its_range(read, name):
-    episodes = read(as_csv([-200, -100, 0], name), column=name, cost_range=(-200, 0))
+    episodes = read(as_csv([-200, -100, 0], name), reward=name, cost_range=(-200, 0))
     assert episodes.costs.tolist() == [1.0, 0.5, 0.0]
     assert episodes.meaning == "reward"
     assert episodes.binary is False
@@ -187,23 +198,43 @@ def test_rescaled_costs_never_leave_the_unit_interval(tmp_path_factory, ends, fr
 
 
 def test_binary_promise_is_kept_and_checked(read):
-    assert read("0\n1\n", binary=True).binary is True
-    assert read("0\n1\n").binary is False
-    assert read("10\n20\n", cost_range=(10, 20), binary=True).costs.tolist() == [0, 1]
+    assert read("cost\n0\n0\n", binary=True).binary is True
+    assert read("cost\n10\n20\n", cost_range=(10, 20), binary=True).costs.tolist() == [0, 1]
     with pytest.raises(
-        InvalidCost, match=r"row 2 \(line 2\) = 0.4 is not 0 or 1, but binary costs were promised"
+        InvalidCost,
+        match=r"row 2 \(line 3\), column 'cost' = 0.4 is not 0 or 1, but binary costs were "
+        "promised",
     ):
-        read("0\n0.4\n", binary=True)
+        read("cost\n0\n0.4\n", binary=True)
+
+
+def test_costs_of_0_and_1_are_noticed_and_said(read):
+    noticed = read("cost\n0\n1\n")
+    assert noticed.binary is True
+    assert "all 2 costs are 0 or 1" in noticed.notes[0]
+    assert "--no-binary" in noticed.notes[0]
+    assert (read("cost\n0\n1\n", binary=False).binary, read("cost\n0\n0\n").binary) == (False, False)
+    assert read("cost\n0\n0.5\n").notes == ()
+
+
+def test_two_directions_at_once_are_refused(read):
+    with pytest.raises(InvalidSetting, match="success and cost were both given; say one thing"):
+        read("a,b\n1,0\n", success="a", cost="b")
 
 
 def test_columns_without_names_are_numbered(read):
-    assert read("1,0.5\n2,0.25\n", column="2").costs.tolist() == [0.5, 0.25]
-    assert read(as_npy(np.array([[1, 0.5], [2, 0.25]])), column="2").costs.tolist() == [0.5, 0.25]
-    assert read(as_npy(np.array([[0.5], [0.25]]))).costs.tolist() == [0.5, 0.25]
+    assert read("1,0.5\n2,0.25\n", cost="2").costs.tolist() == [0.5, 0.25]
+    assert read("1,yes\n2,no\n", success="2").costs.tolist() == [0, 1]
+    assert read("1,0\n2,1\n3,1\n", success="2").costs.tolist() == [1, 0, 0]
+    assert read(as_npy(np.array([[1, 0.5], [2, 0.25]])), cost="2").costs.tolist() == [0.5, 0.25]
+    assert read(as_npy(np.array([[0.5], [0.25]])), cost="1").costs.tolist() == [0.5, 0.25]
+    assert read("[true, false]", success="1").costs.tolist() == [0, 1]
 
 
-def test_a_column_by_any_other_name_is_a_cost_when_chosen(read):
-    assert read("collision,cost\ntrue,0.1\nfalse,0.2\n", column="collision").costs.tolist() == [1, 0]
+@pytest.mark.parametrize("words", ["true,false", "yes,no", "Ja,Nein", "1,0"])
+def test_what_should_not_happen_is_a_cost_if_it_did(read, words):
+    did, did_not = words.split(",")
+    assert read(f"collision,t\n{did},3\n{did_not},4\n", cost="collision").costs.tolist() == [1, 0]
 
 
 BAD_VALUES = [
@@ -212,44 +243,47 @@ BAD_VALUES = [
         r"row 17 (line 18), column 'cost' = 1.4 is outside [0, 1]",
         "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
     ),
-    ("0.2\n" * 16 + "1.4\n", "row 17 (line 17) = 1.4 is outside [0, 1]", "--cost-range LOW HIGH"),
     ("a,cost\n1,0.2\n2,-3\n", "row 2 (line 3), column 'cost' = -3 is outside [0, 1]", "known beforehand"),
     ("cost\nnan\n", "row 1 (line 2), column 'cost' = nan is not finite", "give every episode a number"),
     ("cost\n0.1\ninf\n", "row 2 (line 3), column 'cost' = inf is not finite", "give every episode a number"),
     ("cost\n0.1\nabc\n", "row 2 (line 3), column 'cost' = 'abc' is not a number", "every episode needs one"),
-    ('cost\n0.1\n""\n', "row 2 (line 3), column 'cost' = '' is not a number", "every episode needs one"),
     ("a,cost\n1,0.1\n2,\n", "row 2 (line 3), column 'cost' = '' is not a number", "every episode needs one"),
     ("cost\n0.1\n" + "x" * 90, "row 2 (line 3), column 'cost' = 'xxxx", "every episode needs one"),
-    ("success\n1\n0.5\n", "row 2 (line 3), column 'success' = 0.5 is not true, false, 0 or 1", "1 - rate"),
-    ("success\nyes\n", "row 1 (line 2), column 'success' = 'yes' is not true, false, 0 or 1", "one of these"),
-    ("success\nY\n", "row 1 (line 2), column 'success' = 'Y' is not true, false, 0 or 1", "one of these"),
-    ("cost\n5%\n", "row 1 (line 2), column 'cost' = '5%' is not a number", "write 0.05, not 5%"),
-    ("5%\n3%\n", "line 1: '5%' is not a number", "write 0.05, not 5%"),
-    ("a;cost\n1;0,25\n", "row 1 (line 2), column 'cost' = '0,25' is not a number", "decimals with a point"),
-    ('"0,25"\n"0,5"\n', "line 1: '0,25' is not a number", "decimals with a point"),
-    ("cost\n0,25\n", "line 2 has 2 fields, the first line has 1", "decimals with a point"),
+    ("success\n1\n0.5\n", "row 2 (line 3), column 'success' = 0.5 is neither 0 nor 1", "--reward"),
+    ("success\n1\n2\n", "row 2 (line 3), column 'success' = 2 is neither 0 nor 1", "--cost-range"),
+    ("success\nyes\nmaybe\n", "row 2 (line 3), column 'success' = 'maybe' is no word", "--success-values"),
+    ("a,success\n1,yes\n2,\n", "row 2 (line 3), column 'success' = '' says nothing", "is a failure"),
+    ("a,success\n1,yes\n2,n/a\n", "row 2 (line 3), column 'success' = 'n/a' says nothing", "is a failure"),
+    ("cost\n5%\n", "row 1 (line 2), column 'cost' = '5%' is a percentage", "(--cost-range 0 100)"),
+    ("cost\n5%\n0.1\n", "row 2 (line 3), column 'cost' = 0.1 has no %", "alike"),
+    ("a;cost\n1;0,25\n2;0.5\n", "row 2 (line 3), column 'cost' = 0.5 has a decimal point", "alike"),
+    ('a,cost\n1,"1,234"\n', "row 1 (line 2), column 'cost' = '1,234' could have a decimal mark", "thousands"),
+    ("a;b;cost\n1;0,5;1.234\n", "row 1 (line 2), column 'cost' = 1.234 could have a decimal", "thousands"),
     ('cost\n"1,234.5"\n', "row 1 (line 2), column 'cost' = '1,234.5' is not", "nothing between thousands"),
+    ("cost\n2026-05-01\n", "row 1 (line 2), column 'cost' = '2026-05-01' is not a number", "needs one"),
     ("cost\n0_1\n", "row 1 (line 2), column 'cost' = '0_1' is not a number", "every episode needs one"),
+    ("cost\npass\nfail\n", "row 1 (line 2), column 'cost' = 'pass' says how the trial went", "--success"),
     (
-        "reward\n3\nbad\n",
-        "row 2 (line 3), column 'reward' = 'bad' is not a number",
-        "every episode needs one",
+        "a,cost\n1,0.1\n#2,0.9\n",
+        "line 3 = '#2' looks like a trial that was commented out",
+        "take out the #",
     ),
-    ("cost\n# broken\n0.1\n", "row 1 (line 2), column 'cost' = '# broken' is a comment", "take out the #"),
-    ("# costs\n0.1\n", "line 1: '# costs' is a comment", "take out the #"),
-    ("# made by us\na,cost\n1,0.1\n", "line 1: '# made by us' is a comment", "take out the #"),
-    ("true\nfalse\n", "row 1 (line 1) = true could be success or failure", "name the column"),
+    ("a,cost\n1,0.1\nmean,0.1\n", "line 3 looks like a summary ('mean')", "take it out"),
+    ("success\nfailure\nsuccess\n", "line 1 = 'success' could be the column's name or a trial", "--success"),
+    ("a,cost\n1,0,25\n2,0,5\n", "line 2 has 3 fields, the header has 2", "in quotes"),
     ('{"cost": 0.1}\n{"cost": null}\n', "row 2 (line 2), column 'cost' = None is not a number", "needs one"),
     ('{"cost": 0.1}\n{"cost": [1]}\n', "row 2 (line 2), column 'cost' = [1] is not a number", "needs one"),
+    (
+        '{"success": true}\n{"success": [1]}\n',
+        "row 2 (line 2), column 'success' = [1] is neither",
+        "yes or no",
+    ),
     ('{"cost": 0.1}\n{"cost": NaN}\n', "row 2 (line 2), column 'cost' = nan is not finite", "every episode"),
     ('{"cost": 1e400}\n', "row 1 (line 1), column 'cost' = inf is not finite", "every episode"),
     ('{"cost": 1' + "0" * 400 + "}\n", "row 1 (line 1), column 'cost' = 1000", "every episode needs one"),
     ('{"cost": 0.1}\n{"price": 1}\n', "row 2 (line 2) has no 'cost'", "every episode needs one"),
-    (as_npy([0.1, np.nan]), "row 2 = nan is not finite", "give every episode a number"),
-    (as_npy([0.1, 2.5]), "row 2 = 2.5 is outside [0, 1]", "known beforehand"),
-    (as_npy([True, False]), "row 1 = True could be success or failure", "name the column"),
-    (as_npy(["a", "b"]), "row 1 = 'a' is not a number", "every episode needs one"),
-    (as_npy([1j]), "row 1 = 1j is not a number", "every episode needs one"),
+    (as_record([0.1, np.nan]), "row 2, column 'cost' = nan is not finite", "give every episode a number"),
+    (as_record([0.1, 2.5]), "row 2, column 'cost' = 2.5 is outside [0, 1]", "known beforehand"),
     (as_parquet([0.1, None]), "row 2, column 'cost' = None is not a number", "every episode needs one"),
     (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7.0 is outside [0, 1]", "known beforehand"),
 ]
@@ -262,21 +296,20 @@ BAD_FILES = [
     (" \n\n", "is empty", "at least one episode is needed"),
     ("\ufeff", "is empty", "at least one episode is needed"),
     ("cost\n", "holds no episodes", "at least one row is needed"),
-    (as_npy([]), "holds no episodes", "at least one row is needed"),
-    (as_npy(np.zeros((3, 0))), "holds no episodes", "at least one row is needed"),
     (as_parquet([]), "holds no episodes", "at least one row is needed"),
-    ("a,cost\n1,0.1\n2\n", "line 3 has 1 fields, the first line has 2", "complete it"),
-    ("a,cost\n1,0.1\n2,0.1,7\n", "line 3 has 3 fields, the first line has 2", "complete it"),
-    ("cost\n0.1\n\n0.2\n", "line 3 is empty", "take it out"),
+    ("a,cost\n1,0.1\n2\n", "line 3 has 1 fields, the header has 2", "complete it"),
+    ("a,cost\n1,0.1\n2,0.1,7\n", "line 3 has 3 fields, the header has 2", "complete it"),
     ('cost\n"0.1\n', "line 2 is not valid CSV", "correct it"),
-    ('{"cost": 0.1}\n\n{"cost": 0.1}\n', "line 2 is not valid JSON", "one object on each line"),
     ('{"cost": 0.1\n', "line 1 is not valid JSON", "one object on each line"),
     ('{"cost": 0.1}\n0.2\n', "line 2 is not a JSON object", "jq -c"),
-    ("[0.1, 0.2]\n", "line 1 is not a JSON object", "jq -c"),
-    ("[" * 100_000, "line 1 is not valid JSON", "one object on each line"),
-    ("kosten: 0,5\u20ac".encode("latin-1", "replace") + b"\xff", "is not UTF-8 text (byte 12)", "CSV UTF-8"),
-    ("cost\n0.1\n".encode("utf-16"), "is not UTF-8 text (byte 0)", "in Excel"),
-    (b"PK\x03\x04rest", "is a ZIP archive", "numpy.save"),
+    ("[[0.1], 0.2]\n", "the JSON array holds lists or a mixture", "one object or value"),
+    ('[{"cost": 0.1}, {"cost"', "line 1 is not valid JSON", "array of objects"),
+    ("[" * 100_000, "is not valid JSON", "one object per line"),
+    (b"cost\n0,5\x81", "is not text (byte 8)", "CSV UTF-8"),
+    (b"cost\n0\x00\x015\xff", "is not text", "CSV UTF-8"),
+    (b"\xd0\xcf\x11\xe0rest", "is a workbook of Excel before 2007", "save it as .xlsx"),
+    (b"PK\x03\x04rest", "is a ZIP archive", "NPY"),
+    (b"PK\x03\x04xl/workbook.xml", "the XLSX data is damaged", "save it again"),
     (gzip.compress(as_csv(COSTS), mtime=0)[:-9], "the gzip data is damaged or cut short", "again"),
     (gzip.compress(as_csv(COSTS), mtime=0)[:5], "the gzip data is damaged or cut short", "again"),
     (NPY[:-1], "the NPY data is damaged or cut short", "numpy.save"),
@@ -304,31 +337,42 @@ def test_bad_content_has_a_place_a_reason_and_a_remedy(read, tmp_path, data, fau
     assert len(message) < 300 + len(str(tmp_path))
 
 
+FLAGS = "success=COL (yes/no or 1/0), cost=COL (higher is worse) or reward=COL"
 BAD_CHOICES = [
-    ("cost,success\n1,0\n", {}, "columns cost, success could all be meant; choose one with column='cost'"),
-    ("a,b\n1,0\n", {}, "has no column named cost, success or reward; choose one of 'a', 'b' with column=..."),
-    ("is_success\n1\n", {}, "has no column named cost, success or reward; choose one of 'is_success'"),
+    (
+        "cost,success\n1,0\n",
+        {},
+        "columns cost, success could all be meant; say which one to read: success=COL",
+    ),
+    ("Cost,COST\n1,0\n", {}, "has several columns named 'Cost', 'COST'; rename all but one"),
+    ("a,b\n1,0\n", {}, f"no column is called cost, success, is_success or reward; say what to read: {FLAGS}"),
     (
         "a,b\n1,0\n",
-        {"column": "cost"},
-        "has no column 'cost'; choose one of 'a', 'b' with column=... (--column NAME)",
+        {"cost": "c"},
+        "has no column 'c'; choose one with cost=... (--cost NAME); columns: a (1), b",
     ),
-    ("0.1\n", {"column": "cost"}, "has no column 'cost'; it is a list of numbers without names"),
-    ("1,0.1\n", {}, "has several columns without names; choose one of '1', '2'"),
-    ("cost,cost\n0,1\n", {"column": "cost"}, "has several columns named 'cost'; rename all but one"),
+    ("0.1\n", {"cost": "cost"}, "has no column 'cost'; it is a list without a header: its only column is 1"),
+    ("0.1\n", {}, f"no column has a name; say what to read: {FLAGS}"),
+    ("1\n0\n", {}, f"no column has a name; say what to read: {FLAGS}"),
+    ("true\nfalse\n", {}, f"no column has a name; say what to read: {FLAGS}"),
+    ("1,0.1\n", {}, f"no column has a name; say what to read: {FLAGS}"),
+    (as_npy([True, False]), {}, f"no column has a name; say what to read: {FLAGS}"),
+    ("cost,cost\n0,1\n", {"cost": "cost"}, "has several columns named 'cost'; rename all but one"),
     ("cost,cost\n0,1\n", {}, "has several columns named 'cost'; rename all but one"),
-    (
-        "0,25\n0,5\n",
-        {},
-        "has several columns without names; write decimals with a point (0.25) or choose one",
-    ),
     (
         "reward\n-3\n",
         {},
         "column 'reward' holds rewards; pass their least and greatest value as cost_range",
     ),
     ("success\n1\n", {"cost_range": (0, 1)}, "column 'success' holds successes, not numbers in a range"),
-    (",".join(f"c{i}" for i in range(99)) + "\n" + "0," * 98 + "0\n", {}, "has no column named"),
+    ("cost\n1\n", {"success_values": ["x"]}, "success_values goes with success=... (--success COL)"),
+    (
+        "cost (%)\n1\n",
+        {"cost": "cost (%)"},
+        "column 'cost (%)' is in percent by its name; pass cost_range=(0, 100)",
+    ),
+    ("cost\n1\n", {"sheet": "a"}, "sheet goes with xlsx, this is csv; leave it out (--sheet)"),
+    (",".join(f"c{i}" for i in range(99)) + "\n" + "0," * 98 + "0\n", {}, "no column is called"),
 ]
 
 
@@ -336,8 +380,8 @@ BAD_CHOICES = [
 def test_unclear_choices_are_refused_with_the_way_out(read, tmp_path, data, options, fault):
     with pytest.raises(InvalidSetting) as caught:
         read(data, **options)
-    assert str(caught.value).startswith(f"{tmp_path / 'log'}: {fault}")
-    assert len(str(caught.value)) < 300 + len(str(tmp_path))
+    assert str(caught.value).removeprefix(f"{tmp_path / 'log'}: ").startswith(fault)
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -356,37 +400,125 @@ def test_no_range_is_suggested_from_the_data(read):
     assert str(caught.value).endswith("as cost_range=(low, high) (--cost-range LOW HIGH)")
 
 
-BETTER = [
+GOOD = ["success", "Success?", "isSuccess", "success (0/1)", "reward", "accuracy", "Erfolg", "grasped"]
+BAD = ["failure", "failed", "Error?", "collision", "crash", "cost", "Misserfolg", "dropped", "failure_rate"]
+OPEN = [
+    "gap",
+    "outcome",
+    "no_collision",
+    "collision free",
+    "not_failed",
+    "done",
     "score",
-    "accuracy",
-    "success_rate",
-    "SuccessRate",
-    "progress",
-    "not_success",
-    "success_reward",
-    "rate",
+    "unsuccessful_free",
 ]
 
 
-@pytest.mark.parametrize("name", BETTER)
-def test_names_of_which_more_may_be_better_are_refused(read, name):
-    for options in ({}, {"cost_range": (0, 1)}):
-        with pytest.raises(InvalidSetting, match="may be better when it is higher; rename it to cost if"):
-            read(as_csv([1, 0], name), column=name, **options)
+@pytest.mark.parametrize("name", GOOD)
+def test_what_sounds_good_is_no_cost(read, name):
+    with pytest.raises(InvalidSetting, match="sounds like something good, but was given as a cost"):
+        read(as_csv([1, 0], name), cost=name)
+    assert read(as_csv([1, 0], name), success=name).costs.tolist() == [0, 1]
+    assert read(as_csv([1, 0], name), reward=name, cost_range=(0, 1)).costs.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "name", ["Success?", "succeeded", "successful", "success (0/1)", "isSuccess", "SUCCESS"]
-)
-def test_successes_by_other_names(read, name):
-    episodes = read(as_csv([1, 0], name), column=name)
-    assert (episodes.costs.tolist(), episodes.meaning) == ([0.0, 1.0], "success")
+@pytest.mark.parametrize("name", BAD)
+def test_what_sounds_bad_is_no_success(read, name):
+    for options in ({"success": name}, {"reward": name, "cost_range": (0, 1)}):
+        with pytest.raises(InvalidSetting, match="sounds like something bad, but was given as a"):
+            read(as_csv([1, 0], name), **options)
+    assert read(as_csv([1, 0], name), cost=name).costs.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("name", ["gap", "failure_rate", "collision", "Error?", "cost [1]"])
-def test_costs_by_other_names(read, name):
-    episodes = read(as_csv([1, 0], name), column=name)
-    assert (episodes.costs.tolist(), episodes.meaning) == ([1.0, 0.0], "cost")
+@pytest.mark.parametrize("name", OPEN)
+def test_other_names_are_what_they_are_said_to_be(read, name):
+    assert read(as_csv([1, 0], name), success=name).costs.tolist() == [0, 1]
+    assert read(as_csv([1, 0], name), cost=name).costs.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", sorted({*GOOD, *BAD, *OPEN} - {"success", "reward", "cost"}))
+def test_nothing_but_the_four_names_is_read_unasked(read, name):
+    with pytest.raises(InvalidSetting, match="no column is called cost, success, is_success or reward"):
+        read(as_csv([1, 0], name))
+
+
+PAIRS = ["yes/no", "y/n", "pass/fail", "ok/nok", "success/failure", "true/false", "WAHR/FALSCH", "Ja/Nein"]
+PAIRS += ["oui/non", "1/0", "1.0/0.0", "passed/failed", "i.O./n.i.O.", "✓/✗", "1,0/0,0", "sí/no"]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("case", [str, str.upper, str.lower])
+def test_words_for_success_and_failure(read, pair, case):
+    good, bad = map(case, pair.split("/"))
+    read_back = read(f"trial;result\n1;{good}\n2;{bad}\n3; {good} \n", success="result")
+    assert (read_back.costs.tolist(), read_back.binary) == ([0, 1, 0], True)
+
+
+def test_words_of_ones_own(read):
+    sheet = "trial;end\n1;in bin\n2;floor\n3;In Bin\n4;not in bin\n"
+    episodes = read(sheet, success="end", success_values="in bin")
+    assert episodes.costs.tolist() == [0, 1, 0, 1]
+    assert "counted as failures" in episodes.notes[0]
+    assert "'floor' (1)" in episodes.notes[0]
+    for cell, fault in [
+        ("in bni", "looks like 'in bin'"),
+        ("yes", "usually means success"),
+        ("", "says nothing"),
+    ]:
+        with pytest.raises(InvalidCost, match=fault):
+            read(f"{sheet}5;{cell}\n", success="end", success_values=["in bin"])
+    with pytest.raises(InvalidSetting, match="occurs nowhere"):
+        read(sheet, success="end", success_values=["table"])
+
+
+def test_what_was_skipped_is_said(read):
+    notes = read("Trials of May\nby Kim\ntrial,cost\n1,0.5\n# lunch\ntrial,cost\n1,0.25\n").notes
+    assert [note.split(": ")[1] for note in notes] == [
+        "2 lines above the header skipped ('Trials of May', ...)",
+        "comment in line 5 skipped",
+        "line 6 repeats the header and was skipped",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_encodings(read, encoding):
+    text = "Versuch;Größe;Erfolg\r\n1;0,5;ja\r\n2;1,5;nein\r\n"
+    assert read(text.encode(encoding), success="erfolg").costs.tolist() == [0, 1]
+
+
+def test_columns_by_any_case(read):
+    episodes = read("Trial,Grasp OK,Robot\n1,yes,a\n2,no,b\n", success="grasp ok", by="ROBOT")
+    assert (episodes.column, episodes.by, episodes.tasks) == ("Grasp OK", "Robot", ("a", "b"))
+
+
+def test_a_header_is_not_looked_for_among_the_trials(read):
+    words = "operator,outcome\nkim,success\nada,failure\n"
+    with pytest.raises(InvalidSetting, match=r"columns: operator \(kim, ada\), outcome \(success, failure\)"):
+        read(words)
+    assert read(words, success="outcome").costs.tolist() == [0, 1]
+    assert read("outcome\nsuccess\nfailure\n", success="outcome").costs.tolist() == [0, 1]
+
+
+def test_numbers_that_pandas_writes_above_columns(read):
+    assert read(",0\n0,0.5\n1,0.25\n", cost="0").costs.tolist() == [0.5, 0.25]
+    for text in ("0\n0.5\n0.25\n", "0,1\n7,0.5\n8,0.25\n"):
+        with pytest.raises(InvalidCost, match="numbers that pandas writes above columns"):
+            read(text, cost="1")
+    assert read("0,1\n1,0\n2,1\n", success="2").costs.tolist() == [0, 1, 0]
+
+
+def test_decimal_commas_or_two_columns(read):
+    with pytest.raises(InvalidCost, match="one number with a decimal comma or two columns"):
+        read("0,25\n0,5\n1,0\n", cost="1")
+
+
+def test_rows_that_a_spreadsheet_cut_short(read):
+    assert read("trial,cost,note\n1,0.5,\n2,0.25,slipped\n3,0.75\n").costs.tolist() == [0.5, 0.25, 0.75]
+
+
+def test_percentages_of_a_range(read):
+    assert read("cost\n5 %\n12.5%\n", cost_range=(0, 100)).costs.tolist() == [0.05, 0.125]
+    assert read("cost\n5\n12.5\n", cost_range=(0, 100)).costs.tolist() == [0.05, 0.125]
 
 
 def test_the_separator_that_excel_declares(read):

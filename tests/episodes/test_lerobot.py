@@ -98,9 +98,9 @@ def test_several_tasks_are_not_pooled_in_silence(read):
 
 def test_rewards_need_their_range(read):
     with pytest.raises(InvalidSetting, match="'sum_reward' holds rewards; pass their least and greatest"):
-        read(OLDER, column="sum_reward")
-    assert read(OLDER, column="sum_reward", cost_range=(0, 100)).costs == pytest.approx([0.185, 0.8775, 0.4])
-    assert read(MANY, column="max_reward", cost_range=(0, 1)).costs.tolist() == [0, 1, 0, 1, 0]
+        read(OLDER, reward="sum_reward")
+    assert read(OLDER, reward="sum_reward", cost_range=(0, 100)).costs == pytest.approx([0.185, 0.8775, 0.4])
+    assert read(MANY, reward="max_reward", cost_range=(0, 1)).costs.tolist() == [0, 1, 0, 1, 0]
 
 
 def test_nan_is_read_but_never_taken_for_a_cost(read):
@@ -108,7 +108,7 @@ def test_nan_is_read_but_never_taken_for_a_cost(read):
     broken["per_task"][1]["metrics"]["sum_rewards"][0] = math.nan
     assert read(broken).costs.sum() == 2
     with pytest.raises(InvalidCost, match=r"per_task\[1\]\.metrics\.sum_rewards\[0\] = nan is not finite"):
-        read(broken, column="sum_reward", cost_range=(0, 2))
+        read(broken, reward="sum_reward", cost_range=(0, 2))
 
 
 def test_warns_of_seeds_that_episodes_share(read):
@@ -165,11 +165,11 @@ DAMAGED = {
     ),
     "text for a success": (
         changed(MANY, "per_task", 1, "metrics", "successes", 1, value="maybe"),
-        r"per_task\[1\].metrics.successes\[1\] = 'maybe' is not true, false, 0 or 1",
+        r"per_task\[1\].metrics.successes\[1\] = 'maybe' is no word for success or failure",
     ),
     "a rate for a success": (
         changed(OLDER, "per_episode", 1, "success", value=0.5),
-        r"per_episode\[1\].success = 0.5 is not true, false, 0 or 1",
+        r"per_episode\[1\].success = 0.5 is neither 0 nor 1",
     ),
     "an episode without success": (
         changed(OLDER, "per_episode", 2, "success"),

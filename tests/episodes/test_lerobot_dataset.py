@@ -80,16 +80,16 @@ def test_an_episode_succeeds_if_any_frame_does(tmp_path):
 
 
 def test_rewards_are_summed(tmp_path):
-    episodes = read_costs(write_dataset(tmp_path), column="next.reward", cost_range=(0, 2))
+    episodes = read_costs(write_dataset(tmp_path), reward="next.reward", cost_range=(0, 2))
     assert episodes.costs.tolist() == [0.25, 0.5, 0.0]
 
 
 def test_other_columns_need_a_rule(tmp_path):
     write_dataset(tmp_path)
     with pytest.raises(InvalidSetting, match=r"'timestamp' has a cost for every step .*reduce='mean'"):
-        read_costs(tmp_path, column="timestamp")
-    assert read_costs(tmp_path, column="timestamp", reduce="max").costs == pytest.approx([0.2, 0.1, 0.3])
-    assert read_costs(tmp_path, column="next.success", reduce="last").costs.tolist() == [0, 1, 0]
+        read_costs(tmp_path, cost="timestamp")
+    assert read_costs(tmp_path, cost="timestamp", reduce="max").costs == pytest.approx([0.2, 0.1, 0.3])
+    assert read_costs(tmp_path, success="next.success", reduce="last").costs.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("named_index", [True, False], ids=["task", "__index_level_0__"])
@@ -185,7 +185,7 @@ def test_tasks_that_cannot_be_told_are_refused(tmp_path):
 
 
 def test_a_dataset_without_outcomes_and_a_folder_that_is_none(tmp_path):
-    with pytest.raises(InvalidSetting, match="no column named cost, success or reward; choose one of"):
+    with pytest.raises(InvalidSetting, match="no column is called cost, success, is_success or reward"):
         read_costs(write_dataset(tmp_path / "demonstrations", edit=no_outcome))
     with pytest.raises(InvalidSetting, match=r"has no meta/info\.json; give the root folder"):
         read_costs(tmp_path, file_format="lerobot-dataset")

@@ -57,7 +57,7 @@ def logs(request, tmp_path_factory):
 def test_monitor(logs):
     folder, reports_success, returns = logs
     path = folder / "0.monitor.csv"
-    rewards = read_costs(path, column="r", cost_range=(-3, 3))
+    rewards = read_costs(path, reward="r", cost_range=(-3, 3))
     assert rewards.costs[:EPISODES] == pytest.approx((3 - np.array(returns)) / 6, abs=1e-6)
     assert (rewards.meaning, rewards.file_format) == ("reward", "sb3-monitor")
     if reports_success:
@@ -73,18 +73,18 @@ def test_evaluations(logs):
     folder, reports_success, _ = logs
     path = folder / "evaluations.npz"
     arrays = np.load(path)
-    last = read_costs(path, column="results", cost_range=(-3, 3))
+    last = read_costs(path, reward="results", cost_range=(-3, 3))
     assert last.costs == pytest.approx((3 - arrays["results"][-1]) / 6)
     assert last.detail == "evaluation 2 of 2, after 128 steps"
-    first = read_costs(path, column="results", cost_range=(-3, 3), evaluation=1)
+    first = read_costs(path, reward="results", cost_range=(-3, 3), evaluation=1)
     assert first.costs == pytest.approx((3 - arrays["results"][0]) / 6)
     assert first.detail == "evaluation 1 of 2, after 64 steps"
-    again = read_costs(path, column="results", cost_range=(-3, 3), evaluation=-2)
+    again = read_costs(path, reward="results", cost_range=(-3, 3), evaluation=-2)
     assert again.costs.tolist() == first.costs.tolist()
     if reports_success:
         assert read_costs(path).costs.tolist() == (1.0 - arrays["successes"][-1]).tolist()
         assert read_costs(path).binary
-    assert read_costs(path, column="ep_lengths", cost_range=(0, 10)).costs.tolist() == [0.3] * EPISODES
+    assert read_costs(path, cost="ep_lengths", cost_range=(0, 10)).costs.tolist() == [0.3] * EPISODES
 
 
 def npz(**arrays):
@@ -122,7 +122,7 @@ DAMAGED = {
     ),
     "out of range": (
         npz(**GOOD),
-        {"column": "results", "cost_range": (0, 3)},
+        {"reward": "results", "cost_range": (0, 3)},
         r"results\[1, 1\] = 4.0 is outside",
     ),
     "another archive": (npz(costs=[0.1]), {}, "is a ZIP archive"),
@@ -130,7 +130,7 @@ DAMAGED = {
     "no episodes in a Monitor": (MONITOR.split("r,l")[0], {}, "holds no episodes"),
     "only names in a Monitor": ("\n".join(MONITOR.splitlines()[:2]), {}, "holds no episodes"),
     "other columns": ('#{"t_start": 1}\nreward,steps\n1,2\n', {}, "line 2 has no column 'r'"),
-    "row cut": (MONITOR[:-9], {}, r"line 4 has 3 fields, the first line has 4"),
+    "row cut": (MONITOR[:-9], {}, r"line 4 has 3 fields, the header has 4"),
     "text": (MONITOR.replace("True", "perhaps"), {}, r"row 1 \(line 3\), column 'is_success' = 'perhaps'"),
 }
 
@@ -155,7 +155,7 @@ def test_an_evaluation_that_is_not_there(tmp_path, evaluation):
 
 def test_evaluation_goes_with_evaluations_only(tmp_path):
     (tmp_path / "log.csv").write_text("cost\n0.1\n")
-    with pytest.raises(InvalidSetting, match=r"evaluation goes with evaluations\.npz, this is csv"):
+    with pytest.raises(InvalidSetting, match=r"evaluation goes with sb3-evaluations, this is csv"):
         read_costs(tmp_path / "log.csv", evaluation=1)
 
 

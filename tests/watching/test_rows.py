@@ -36,7 +36,7 @@ POISON = [
 
 @pytest.mark.parametrize(
     "text",
-    ["0.1,0.2", "1.5", "nan", "true", "[0.1]", '{"a": 1}', "{", '{"cost": null}', '"0.3"', "0x1", *POISON],
+    ["0.1,0.2", "1.5", "nan", "true", "[0.1]", '{"a": 1}', "{", '{"cost": null}', "0x1", *POISON],
 )
 def test_lines_that_do_not(text):
     rows = Rows(Rule())
@@ -51,7 +51,8 @@ def test_a_table_is_read_under_its_header():
     rows = Rows(Rule(id="trial", by="robot"))
     assert rows.read("trial;robot;success;note") is None
     assert rows.read('7;"arm;1";0;') == Row(1.0, 7, "arm;1")
-    again = Rows(rows.rule, rows.header, rows.delimiter, started=True)
+    again = Rows(rows.rule)
+    again.restore(rows.to_dict())
     again.begin_file()
     assert again.read("trial;robot;success;note") is None
     assert again.read("8;arm-1;1;ok") == Row(0.0, 8, "arm-1")
@@ -62,8 +63,9 @@ def test_a_table_is_read_under_its_header():
 
 @pytest.mark.parametrize("header", ["abc", "trial,score", "cost,success", "success,success"])
 def test_a_header_that_does_not_say_what_is_a_cost(header):
-    with pytest.raises(InvalidSetting):
-        Rows(Rule()).read(header)
+    rows = Rows(Rule())
+    with pytest.raises(InvalidSetting):  # at the header, or at the first number under it
+        list(map(rows.read, [header, "1"]))
 
 
 def test_a_header_in_mid_stream_would_turn_costs_round():

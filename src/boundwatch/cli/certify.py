@@ -19,8 +19,8 @@ from boundwatch.reporting import wording
 
 
 @command(
-    example="boundwatch certify costs.csv -o certificate.json\n"
-    "boundwatch certify episodes.parquet --column success --delta 0.05 -o certificate.json\n"
+    example="boundwatch certify trials.csv --success grasped -o certificate.json\n"
+    "boundwatch certify episodes.parquet --reward return --cost-range -200 0 -o certificate.json\n"
     "boundwatch certify eval_info.json --by task -o certificates.json"
 )
 @reads_costs
@@ -50,8 +50,14 @@ def certify(
         ),
     ] = None,
     binary: Annotated[
-        bool, typer.Option("--binary", help="Promise that costs are 0 or 1, now and whenever it is used.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--binary/--no-binary",
+            help="Promise that costs are 0 or 1, now and whenever it is used, or that they may be "
+            "anything in "
+            "between. [default: binary for successes, and if there are costs of 0 and 1 and no others]",
+        ),
+    ] = None,
     by: By = None,
     *,
     reading: Reading,
@@ -86,7 +92,7 @@ def certify(
         "delta_lower": delta_lower,
         "seed": seed,
         "policy": policy,
-        "measured": reading.measured(episodes),
+        "measured": episodes.measured,
     }
     certificate: Certificate | CertificateFamily
     if by is None:

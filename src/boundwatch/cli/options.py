@@ -22,29 +22,55 @@ CostsFile = Annotated[
     str,
     typer.Argument(
         metavar="COSTS",
-        help="CSV, JSON lines, NPY or Parquet with one row per episode; lerobot-eval's eval_info.json or a "
+        help="One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a "
         "LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped; "
         "- reads standard input.",
     ),
 ]
-Column = Annotated[
+SuccessColumn = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
-        help="Column to read (its number, counted from 1, if it has no name; /topic.field in MCAP). Left "
-        "out: the one named cost, success or reward, or a log's own success. A success becomes the cost "
-        "1 - success; a reward needs --cost-range.",
+        "--success",
+        metavar="COL",
+        help="Column that says whether a trial succeeded (yes/no, pass/fail, 1/0, ...). Columns without "
+        "names "
+        "are numbered from 1; /topic.field in MCAP.",
+    ),
+]
+CostColumn = Annotated[
+    str | None,
+    typer.Option("--cost", metavar="COL", help="Or column of costs: higher is worse."),
+]
+RewardColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--reward",
+        metavar="COL",
+        help="Or column of rewards: higher is better; needs --cost-range. With none of the three, only "
+        "columns "
+        "called cost, success, is_success or reward are read, and a log's own success.",
     ),
 ]
 CostRange = Annotated[
     tuple[float, float] | None,
     typer.Option(
         metavar="LOW HIGH",
-        help="Range that costs or rewards can have, known beforehand; it is rescaled to [0, 1].",
+        help="Range that costs or rewards can have, known beforehand (0 100 for percent); it is rescaled to "
+        "[0, 1].",
+    ),
+]
+SuccessValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WORD,WORD",
+        help="Words that mean success, if boundwatch does not know them; all others are then failures.",
     ),
 ]
 FileFormat = Annotated[
     Format | None, typer.Option("--format", help="Format of the file. [default: recognised by content]")
+]
+Sheet = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Sheet of a workbook. [default: the one with the column]")
 ]
 By = Annotated[
     str | None,

@@ -65,12 +65,15 @@ def source_fields(episodes: Episodes) -> dict[str, Any]:
         "episode": episodes.episode,
         "reduce": episodes.reduce,
         "detail": episodes.detail,
+        "notes": episodes.notes,
         "warnings": episodes.warnings,
     }
 
 
 def print_warnings(episodes: Episodes) -> None:
-    """Say on standard error what may make the guarantees wrong."""
+    """Say on standard error how the file was read, and what may make the guarantees wrong."""
+    for note in episodes.notes:
+        print(f"boundwatch: note: {note}", file=sys.stderr)
     for warning in episodes.warnings:
         print(f"boundwatch: warning: {warning}", file=sys.stderr)
 

@@ -10,57 +10,63 @@ from typing import Any, TypeVar, get_type_hints
 
 import typer
 
-from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.provenance import costs_digest
-from boundwatch.cli.options import Column, CostRange, Episode, Evaluation, FileFormat, Reduce
+from boundwatch.cli.options import (
+    CostColumn,
+    CostRange,
+    Episode,
+    Evaluation,
+    FileFormat,
+    Reduce,
+    RewardColumn,
+    Sheet,
+    SuccessColumn,
+    SuccessValues,
+)
 from boundwatch.episodes import Episodes, read_costs
-
-_CUSTOM = {("success", "any"), ("reward", "sum")}
 
 
 @dataclass(frozen=True)
 class Reading:
     """How to read costs; a command gets one by the decorator `reads_costs`, an option for each field."""
 
-    column: Column = None
+    success: SuccessColumn = None
+    cost: CostColumn = None
+    reward: RewardColumn = None
     cost_range: CostRange = None
+    success_values: SuccessValues = None
     file_format: FileFormat = None
+    sheet: Sheet = None
     episode: Episode = None
     reduce: Reduce = None
     evaluation: Evaluation = None
 
-    def read(self, path: str, *, binary: bool = False, by: str | None = None) -> Episodes:
+    def read(self, path: str, *, binary: bool | None = None, by: str | None = None) -> Episodes:
         """Read the costs."""
-        return read_costs(path, binary=binary, by=by, **dataclasses.asdict(self))
+        given = [f"--{name}" for name in ("success", "cost", "reward") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise typer.BadParameter(
+                f"{' and '.join(given)} cannot go together; say one thing about one column"
+            )
+        return read_costs(path, binary=binary, by=by, **self._settings())
+
+    def rule(self) -> dict[str, Any]:
+        """Return what says how to read a stream line by line."""
+        names = ("success", "cost", "reward", "cost_range")
+        return {name: getattr(self, name) for name in names} | {
+            "success_values": tuple(self.success_values or ())
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return dataclasses.asdict(self) | {"success_values": self.success_values or ()}
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
         for name, value in (dataclasses.asdict(self) | others).items():
-            if value is not None:
+            if value not in (None, []):
                 flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
                 raise typer.BadParameter(f"{flag} goes with --costs; give them, or leave it out")
-
-    def measured(self, episodes: Episodes) -> str:
-        """Say in one line what the costs that were read are, for the certificate to keep.
-
-        Names of columns count only where they were asked for: the success of one log is that of another,
-        whatever their columns are called.
-        """
-        if episodes.meaning == "success":
-            rule = "cost = 1 - success"
-        elif episodes.meaning == "cost" and episodes.cost_range in (None, (0.0, 1.0)):
-            rule = "cost as given"
-        else:
-            low, high = map(shortest, episodes.cost_range or (0.0, 1.0))  # a reward has one
-            above = "high - reward" if episodes.meaning == "reward" else "reading - low"
-            name = "reward" if episodes.meaning == "reward" else "reading"
-            rule = f"cost = ({above})/(high - low), {name} in [{low}, {high}]"
-        if self.column is not None and episodes.column not in (None, episodes.meaning):
-            rule += f", column {episodes.column}"
-        if self.reduce is not None and (episodes.meaning, self.reduce) not in _CUSTOM:
-            rule += f", {self.reduce} over the steps of an episode"
-        return rule
 
     def compare(self, episodes: Episodes, certificates: Mapping[str, Certificate] | Certificate) -> Episodes:
         """Return new episodes with warnings if no verdict should be built on them.
@@ -72,13 +78,13 @@ class Reading:
         else:
             new = episodes.by_task()
             pairs = [(f"{t}: ", certificate, new[t]) for t, certificate in certificates.items() if t in new]
-        measured = self.measured(episodes)
+        measured = episodes.measured
         found = []
         for task, certificate, costs in pairs:
             made = certificate.provenance
             if made.measured not in (None, measured):
                 found.append(
-                    f"{episodes.source}: costs are measured otherwise than those of the certificate (now "
+                    f"{episodes.source}: these costs are not measured the way the certificate's were (now "
                     f"{measured}; certified {made.measured}); a verdict means nothing unless they agree"
                 )
             if made.costs_sha256 == costs_digest(costs):
@@ -100,13 +106,14 @@ def reads_costs(function: Command) -> Command:
         for name, hint in hints.items()
     ]
     own = get_type_hints(function, include_extras=True)
+    fields = [field for field in fields if field.name not in own]  # what a command calls something else
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
         keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own[name])
         parameters += fields if name == "reading" else [keyword]
 
     def run(**arguments: Any) -> Any:
-        reading = Reading(**{name: arguments.pop(name) for name in hints})
+        reading = Reading(**{field.name: arguments.pop(field.name) for field in fields})
         return function(**arguments, reading=reading)
 
     run.__name__, run.__doc__ = function.__name__, function.__doc__

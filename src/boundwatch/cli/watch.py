@@ -157,7 +157,7 @@ def watch(
         episodes = _read_whole(reading, stream, binary, by)
         rule = Rule(binary=binary, by=by)  # they are costs by now
     else:
-        rule = Rule(reading.column, reading.cost_range, binary, number, by)
+        rule = Rule(**reading.rule(), binary=binary, bare_costs=not _of_successes(loaded), id=number, by=by)
     keeper = None if state is None else StateFile(state)
     with keeper or nullcontext():
         session = Watch(
@@ -201,9 +201,15 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
     return None
 
 
+def _of_successes(loaded: Certificate | CertificateFamily) -> bool:
+    """Return whether what was certified were successes: a bare 1 could then be a success or a cost."""
+    certificates = [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
+    return any((each.provenance.measured or "").startswith("cost = 1 - success") for each in certificates)
+
+
 def _by_line(reading: Reading, stream: str, *, grows: bool) -> bool:
     """Return whether a stream is read line by line: if it must be, or if lines are all that it has."""
-    if reading.episode or reading.reduce or reading.evaluation is not None:
+    if reading.episode or reading.reduce or reading.sheet or reading.evaluation is not None:
         return False
     if grows:
         return reading.file_format in (None, "csv", "jsonl") and (holds_lines(stream) or is_text(stream))

@@ -1,14 +1,16 @@
 """Episodes in: cost files, and the logs of LeRobot, Stable-Baselines3 and MCAP.
 
-`opening` finds out which format a file has; `formats`, `lerobot`, `lerobot_dataset`, `stable_baselines3` and
-`mcap` turn it into a `Table`; `steps` makes one row an episode of it; `table` turns a column into costs.
+`opening` finds out which format a file has; `formats`, `spreadsheet`, `lerobot`, `lerobot_dataset`,
+`stable_baselines3` and `mcap` turn it into a `Table`, those of sheets by `sheet`; `steps` makes one row per
+episode of it; `table` turns a column into costs, with `words` and `numbers` for its cells. `lines` does
+the same for a table or a stream that is still being written.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import shortest
 from boundwatch.episodes.opening import Format, holds_lines, open_table
 from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
-from boundwatch.episodes.table import Meaning, Table, check_range, to_costs
+from boundwatch.episodes.table import Meaning, Table, Wanted, check_range, to_costs
+from boundwatch.episodes.words import normal, sense
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 __all__ = ["Episodes", "Format", "Reduction", "holds_lines", "read_costs"]
@@ -26,12 +30,16 @@ __all__ = ["Episodes", "Format", "Reduction", "holds_lines", "read_costs"]
 
 @dataclass(frozen=True)
 class Episodes:
-    """The costs of some episodes, and where they came from."""
+    """The costs of some episodes, and where they came from.
+
+    It can be used wherever an array of costs can.
+    """
 
     costs: NDArray[np.float64]
     """One cost per episode, in [0, 1], higher is worse."""
     binary: bool
-    """Whether every cost is promised to be 0 or 1."""
+    """Whether every cost is 0 or 1, by promise, by what they mean, or by their looks (then a note says "
+    "so)."""
     source: str
     """The path that was read, or ``standard input``."""
     column: str | None
@@ -52,10 +60,44 @@ class Episodes:
     """The column of tasks (or robots) that are taken together although they come one after the other."""
     warnings: tuple[str, ...] = ()
     """What may make the guarantees wrong, one sentence each."""
+    notes: tuple[str, ...] = ()
+    """What was done to read the file that somebody may want to know, one sentence each."""
     episode: str | None = None
     """The column that said which episode a row is a step of, where rows were not episodes."""
     reduce: Reduction | None = None
     """How the steps of an episode became one value, where rows were not episodes."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.costs, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    @property
+    def measured(self) -> str:
+        """One line on what the costs are, for a certificate to keep and new episodes to be compared with.
+
+        Examples
+        --------
+        >>> Episodes(np.array([0.0, 1.0]), True, "x.csv", "grasped", "success").measured
+        'cost = 1 - success, column grasped'
+        """
+        if self.meaning == "success":
+            rule = "cost = 1 - success"
+        elif self.meaning == "cost" and self.cost_range in (None, (0.0, 1.0)):
+            rule = "cost as given"
+        else:
+            low, high = map(shortest, self.cost_range or (0.0, 1.0))  # a reward has one
+            above = "high - reward" if self.meaning == "reward" else "reading - low"
+            name = "reward" if self.meaning == "reward" else "reading"
+            rule = f"cost = ({above})/(high - low), {name} in [{low}, {high}]"
+        # The customary columns of logs are alike, whatever they are called.
+        column = None if self.column is None else normal(self.column)
+        if column is not None and not column.isdigit() and column not in _CUSTOMARY:
+            rule += f", column {column}"
+        if self.reduce is not None and (self.meaning, self.reduce) not in _CUSTOM:
+            rule += f", {self.reduce} over the steps of an episode"
+        return rule
 
     def by_task(self) -> Mapping[str, NDArray[np.float64]]:
         """Return the costs of each task, in the order in which the tasks appear.
@@ -70,13 +112,36 @@ class Episodes:
         return {task: self.costs[tasks == task] for task in dict.fromkeys(self.tasks)}
 
 
+# The names under which logs keep their outcomes: one is as good as the other.
+_CUSTOMARY = {
+    *(
+        "cost",
+        "success",
+        "is_success",
+        "reward",
+        "next.success",
+        "next.reward",
+        "successes",
+        "results",
+        "r",
+        "data",
+    ),
+    "sum_reward",
+}
+_CUSTOM = {("success", "any"), ("reward", "sum")}
+
+
 def read_costs(
     path: str | os.PathLike[str],
     *,
-    column: str | None = None,
+    success: str | None = None,
+    cost: str | None = None,
+    reward: str | None = None,
     cost_range: tuple[float, float] | None = None,
-    binary: bool = False,
+    success_values: Sequence[str] | str = (),
+    binary: bool | None = None,
     file_format: str | None = None,
+    sheet: str | None = None,
     by: str | None = None,
     episode: str | None = None,
     reduce: str | None = None,
@@ -84,27 +149,39 @@ def read_costs(
 ) -> Episodes:
     r"""Read one cost per episode from a file.
 
+    Say what to read with one of `success`, `cost` and `reward`; the direction is never guessed. Left out, a
+    log's own success (or reward) is read, elsewhere the only column called ``cost``, ``success``,
+    ``is_success`` or ``reward``, in any case.
+
     Parameters
     ----------
     path : path
-        A CSV file (with or without header; commas, semicolons or tabs), JSON lines (numbers or objects),
-        NPY (no pickle) or Parquet (extra ``io``); lerobot-eval's ``eval_info.json`` or the folder of a
-        LeRobotDataset v3 (extra ``io``); Stable-Baselines3's ``*.monitor.csv`` or ``evaluations.npz``; MCAP
-        (extra ``mcap``). Files may be gzipped; ``-`` is standard input.
-    column : str, optional
-        The column to read. Left out: the success of a log, or its reward if it has none; elsewhere the only
-        one named ``cost``, ``success`` or ``reward``, or the only one if it has no name. Columns without
-        names are numbered from 1; those of MCAP are ``/topic.field``. The words of a name say what it
-        holds: ``is_success`` a success (true, false, 0 or 1; cost = 1 - success, binary), ``episode_reward``
-        (or ``return``) a reward, anything else a cost; names like ``score`` or ``success_rate``, of which
-        more may be better, are refused.
+        A table: CSV (commas, semicolons or tabs; UTF-8, UTF-16 or Windows-1252; titles and comments above
+        the header are skipped), XLSX or Parquet (extra ``io``), JSON (an array, or one object per line) or
+        NPY (no pickle). A log: lerobot-eval's ``eval_info.json`` or the folder of a LeRobotDataset v3 (extra
+        ``io``); Stable-Baselines3's ``*.monitor.csv`` or ``evaluations.npz``; MCAP (extra ``mcap``). Files
+        may be gzipped; ``-`` is standard input.
+    success : str, optional
+        The column that says whether an episode succeeded: yes/no, pass/fail, ok/nok, true/false, 1/0 and the
+        like, in several languages and any case; cost = 1 - success. Columns without names are numbered from
+        1; those of MCAP are ``/topic.field``.
+    cost : str, optional
+        The column of costs, of which more is worse: numbers, or yes/no for what should not happen.
+    reward : str, optional
+        The column of rewards, of which more is better; cost = (high - reward) / (high - low).
     cost_range : (low, high), optional
-        The range that a cost or a reward can have, rescaled to [0, 1]; a reward needs it: cost =
-        (high - reward) / (high - low). It must be known before the data: one read off the data is no bound.
-    binary : bool
-        Promise that every cost is 0 or 1.
+        The range that a cost or a reward can have, rescaled to [0, 1]; a reward needs it, and so do
+        percentages. It must be known before the data: one read off the data is no bound.
+    success_values : sequence of str, optional
+        The words that mean success, if they are others; any other word is then a failure.
+    binary : bool, optional
+        Promise that every cost is 0 or 1 (True), or that there may be others (False). Left out, successes
+        are binary, and so are costs among which there are 0 and 1 and nothing else.
     file_format : str, optional
         One of `Format`; left out, it is recognised by content.
+    sheet : str, optional
+        The sheet of a workbook, by name or number; left out, the only one, or the only one that has the
+        column.
     by : str, optional
         The column that names the task (or robot) of each episode.
     episode : str, optional
@@ -121,39 +198,58 @@ def read_costs(
         For a value that cannot be a cost (the message has file, place, value and remedy), or a file that is
         empty, damaged or in no known format.
     InvalidSetting
-        For a path, column or range that does not fit.
+        For a path, column or range that does not fit, or if it was not said what to read.
     MissingExtra
-        For Parquet without pyarrow, or MCAP without mcap.
+        For Parquet without pyarrow, XLSX without openpyxl, or MCAP without mcap.
 
     Examples
     --------
     >>> import tempfile, pathlib
     >>> log = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = log.write_text("episode,success\n1,true\n2,false\n3,true\n")
-    >>> read = read_costs(log)
+    >>> _ = log.write_text("trial;grasped\n1;yes\n2;no\n3;yes\n")
+    >>> read = read_costs(log, success="grasped")
     >>> read.costs, read.binary, read.column
-    (array([0., 1., 0.]), True, 'success')
+    (array([0., 1., 0.]), True, 'grasped')
     """
+    wanted = Wanted.of(success=success, cost=cost, reward=reward)
     ends = check_range(cost_range)
+    words = _words(success_values)
     source = "standard input" if path == "-" else str(path)
-    found, table = open_table(None if path == "-" else Path(path), source, file_format, column, evaluation)
-    if found == "mcap":  # the reader took the topic off the column
-        column = table.preferred
+    found, table = open_table(
+        None if path == "-" else Path(path), source, file_format, wanted, evaluation, sheet
+    )
+    if found == "mcap" and wanted.column is not None:  # the reader took the topic off the column
+        wanted = replace(wanted, column=table.preferred)
+    name, meaning = table.choose(wanted, source)
+    # By its own name before its steps are made one.
     if (episode := episode or table.episode) is not None:
-        table = to_episodes(table, episode, reduce, source)
+        table, words = to_episodes(table, episode, reduce, source, meaning, words), ()
     elif reduce is not None:
         raise InvalidSetting(
             f"{source}: reduce needs episode, the column that tells episodes apart (--episode)"
         )
-    name = table.choose(column, source)
-    meaning = table.meaning(name, source)
-    costs = to_costs(table, name, meaning, cost_range, binary=binary, source=source)
+    costs, said = to_costs(
+        table, name, meaning, cost_range, binary=bool(binary), source=source, success_values=words
+    )
+    by = None if by is None else table.find(by, source, "by")
     tasks = () if by is None else tuple(task_names(table, by, source))
     pooled = _pooled(table, source) if by is None else {}
     repeated = () if episode is not None else repeated_episodes(table, by or pooled.get("column"), source)
+    notes = (*table.notes, *said)
+    if binary is None and meaning != "success" and (binary := _looks_binary(costs)):
+        notes += (
+            f"all {len(costs)} costs are 0 or 1, so each is read as a trial that failed (1) or not, which "
+            f"makes the "
+            "limits narrower; if a trial can cost something in between, say so with --no-binary "
+            "(binary=False)",
+        )
+    if sense(name) == "end" and table.named:
+        notes += (
+            f"column {name!r} often says that an episode ended, not that it went well; is it the right one?",
+        )
     return Episodes(
         costs=costs,
-        binary=binary or meaning == "success",
+        binary=meaning == "success" if binary is None else binary,
         source=source,
         column=name if table.named or len(table.names) > 1 else None,
         meaning=meaning,
@@ -164,9 +260,20 @@ def read_costs(
         detail=table.detail,
         blocks_of=pooled.get("blocks_of"),
         warnings=(*table.warnings, *pooled.get("warnings", ()), *repeated),
+        notes=tuple(f"{source}: {note}" for note in notes),
         episode=episode,
         reduce=None if episode is None else reduction(reduce, meaning),
     )
+
+
+def _words(success_values: Sequence[str] | str) -> tuple[str, ...]:
+    words = [success_values] if isinstance(success_values, str) else list(success_values)
+    return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())
+
+
+def _looks_binary(costs: NDArray[np.float64]) -> bool:
+    """Return whether there are failures and successes and nothing else; all of one kind tell nothing."""
+    return set(np.unique(costs).tolist()) == {0.0, 1.0}
 
 
 def _pooled(table: Table, source: str) -> dict[str, Any]:

@@ -6,54 +6,114 @@ import csv
 import io
 import json
 import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from boundwatch.episodes.table import Table, not_a_number, parse, shown
+from boundwatch.episodes.sheet import Row, has_decimal_commas, header_fits, read_sheet
+from boundwatch.episodes.table import Table
 from boundwatch.errors import InvalidCost, MissingExtra
 
+_SEPARATORS = "\t;,"  # in case of doubt the first: commas are decimals in half of the world
+_HEAD = 1 << 16  # characters from which the separator is told
 
-def read_csv(text: str, source: str, first_line: int = 1) -> Table:
-    """Read values between commas, semicolons or tabs; a first row that is not all numbers is the header."""
+
+def read_csv(text: str, source: str, asked: Collection[str] = (), first_line: int = 1) -> Table:
+    """Read values between commas, semicolons or tabs, with the header wherever it is, or without one."""
     # Blank lines at the end; an empty quoted cell there is a missing value, and stays.
     text = text.rstrip(" \r\n")
-    first = text.splitlines()[0]
     if declared := re.match(r'"?sep=([,;\t])"?\r?\n', text, re.IGNORECASE):  # for Excel
         text, first_line = text[declared.end() :], first_line + 1
         delimiter = declared[1]
     else:
-        delimiter = max(",;\t", key=first.count)
+        delimiter = separator(text[:_HEAD].splitlines()[:200], asked)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
+    rows: list[Row] = []
     try:
         for cells in reader:
-            rows.append([cell.strip() for cell in cells])
-            lines.append(reader.line_num + first_line - 1)
+            if cells:
+                rows.append(Row([cell.strip() for cell in cells], reader.line_num + first_line - 1))
     except csv.Error as error:
         line = reader.line_num + first_line - 1
         raise InvalidCost(f"{source}: line {line} is not valid CSV ({error}); correct it") from error
-    for cell in rows[0]:
-        # Not a header, but what somebody took for a number or a comment; # alone is a name for a count.
-        if parse(cell) is None and re.fullmatch(r"#.+|[-+]?\d[\d.,' ]*%?", cell):
-            raise InvalidCost(f"{source}: line {lines[0]}: {shown(cell)} {not_a_number(cell)}")
-    width = len(rows[0])
-    for cells, line in zip(rows, lines, strict=True):
-        if len(cells) != width:
-            fault = f"has {len(cells)} fields, the first line has {width}" if cells else "is empty"
-            point = "write decimals with a point, " if delimiter == "," and len(cells) > width else ""
-            raise InvalidCost(f"{source}: line {line} {fault}; {point}complete it, or take it out")
-    named = any(parse(cell) is None for cell in rows[0])
-    names = rows[0] if named else _positions(width)
-    rows, lines = rows[named:], lines[named:]
-    return Table(names, named, lambda name: [cells[names.index(name)] for cells in rows], lines)
+    table = read_sheet(rows, source, asked, commas=has_decimal_commas(rows))
+    if not table.named and delimiter == ",":
+        _refuse_decimal_commas(table, source)
+    return table
 
 
-def read_jsonl(text: str, source: str) -> Table:
-    """Read one JSON object a line (lines of bare numbers are CSV as well, and read as such)."""
+def separator(lines: Sequence[str], asked: Collection[str] = ()) -> str:
+    """Return the separator by which most lines have the same number of cells, and the header its names.
+
+    Examples
+    --------
+    >>> separator(["trial;cost", "1;0,5", "2;0,25"]), separator(["trial,cost", "1,0.5"])
+    (';', ',')
+    """
+
+    def fit(delimiter: str) -> tuple[bool, float, int]:
+        rows = [Row(cells, 0) for cells in csv.reader(lines, delimiter=delimiter) if cells]
+        return header_fits(rows, asked)
+
+    return max(_SEPARATORS, key=fit)  # the first of those that fit alike
+
+
+def _refuse_decimal_commas(table: Table, source: str) -> None:
+    """Refuse two columns of whole numbers that could be one column with decimal commas."""
+    if len(table.names) != 2:
+        return
+    first, second = (table.values(name) for name in table.names)
+    if not all(cell.isdigit() for cell in (*first, *second)):
+        return
+    numbers = [int(cell) for cell in first]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or len(numbers) < 2:
+        raise InvalidCost(
+            f"{source}: {first[0]},{second[0]} could be one number with a decimal comma or two columns; "
+            f"write "
+            f"{first[0]}.{second[0]}, or give the columns names"
+        )
+
+
+def read_json(text: str, source: str) -> Table:
+    """Read a JSON array of objects or values, an object of arrays, or one object per line."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("["):
+            line = f"line {error.lineno} " if isinstance(error, json.JSONDecodeError) else ""
+            raise InvalidCost(
+                f"{source}: {line}is not valid JSON; give an array of objects, or one object per line"
+            ) from error
+        return _read_lines(text, source)
+    if isinstance(content, list):
+        return _from_list(content, source)
+    if isinstance(content, dict) and content and all(isinstance(each, list) for each in content.values()):
+        lengths = {len(each) for each in content.values()}
+        if len(lengths) == 1:
+            return Table(list(content), True, lambda name: list(content[name]))
+    return _read_lines(text, source)
+
+
+def _from_list(content: list[Any], source: str) -> Table:
+    if not content:
+        raise InvalidCost(f"{source}: is empty; at least one episode is needed")
+    kinds = {dict if isinstance(each, dict) else list if isinstance(each, list) else None for each in content}
+    if kinds == {dict}:
+        return _from_objects(content, source, lines=None)
+    if kinds == {None}:
+        return Table(["1"], False, lambda _: list(content))
+    raise InvalidCost(
+        f"{source}: the JSON array holds lists or a mixture; give one object or value per episode"
+    )
+
+
+def _read_lines(text: str, source: str) -> Table:
     rows: list[dict[str, Any]] = []
+    lines: list[int] = []
     for line, item in enumerate(text.rstrip().split("\n"), start=1):
+        if not item.strip():
+            continue
         try:
             row = json.loads(item)
         except (ValueError, RecursionError) as error:
@@ -65,21 +125,24 @@ def read_jsonl(text: str, source: str) -> Table:
                 f"{source}: line {line} is not a JSON object; put one on each line (jq -c '.[]')"
             )
         rows.append(row)
+        lines.append(line)
+    return _from_objects(rows, source, lines)
 
+
+def _from_objects(rows: list[dict[str, Any]], source: str, lines: list[int] | None) -> Table:
     def values(name: str) -> list[Any]:
-        for line, row in enumerate(rows, start=1):
-            if name not in row:
-                raise InvalidCost(
-                    f"{source}: row {line} (line {line}) has no {name!r}; every episode needs one"
-                )
-        return [row[name] for row in rows]
+        for row, content in enumerate(rows):
+            if name not in content:
+                where = "" if lines is None else f" (line {lines[row]})"
+                raise InvalidCost(f"{source}: row {row + 1}{where} has no {name!r}; every episode needs one")
+        return [content[name] for content in rows]
 
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return Table(names, True, values, list(range(1, len(rows) + 1)))
+    return Table(names, True, values, lines)
 
 
 def read_npy(data: bytes, source: str) -> Table:
-    """Read a NumPy array: one value a row, several unnamed columns, or the named fields of a record."""
+    """Read a NumPy array: one value per row, several unnamed columns, or the named fields of a record."""
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
@@ -92,7 +155,8 @@ def read_npy(data: bytes, source: str) -> Table:
     if array.dtype.names:
         return Table(list(array.dtype.names), True, lambda name: array[name].tolist())
     columns = array.reshape(len(array), -1) if array.size else array.reshape(0, 1)
-    return Table(_positions(columns.shape[1]), False, lambda name: columns[:, int(name) - 1].tolist())
+    positions = [str(position) for position in range(1, columns.shape[1] + 1)]
+    return Table(positions, False, lambda name: columns[:, int(name) - 1].tolist())
 
 
 def read_parquet(data: bytes, source: str) -> Table:
@@ -118,7 +182,3 @@ def read_parquet(data: bytes, source: str) -> Table:
         return column
 
     return Table(list(file.schema_arrow.names), True, values)
-
-
-def _positions(width: int) -> list[str]:
-    return [str(position) for position in range(1, width + 1)]

@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from boundwatch.episodes.table import Table, shown
+from boundwatch._support.text import shown
+from boundwatch.episodes.table import Table
 from boundwatch.errors import InvalidCost
 
 # The name of a list in metrics, and what the same thing is called in per_episode.
@@ -100,6 +101,7 @@ def _from_tasks(entries: list[dict[str, Any]], source: str) -> Table:
         values,
         place=place,
         preferred="success" if "success" in names else None,
+        meanings={"success": "success", "sum_reward": "reward", "max_reward": "reward"},
         task="task",
         warnings=_no_success(values("success")) if "success" in names else (),
     )
@@ -164,6 +166,7 @@ def _from_episodes(entries: list[dict[str, Any]], source: str) -> Table:
         lambda column: [entry[column] for entry in entries],
         place=lambda row, column: f"per_episode[{row}].{column}",
         preferred="success" if "success" in names else None,
+        meanings={"success": "success", "sum_reward": "reward", "max_reward": "reward"},
         warnings=warnings,
     )
 
@@ -184,5 +187,5 @@ def _no_success(successes: list[Any]) -> tuple[str, ...]:
         return ()
     return (
         "no episode succeeded; lerobot-eval also writes false if the environment reports no success: "
-        "then use --column sum_reward or max_reward with --cost-range",
+        "then use --reward sum_reward or --reward max_reward with --cost-range",
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch._support.files import read_bytes
-from boundwatch.episodes.table import Table, shown
+from boundwatch._support.text import shown
+from boundwatch.episodes.table import Table
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
 INFO = Path("meta", "info.json")
@@ -64,6 +65,7 @@ def read_dataset(folder: Path) -> Table:
         values,
         place=lambda row, column: f"frame {row}, column {column!r}",
         preferred=outcomes[0] if outcomes else None,
+        meanings={"next.success": "success", "next.reward": "reward"},
         episode="episode_index",
         task="task",
         detail=f"{len(episodes)} frames",

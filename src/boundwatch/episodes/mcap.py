@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from boundwatch.episodes.table import Table
+from boundwatch.episodes.table import DEFAULTS, Table
+from boundwatch.episodes.words import normal
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x89MCAP0\r\n"
 """The bytes that an MCAP file begins with."""
-
-_WANTED = ("cost", "success", "reward")
 
 
 def read_mcap(opener: Callable[[], IO[bytes]], source: str, column: str | None) -> Table:
@@ -31,9 +30,9 @@ def read_mcap(opener: Callable[[], IO[bytes]], source: str, column: str | None) 
     source
         The file, for errors.
     column
-        ``/topic.field``, with further dots for nested fields; or a field alone that one topic has. Left out,
-        the only field called cost, success or reward. The table's columns are the fields of the topic, and
-        its preferred one is the field chosen.
+        ``/topic.field``, with further dots for nested fields; or a field alone that one topic has; or a topic
+        that has a single field. Left out, the only field called cost, success, is_success or reward. The
+        table's columns are the fields of the topic, and its preferred one is the field chosen.
     """
     with _reading(opener, source) as reader:
         topics = _topics(reader)
@@ -62,6 +61,7 @@ def read_mcap(opener: Callable[[], IO[bytes]], source: str, column: str | None) 
         values,
         place=lambda row, name: f"message {row + 1} of {topic}, field {name!r}",
         preferred=field,
+        context=topic,
         detail=f"topic {topic}, {len(messages())} messages",
     )
 
@@ -70,8 +70,10 @@ def _choose(
     fields: dict[str, list[str]], topics: dict[str, str], column: str | None, source: str
 ) -> tuple[str, str]:
     if column is None:
-        found = [(topic, name) for topic in fields for name in fields[topic] if name in _WANTED]
-        wish = f"field called {', '.join(_WANTED[:-1])} or {_WANTED[-1]}"
+        found = [(topic, name) for topic in fields for name in fields[topic] if normal(name) in DEFAULTS]
+        wish = f"field called {', '.join(list(DEFAULTS)[:-1])} or {list(DEFAULTS)[-1]}"
+    elif column in fields and len(fields[column]) == 1:
+        return column, fields[column][0]
     elif known := [topic for topic in topics if column.startswith(f"{topic}.")]:
         topic = max(known, key=len)
         if topic not in fields:
@@ -80,15 +82,18 @@ def _choose(
         found = [(topic, name)] if name in fields[topic] else []
         wish = f"field {name!r} in {topic}"
     else:
-        found = [(topic, column) for topic in fields if column in fields[topic]]
+        found = [
+            (topic, name) for topic in fields for name in fields[topic] if normal(name) == normal(column)
+        ]
         wish = f"field {column!r}"
     if len(found) == 1:
         return found[0]
     offered = [f"{topic}.{name}" for topic, name in found or [(t, n) for t in fields for n in fields[t]]]
     shown = ", ".join(offered[:8]) + (", ..." if len(offered) > 8 else "")
     raise InvalidSetting(
-        f"{source}: has {'more than one' if found else 'no'} {wish}; choose one of {shown} "
-        "with column=... (--column NAME)"
+        f"{source}: has {'more than one' if found else 'no'} {wish}; choose one of {shown} and say what "
+        f"it is: "
+        "success=, cost= or reward= (--success, --cost, --reward)"
     )
 
 

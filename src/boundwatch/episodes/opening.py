@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import sys
@@ -10,15 +11,19 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from boundwatch._support import files
-from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, stable_baselines3
-from boundwatch.episodes.table import Table, parse
+from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, spreadsheet, stable_baselines3
+from boundwatch.episodes.numbers import parse
+from boundwatch.episodes.table import Table, Wanted
+from boundwatch.episodes.text import decode
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Format = Literal[
     "csv",
+    "json",
     "jsonl",
     "npy",
     "parquet",
+    "xlsx",
     "lerobot-eval",
     "lerobot-dataset",
     "sb3-monitor",
@@ -32,13 +37,18 @@ _HEAD = 1 << 18
 _BINARY: dict[bytes, Format] = {
     b"\x93NUMPY": "npy",
     b"PAR1": "parquet",
-    b"PK\x03\x04": "sb3-evaluations",
+    b"PK\x03\x04": "xlsx",  # or another archive
     mcap.MAGIC: "mcap",
 }
 
 
 def open_table(
-    path: Path | None, source: str, file_format: str | None, column: str | None, evaluation: int | None
+    path: Path | None,
+    source: str,
+    file_format: str | None,
+    wanted: Wanted,
+    evaluation: int | None,
+    sheet: str | None,
 ) -> tuple[Format, Table]:
     """Return the format of a file (of standard input, if the path is None) and the table in it."""
     if file_format is not None and file_format not in get_args(Format):
@@ -47,15 +57,16 @@ def open_table(
     if path is not None and (file_format == "lerobot-dataset" or _is_dataset(path)):
         found, table = "lerobot-dataset", lerobot_dataset.read_dataset(path)
     elif path is not None and (file_format == "mcap" or _begins_with(path, mcap.MAGIC)):
-        found, table = "mcap", mcap.read_mcap(lambda: files.open_binary(path), source, column)
+        found, table = "mcap", mcap.read_mcap(lambda: files.open_binary(path), source, wanted.column)
     else:
         data = _bytes(path, source)
         found = file_format or _recognise(data, source)
-        table = _read(data, found, source, column, evaluation)
-    if evaluation is not None and found != "sb3-evaluations":
-        raise InvalidSetting(
-            f"{source}: evaluation goes with evaluations.npz, this is {found}; leave it out (--evaluation)"
-        )
+        table = _read(data, found, source, wanted.column, evaluation, sheet)
+    for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
+        if value is not None and found != owner:
+            raise InvalidSetting(
+                f"{source}: {name} goes with {owner}, this is {found}; leave it out (--{name})"
+            )
     return found, table  # type: ignore[return-value]  # a name that is none was refused above
 
 
@@ -83,56 +94,68 @@ def holds_lines(path: str) -> bool:
     return not first or first.startswith("{") or isinstance(parse(first), float)
 
 
-def _read(data: bytes, found: str, source: str, column: str | None, evaluation: int | None) -> Table:
+def _read(
+    data: bytes, found: str, source: str, column: str | None, evaluation: int | None, sheet: str | None
+) -> Table:
+    asked = () if column is None else (column,)
     match found:
         case "npy":
             return formats.read_npy(data, source)
         case "parquet":
             return formats.read_parquet(data, source)
+        case "xlsx":
+            return spreadsheet.read_workbook(data, source, sheet, asked)
         case "sb3-evaluations":
             return stable_baselines3.read_evaluations(data, source, evaluation)
         case "mcap":
             return mcap.read_mcap(lambda: io.BytesIO(data), source, column)
         case "lerobot-dataset":
             raise InvalidSetting(f"{source}: a LeRobotDataset is a folder; name it")
-    text = _text(data, source)
+    text, encoding = _text(data, source)
     match found:
-        case "jsonl":
-            return formats.read_jsonl(text, source)
+        case "json" | "jsonl":
+            return formats.read_json(text, source)
         case "lerobot-eval":
             return lerobot.read_evaluation(text, source)
         case "sb3-monitor":
             return stable_baselines3.read_monitor(text, source)
-    return formats.read_csv(text, source)
+    table = formats.read_csv(text, source, asked)
+    return dataclasses.replace(table, detail=encoding) if encoding else table
 
 
 def _recognise(data: bytes, source: str) -> Format:
+    if data.startswith(spreadsheet.OLD_MAGIC):
+        raise InvalidCost(
+            f"{source}: is a workbook of Excel before 2007 (.xls) or an encrypted one; save it as .xlsx"
+        )
     for magic, found in _BINARY.items():
         if data.startswith(magic):
-            if found == "sb3-evaluations" and not stable_baselines3.looks_like_evaluations(data):
-                raise InvalidCost(
-                    f"{source}: is a ZIP archive (.npz or .xlsx?); save the costs as CSV or with numpy.save"
-                )
-            return found
-    text = _text(data, source)
+            return found if found != "xlsx" else _archive(data, source)
+    text, _ = _text(data, source)
     if lerobot.looks_like_evaluation(text):
         return "lerobot-eval"
     if stable_baselines3.looks_like_monitor(text):
         return "sb3-monitor"
-    return "jsonl" if text.lstrip()[0] in "{[" else "csv"
+    first = text.lstrip()[0]
+    return "json" if first == "[" else "jsonl" if first == "{" else "csv"
 
 
-def _text(data: bytes, source: str) -> str:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidCost(
-            f"{source}: is not UTF-8 text (byte {error.start}), NPY or Parquet; save it as one of these "
-            "(in Excel: CSV UTF-8)"
-        ) from error
+def _archive(data: bytes, source: str) -> Format:
+    if stable_baselines3.looks_like_evaluations(data):
+        return "sb3-evaluations"
+    if spreadsheet.looks_like_workbook(data):
+        return "xlsx"
+    raise InvalidCost(
+        f"{source}: is a ZIP archive, but neither .xlsx nor evaluations.npz; save the costs as CSV, XLSX "
+        f"or NPY"
+    )
+
+
+def _text(data: bytes, source: str) -> tuple[str, str]:
+    text, encoding = decode(data, source)
     if not text.strip():
         raise InvalidCost(f"{source}: is empty; at least one episode is needed")
-    return text
+    return text, encoding
 
 
 def _bytes(path: Path | None, source: str) -> bytes:

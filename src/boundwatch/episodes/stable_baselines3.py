@@ -16,8 +16,10 @@ from boundwatch.episodes.formats import read_csv
 from boundwatch.episodes.table import Meaning, Table
 from boundwatch.errors import InvalidCost, InvalidSetting
 
-_MONITOR: dict[str, Meaning] = {"r": "reward", "l": "cost", "t": "cost"}
-_EVALUATIONS: dict[str, Meaning] = {"results": "reward", "ep_lengths": "cost", "successes": "success"}
+_MONITOR = ("r", "l", "t")
+_MONITOR_MEANS: dict[str, Meaning] = {"r": "reward", "is_success": "success"}
+_EVALUATIONS = ("results", "ep_lengths", "successes")
+_EVALUATIONS_MEAN: dict[str, Meaning] = {"results": "reward", "successes": "success"}
 
 
 def looks_like_monitor(text: str) -> bool:
@@ -48,7 +50,7 @@ def read_monitor(text: str, source: str) -> Table:
         ) from error
     if not rest.strip():
         raise InvalidCost(f"{source}: holds no episodes, only the first line of a Monitor; let one finish")
-    table = read_csv(rest, source, first_line=2)
+    table = read_csv(rest, source, ("r",), first_line=2)
     if missing := [name for name in _MONITOR if name not in table.names]:
         raise InvalidCost(
             f"{source}: line 2 has no column {missing[0]!r}; a Monitor's columns begin with r, l, t"
@@ -56,7 +58,7 @@ def read_monitor(text: str, source: str) -> Table:
     name = header.get("env_id") if isinstance(header, dict) else None
     return dataclasses.replace(
         table,
-        meanings=_MONITOR,
+        meanings=_MONITOR_MEANS,
         preferred="is_success" if "is_success" in table.names else "r",
         detail=f"environment {name}" if isinstance(name, str) and name not in ("", "None") else "",
     )
@@ -108,7 +110,7 @@ def read_evaluations(data: bytes, source: str, evaluation: int | None) -> Table:
         columns.__getitem__,
         place=lambda episode, name: f"{name}[{row}, {episode}]",
         preferred="successes" if "successes" in columns else "results",
-        meanings=_EVALUATIONS,
+        meanings=_EVALUATIONS_MEAN,
         detail=f"evaluation {row + 1} of {count}, after {arrays['timesteps'][row]} steps",
     )
 

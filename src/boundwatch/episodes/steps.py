@@ -1,17 +1,19 @@
-"""Rows that are steps of an episode: one value an episode out of many; and the names of tasks."""
+"""Rows that are steps of an episode: one value per episode out of many; and the names of tasks."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
-from boundwatch.episodes.table import Meaning, Table, not_a_number, parse, shown
+from boundwatch.episodes.numbers import read_numbers
+from boundwatch.episodes.table import Meaning, Table, read_successes
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Reduction = Literal["any", "sum", "mean", "max", "last"]
@@ -33,8 +35,15 @@ _RULES: dict[Reduction, Callable[[Array], float]] = {
 }
 
 
-def to_episodes(table: Table, episode: str, reduce: str | None, source: str) -> Table:
-    """Return a table with one row an episode from one whose rows are steps.
+def to_episodes(
+    table: Table,
+    episode: str,
+    reduce: str | None,
+    source: str,
+    meaning: Meaning,
+    success_values: Sequence[str] = (),
+) -> Table:
+    """Return a table with one row per episode from one whose rows are steps.
 
     Parameters
     ----------
@@ -46,18 +55,20 @@ def to_episodes(table: Table, episode: str, reduce: str | None, source: str) -> 
         How an episode's values become one; left out, ``any`` for successes and ``sum`` for rewards.
     source
         The file, for errors.
+    meaning, success_values
+        What the column that will be read holds, and the words for success in it.
 
     Examples
     --------
     >>> columns = {"episode": [7, 7, 8], "reward": [1.0, 2.0, 5.0]}
     >>> steps = Table(list(columns), True, columns.__getitem__)
-    >>> to_episodes(steps, "episode", None, "x.csv").values("reward")
+    >>> to_episodes(steps, "episode", None, "x.csv", "reward").values("reward")
     [3.0, 5.0]
     """
     if reduce is not None and reduce not in get_args(Reduction):
         rules = ", ".join(get_args(Reduction))
         raise InvalidSetting(f"reduce = {reduce!r} is unknown; choose one of {rules} (--reduce)")
-    table.require(episode, source, "episode")
+    episode = table.find(episode, source, "episode")
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(_names(table, episode, table.values(episode), source)):
         rows.setdefault(name, []).append(row)
@@ -65,14 +76,13 @@ def to_episodes(table: Table, episode: str, reduce: str | None, source: str) -> 
     groups = [np.array(members) for members in rows.values()]
 
     def values(column: str) -> list[Any]:
-        meaning = table.meaning(column, source)
         rule = reduction(reduce, meaning)
         if rule is None:
             raise InvalidSetting(
                 f"{source}: column {column!r} has a cost for every step of an episode; "
                 "choose what makes them one with reduce='mean', 'max', 'last' or 'sum' (--reduce)"
             )
-        numbers = _numbers(table, column, meaning, source)
+        numbers = _numbers(table, column, meaning, source, success_values)
         return [_RULES[rule](numbers[members]) for members in groups]
 
     def labels(column: str) -> list[Any]:
@@ -135,7 +145,7 @@ def task_names(table: Table, by: str, source: str) -> list[str]:
     >>> task_names(table, "task", "x.jsonl")
     ['pick', '3', '4']
     """
-    table.require(by, source, "by")
+    by = table.find(by, source, "by")
     return _names(table, by, (table.labels or table.values)(by), source)
 
 
@@ -160,13 +170,17 @@ def _name(value: object) -> str | None:
     return shortest(value) if isinstance(value, float) and value.is_integer() else None
 
 
-def _numbers(table: Table, column: str, meaning: Meaning, source: str) -> Array:
+def _numbers(
+    table: Table, column: str, meaning: Meaning, source: str, success_values: Sequence[str]
+) -> Array:
     raw = table.values(column)
-    parsed = [parse(value) for value in raw]
-    for row, value in enumerate(parsed):
-        if value is None or (meaning == "success" and value not in (0, 1)):
-            raise InvalidCost(
-                f"{source}: {table.locate(row, column)} = {shown(raw[row])} "
-                f"{not_a_number(raw[row], meaning, 'step')}"
-            )
-    return np.array(parsed, dtype=np.float64)
+
+    def refuse(row: int, fault: str) -> NoReturn:
+        raise InvalidCost(f"{source}: {table.locate(row, column)} = {shown(raw[row])} {fault}")
+
+    if meaning == "success":
+        return read_successes(raw, refuse, success_values)[0]
+    numbers, percent = read_numbers(raw, refuse, commas_elsewhere=table.commas)
+    if percent:
+        refuse(0, "is a percentage, which is not read step by step; write numbers without %")
+    return numbers

@@ -1,42 +1,78 @@
-"""A table of episodes: which column is meant, and what costs it holds."""
+"""A table of episodes: which column is meant, what it was said to hold, and the costs in it."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.text import shown as shown
+from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
+from boundwatch.episodes.numbers import is_missing, parse, parse_decimal, read_numbers
+from boundwatch.episodes.words import affirmed, close_to, is_judgement, judged, normal, sense
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Meaning = Literal["cost", "success", "reward"]
 
-# A column that is better when it is higher must never pass for a cost: the verdict would be turned round.
-_REWARD = {"reward", "rewards", "return", "returns"}
-_COST = {
-    *("cost", "costs", "loss", "error", "errors", "failure", "failures", "collision", "collisions"),
-    *("violation", "violations"),
+DEFAULTS: Mapping[str, Meaning] = {
+    "cost": "cost",
+    "success": "success",
+    "is_success": "success",
+    "reward": "reward",
 }
-_PART = {"rate", "ratio", "fraction", "percent", "percentage", "share"}
-_UNCLEAR = {
-    *("score", "scores", "accuracy", "precision", "recall", "progress", "performance", "quality"),
-    *("utility", "fitness", "completion", "completed", "finished", "done", "solved", "reached", "achieved"),
-    *("pass", "passed", "win", "wins", "won", "ok", "good", "valid", "correct", "survived"),
-    *("no", "not", "non", "without"),
-}
+"""The columns that are read without being asked for, in any case, and what they hold."""
+
+_FLAGS = (
+    "success=COL (yes/no or 1/0), cost=COL (higher is worse) or reward=COL (higher is better, with "
+    "cost_range) "
+    "(--success, --cost, --reward)"
+)
+_MOST_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The column to read and what it holds, as far as that was said.
+
+    Examples
+    --------
+    >>> Wanted.of(success="grasped", cost=None, reward=None)
+    Wanted(column='grasped', meaning='success')
+    >>> Wanted.of(success="a", cost="b", reward=None)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: success and cost were both given; say one thing about one column...
+    """
+
+    column: str | None = None
+    meaning: Meaning | None = None
+
+    @classmethod
+    def of(cls, *, success: str | None, cost: str | None, reward: str | None) -> Wanted:
+        """Return what was said; refuse to be told two things."""
+        named: dict[Meaning, str | None] = {"success": success, "cost": cost, "reward": reward}
+        given = [meaning for meaning, column in named.items() if column is not None]
+        if len(given) > 1:
+            flags = " and ".join(f"--{meaning}" for meaning in given)
+            raise InvalidSetting(
+                f"{' and '.join(given)} were {'both' if len(given) == 2 else 'all'} given; say one thing "
+                f"about "
+                f"one column ({flags})"
+            )
+        return cls(named[given[0]], given[0]) if given else cls()
 
 
 @dataclass(frozen=True)
 class Table:
     """What a file holds, before it is decided what it means.
 
-    One row an episode, unless `episode` names the column that says which episode a row is a step of.
+    One row per episode, unless `episode` names the column that says which episode a row is a step of.
 
     Attributes
     ----------
@@ -51,13 +87,18 @@ class Table:
     place
         Says in the format's own words where a row and column are; left out, row, line and column.
     preferred
-        The column to read when none is asked for; left out, the one called cost, success or reward.
+        The column to read when none is asked for; left out, one of `DEFAULTS`.
     meanings
-        What columns hold whose names do not say it.
+        What columns hold by the format's own rules, whatever their names.
+    context
+        What the names stand in, such as a topic, should they not say by themselves what they hold.
     episode, task
         The columns that say which episode and which task a row belongs to, where the format has them.
-    detail, warnings
-        What else was found out while reading, for people.
+    commas
+        Whether decimals are written with commas somewhere in the file.
+    detail, notes, warnings
+        What else was found out while reading, for people: about the file, about what was done with it, and
+        about what may make the guarantees wrong.
     """
 
     names: list[str]
@@ -70,36 +111,30 @@ class Table:
     meanings: Mapping[str, Meaning] = field(default_factory=dict)
     episode: str | None = None
     task: str | None = None
+    context: str = ""
+    commas: bool = False
     detail: str = ""
+    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def choose(self, column: str | None, source: str) -> str:
-        """Return the column to read; raise `InvalidSetting` when that is not clear."""
-        if column is None:
-            column = self.preferred or self._only_candidate(source)
-        self.require(column, source)
-        return column
+    def choose(self, wanted: Wanted, source: str) -> tuple[str, Meaning]:
+        """Return the column to read and what it holds; raise `InvalidSetting` when that was not said."""
+        if wanted.column is None or wanted.meaning is None:
+            return self._only_candidate(source)
+        name = self.find(wanted.column, source, wanted.meaning)
+        self._refuse_contradiction(name, wanted.meaning, source)
+        return name, wanted.meaning
 
-    def require(self, column: str, source: str, option: str = "column") -> None:
-        """Raise `InvalidSetting` unless there is exactly one column of this name."""
-        if column not in self.names:
+    def find(self, column: str, source: str, option: str) -> str:
+        """Return the one column of this name, in any case; raise `InvalidSetting` unless there is one."""
+        found = [name for name in self.names if name == column]
+        found = found or [name for name in self.names if normal(name) == normal(column)]
+        if not found:
             raise InvalidSetting(f"{source}: has no column {column!r}; {self._offer(option)}")
-        if self.names.count(column) > 1:
-            raise InvalidSetting(f"{source}: has several columns named {column!r}; rename all but one")
-
-    def meaning(self, column: str, source: str) -> Meaning:
-        """Return what a column holds; raise `InvalidSetting` when its name may say that higher is better."""
-        if not self.named:
-            return "cost"
-        if column in self.meanings:
-            return self.meanings[column]
-        found = kinds(column)
-        if len(found) > 1 or "unclear" in found:
-            raise InvalidSetting(
-                f"{source}: column {column!r} may be better when it is higher; rename it to cost if it is "
-                "worse, to success if it is true or false, else to reward, with its range as --cost-range"
-            )
-        return "success" if "success" in found else "reward" if "reward" in found else "cost"
+        if len(found) > 1:
+            several = ", ".join(repr(name) for name in dict.fromkeys(found))
+            raise InvalidSetting(f"{source}: has several columns named {several}; rename all but one")
+        return found[0]
 
     def locate(self, row: int, column: str) -> str:
         """Say where a value is, for an error."""
@@ -108,61 +143,63 @@ class Table:
         line = f" (line {self.lines[row]})" if self.lines is not None else ""
         return f"row {row + 1}{line}" + (f", column {column!r}" if self.named or len(self.names) > 1 else "")
 
-    def _only_candidate(self, source: str) -> str:
-        if not self.named and len(self.names) == 1:
-            return self.names[0]
-        known = [name for name in self.names if name.lower().strip() in ("cost", "success", "reward")]
+    def _only_candidate(self, source: str) -> tuple[str, Meaning]:
+        if self.preferred is not None:
+            return self.preferred, self.meanings.get(self.preferred) or DEFAULTS[normal(self.preferred)]
+        known = [name for name in self.names if self.named and normal(name) in DEFAULTS]
         if not known:
             what = (
-                "no column named cost, success or reward" if self.named else "several columns without names"
+                "no column is called cost, success, is_success or reward"
+                if self.named
+                else "no column has a name"
             )
-            raise InvalidSetting(f"{source}: has {what}; {self._point()}{self._offer()}")
+            raise InvalidSetting(f"{source}: {what}; say what to read: {_FLAGS}; {self._columns()}")
         if len(known) > 1:
-            self.require(known[0], source)
+            if len({normal(name) for name in known}) == 1:
+                several = ", ".join(repr(name) for name in dict.fromkeys(known))
+                raise InvalidSetting(f"{source}: has several columns named {several}; rename all but one")
             raise InvalidSetting(
-                f"{source}: columns {', '.join(known)} could all be meant; "
-                f"choose one with column={known[0]!r} (--column {known[0]})"
+                f"{source}: columns {', '.join(known)} could all be meant; say which one to read: {_FLAGS}"
             )
-        return known[0]
+        return known[0], DEFAULTS[normal(known[0])]
 
-    def _offer(self, option: str = "column") -> str:
+    def _refuse_contradiction(self, name: str, meaning: Meaning, source: str) -> None:
+        known = self.meanings.get(name)
+        if known is not None:
+            found: str | None = "bad" if known == "cost" else "good"
+        else:
+            found = (sense(name) or sense(self.context)) if self.named else None
+        if found == "bad" and meaning != "cost":
+            raise InvalidSetting(
+                f"{source}: column {name!r} sounds like something bad, but was given as a {meaning}; use "
+                f"cost={name!r} (--cost), or rename the column if its name misleads"
+            )
+        if found == "good" and meaning == "cost":
+            raise InvalidSetting(
+                f"{source}: column {name!r} sounds like something good, but was given as a cost, of which "
+                f"more is "
+                f"worse; use success={name!r} or reward={name!r} (--success, --reward), or rename the column"
+            )
+
+    def _columns(self) -> str:
+        """Say which columns there are, with a few values of each."""
+        if not self.names:
+            return "it has no columns at all"
+        listed = []
+        for name in self.names[:_MOST_COLUMNS]:
+            try:
+                values = [str(value)[:12] for value in self.values(name)[:3]]
+            except InvalidCost:
+                values = []
+            listed.append(f"{name[:24]} ({', '.join(values)})" if values else name[:24])
+        return f"columns: {', '.join(listed)}{', ...' if len(self.names) > _MOST_COLUMNS else ''}"
+
+    def _offer(self, option: str) -> str:
         if not self.names:
             return "it has no columns at all; give every episode a cost"
-        if not self.named and len(self.names) == 1 and option == "column":
-            return "it is a list of numbers without names, read as costs; leave out column (--column)"
-        offered = ", ".join(shown(name) for name in self.names[:8]) + (", ..." if len(self.names) > 8 else "")
-        return f"choose one of {offered} with {option}=... (--{option} NAME)"
-
-    def _point(self) -> str:
-        """Say that 0,25 is no number, should all rows look like that."""
-        if self.named or len(self.names) != 2 or self.lines is None:
-            return ""
-        cells = [cell for name in self.names for cell in self.values(name)]
-        return "write decimals with a point (0.25) or " if all(map(str.isdigit, cells)) else ""
-
-
-def kinds(name: str) -> set[str]:
-    """Return what the words of a name speak of: success, reward, cost; ``unclear`` if that may be better.
-
-    Examples
-    --------
-    >>> kinds("Success?"), kinds("episodeReturn"), kinds("failure_rate"), kinds("gap")
-    ({'success'}, {'reward'}, {'cost'}, set())
-    >>> kinds("accuracy"), sorted(kinds("success_rate"))
-    ({'unclear'}, ['success', 'unclear'])
-    """
-    words = re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
-    found = set()
-    for word in filter(None, words):
-        if word.startswith("succe"):
-            found.add("success")
-        elif word in _REWARD:
-            found.add("reward")
-        elif word in _COST:
-            found.add("cost")
-        elif word in _UNCLEAR:
-            found.add("unclear")
-    return found | ({"unclear"} if _PART & set(words) and found != {"cost"} else set())
+        if not self.named and len(self.names) == 1:
+            return f"it is a list without a header: its only column is 1 ({option}='1', --{option} 1)"
+        return f"choose one with {option}=... (--{option} NAME); {self._columns()}"
 
 
 def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:
@@ -195,8 +232,9 @@ def to_costs(
     *,
     binary: bool,
     source: str,
-) -> NDArray[np.float64]:
-    """Return the costs that a column holds.
+    success_values: Sequence[str] = (),
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return the costs that a column holds, and what should be said about how they were read.
 
     Raises
     ------
@@ -205,92 +243,149 @@ def to_costs(
     InvalidSetting
         For rewards without a range, or successes with one.
     """
-    low, high = check_range(cost_range)
     raw = table.values(column)
     if len(raw) == 0:
         raise InvalidCost(f"{source}: holds no episodes; at least one row is needed")
-    parsed = [parse(value) for value in raw]
 
-    def refuse(found: NDArray[np.bool_], fault: str) -> None:
-        if found.any():
-            row = int(np.argmax(found))
-            # A number that came as text is shown as the file has it, without quotes.
-            value = raw[row] if parsed[row] is not None and isinstance(raw[row], str) else shown(raw[row])
-            raise InvalidCost(f"{source}: {table.locate(row, column)} = {value} {fault}")
+    def refuse(row: int, fault: str) -> NoReturn:
+        # A number that came as text is shown as the file has it, without quotes.
+        value = raw[row] if isinstance(raw[row], str) and parse(raw[row]) is not None else shown(raw[row])
+        raise InvalidCost(f"{source}: {table.locate(row, column)} = {value} {fault}")
 
-    unknown = np.array([value is None for value in parsed])
-    if unknown.any():
-        refuse(unknown, not_a_number(raw[int(np.argmax(unknown))], meaning))
-    numbers = np.array(parsed, dtype=np.float64)
     if meaning == "success":
-        refuse(
-            ~np.isin(numbers, (0, 1)), "is not true, false, 0 or 1; give a success rate as a cost, 1 - rate"
-        )
         if cost_range is not None:
             raise InvalidSetting(
-                f"{source}: column {column!r} holds successes, not numbers in a range; "
-                "leave out cost_range (--cost-range)"
+                f"{source}: column {column!r} holds successes, not numbers in a range; leave out cost_range "
+                "(--cost-range), or read it as a reward (--reward)"
             )
-        return 1 - numbers
-    if not table.named:
-        is_truth = np.array([isinstance(value, bool) for value in parsed])
-        refuse(
-            is_truth, "could be success or failure; write costs as 0 and 1 (1 is worse), or name the column"
+        successes, notes = read_successes(raw, refuse, success_values)
+        return 1.0 - successes, notes
+    if success_values:
+        raise InvalidSetting(
+            f"{source}: success_values goes with success=... (--success COL), not with a {meaning}; leave "
+            f"it out"
         )
-    refuse(
-        ~np.isfinite(numbers), "is not finite; give every episode a number (a failed one usually the worst)"
-    )
+    low, high = check_range(cost_range)
     if meaning == "reward" and cost_range is None:
         raise InvalidSetting(
             f"{source}: column {column!r} holds rewards; pass their least and greatest value as "
             "cost_range=(low, high), known beforehand (--cost-range LOW HIGH)"
         )
-    refuse(
+    if cost_range is None and re.search(r"%|percent|prozent|pct", column, re.IGNORECASE):
+        raise InvalidSetting(
+            f"{source}: column {column!r} is in percent by its name; pass cost_range=(0, 100) "
+            f"(--cost-range 0 100)"
+        )
+    cells = _affirmations(raw, refuse) if meaning == "cost" else raw
+    numbers, percent = read_numbers(cells, refuse, commas_elsewhere=table.commas)
+    if percent and (low, high) != (0, 100):
+        refuse(0, "is a percentage; pass cost_range=(0, 100) (--cost-range 0 100)")
+
+    def refuse_where(found: NDArray[np.bool_], fault: str) -> None:
+        if found.any():
+            refuse(int(np.argmax(found)), fault)
+
+    refuse_where(
+        ~np.isfinite(numbers), "is not finite; give every episode a number (a failed one usually the worst)"
+    )
+    refuse_where(
         (numbers < low) | (numbers > high),
         f"is outside [{shortest(low)}, {shortest(high)}]; rescale, or pass the range that it can have, "
         "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
     )
     costs = (high - numbers if meaning == "reward" else numbers - low) / (high - low)
     if binary:
-        refuse(
+        refuse_where(
             ~np.isin(costs, (0, 1)),
-            "is not 0 or 1, but binary costs were promised; certify without --binary (binary=True)",
+            "is not 0 or 1, but binary costs were promised; certify with --no-binary (binary=False)",
         )
-    return costs
+    return costs, ()
 
 
-def not_a_number(value: object, meaning: Meaning = "cost", row: str = "episode") -> str:
-    """Say what is wrong with a value that `parse` did not understand, and the remedy.
+def read_successes(
+    raw: list[Any], refuse: Callable[[int, str], NoReturn], wanted: Sequence[str]
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return 1 for every success and 0 for every failure, and which other words were taken for failures."""
+    # A column has few different values: each is understood once.
+    known: dict[Any, bool] = {}
+    others: Counter[str] = Counter()
+    wishes = {_key(word) for word in wanted}
+    out = np.empty(len(raw))
+    for row, value in enumerate(raw):
+        key = (type(value), value)
+        try:
+            found = known.get(key)
+        except TypeError:  # a list, say
+            refuse(row, "is neither a success nor a failure; write yes or no, or 1 or 0")
+        if found is None:
+            found = known[key] = _one_success(value, wishes, partial(refuse, row))
+        if wishes and not found and not _is_failure(value):
+            others[str(value).strip()] += 1
+        out[row] = found
+    if wishes and not out.any():
+        raise InvalidSetting(
+            f"success_values = {', '.join(sorted(wishes))} occurs nowhere in the column; "
+            "give the words that mean success (--success-values)"
+        )
+    if not others:
+        return out, ()
+    listed = ", ".join(f"{word!r} ({times})" for word, times in others.most_common(6))
+    return out, (f"counted as failures, not being among --success-values: {listed}",)
 
-    Examples
-    --------
-    >>> not_a_number("yes", "success")
-    'is not true, false, 0 or 1; write one of these'
-    >>> not_a_number("5%")
-    'is not a number; write 0.05, not 5%'
-    """
-    text = value.strip() if isinstance(value, str) else ""
-    if text.startswith("#"):
-        return "is a comment; take out the # if it names columns, else the line"
-    if meaning == "success":
-        return "is not true, false, 0 or 1; write one of these"
-    remedy = f"every {row} needs one"
-    if re.fullmatch(r"[-+]?[\d.,]+\s*%", text):
-        remedy = "write 0.05, not 5%"
-    elif re.fullmatch(r"[-+]?\d[\d.,' ]*", text):
-        remedy = "write decimals with a point, and nothing between thousands (1234.5)"
-    return f"is not a number; {remedy}"
+
+def _one_success(value: object, wishes: set[str], refuse: Callable[[str], NoReturn]) -> bool:
+    if is_missing(value):
+        refuse("says nothing; a trial that was stopped is a failure, so write no or 0 there, or how it ended")
+    if wishes:
+        if (key := _key(value)) in wishes:
+            return True
+        if _usual(value):
+            refuse("usually means success, but is not among --success-values; add it, or change the cell")
+        if slip := close_to(key, wishes):
+            refuse(f"looks like {slip!r}; correct it, or add it to --success-values")
+        return False
+    found = _usual(value)
+    if found is None:
+        number = parse_decimal(value) if isinstance(value, str) else parse(value)
+        refuse(
+            "is neither 0 nor 1; if the column is a score or a rate, read it with --reward and --cost-range"
+            if number is not None
+            else "is no word for success or failure that boundwatch knows; write yes or no, or name the "
+            "words "
+            "that mean success with success_values=[...] (--success-values WORD,WORD)"
+        )
+    return found
 
 
-def parse(value: object) -> float | bool | None:
-    """Return a number or a truth value, also from text; None for what is neither."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"
-    if isinstance(value, str) and "_" in value:  # Python reads 0_1 as 1
-        return None
-    try:
-        return float(value)  # type: ignore[arg-type]  # whatever cannot be converted says so
-    except (TypeError, ValueError, OverflowError):
-        return None
+def _usual(value: object) -> bool | None:
+    """Return what a value means in a column of successes: True, False or, if it is neither, None."""
+    if isinstance(value, str):
+        if (found := judged(value)) is not None:
+            return found
+        number = parse_decimal(value)
+    else:
+        number = parse(value)
+    return bool(number) if number in (0, 1) else None
+
+
+def _is_failure(value: object) -> bool:
+    return _usual(value) is False
+
+
+def _key(value: object) -> str:
+    number = None if isinstance(value, bool) else parse(value)
+    return normal(str(value)) if number is None or isinstance(number, bool) else shortest(number)
+
+
+def _affirmations(raw: list[Any], refuse: Callable[[int, str], NoReturn]) -> list[Any]:
+    """Return 1 and 0 for a column of costs that says yes and no; refuse words that say how a trial went."""
+    texts = [value for value in raw if isinstance(value, str) and parse(value) is None]
+    if not texts or not any(affirmed(text) is not None or is_judgement(text) for text in texts):
+        return raw
+    cells: list[Any] = []
+    for row, value in enumerate(raw):
+        if isinstance(value, str) and is_judgement(value):
+            refuse(row, "says how the trial went, not what it cost; read the column with --success")
+        found = affirmed(value) if isinstance(value, str) else None
+        cells.append(value if found is None else float(found))
+    return cells

@@ -289,11 +289,7 @@ class Watch:
         return {
             "source": self.source,
             "rule": dataclasses.asdict(self.rows.rule),
-            "table": {
-                "started": self.rows.started,
-                "header": self.rows.header,
-                "delimiter": self.rows.delimiter,
-            },
+            "table": self.rows.to_dict(),
             "position": dataclasses.asdict(self.position),
             "pipe": self.pipe,
             "ids": {stream: ids.to_list() for stream, ids in self.ids.items()},
@@ -328,9 +324,7 @@ class Watch:
             if stored[stream]["kind"] != type(detector).__name__:
                 raise InvalidSetting("it belongs to another detector; name it with --detector, or start anew")
             self.detectors[stream] = type(detector).from_state_dict(stored[stream], detector.certificate)
-        table = content["table"]
-        self.rows.started, self.rows.delimiter = bool(table["started"]), str(table["delimiter"])
-        self.rows.header = None if table["header"] is None else [str(name) for name in table["header"]]
+        self.rows.restore(content["table"])
         self.position = Position(**content["position"])
         for name in ("device", "inode", "end", "lines"):
             _whole(getattr(self.position, name))

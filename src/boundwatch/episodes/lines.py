@@ -1,0 +1,236 @@
+"""Episodes line by line, from a table that is still being written or from a stream."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from boundwatch._support.text import shown
+from boundwatch.episodes.formats import separator
+from boundwatch.episodes.numbers import parse
+from boundwatch.episodes.sheet import Row, header_fits
+from boundwatch.episodes.table import Meaning, Table, Wanted, check_range, to_costs
+from boundwatch.episodes.words import looks_like_outcome, normal
+from boundwatch.errors import InvalidCost, InvalidSetting
+
+_LINE = "the line"
+_TITLES = 60  # lines above a header, at most
+
+
+class LineEpisode(NamedTuple):
+    """The cost in a line, and all its fields by name, for whoever needs an id or the name of a robot."""
+
+    cost: float
+    fields: Mapping[str, Any]
+
+
+@dataclass
+class LineReader:
+    r"""Reads lines as `read_costs` reads files: values, JSON objects, or rows of CSV under their header.
+
+    The first lines decide which. The header of a table is kept, so that it can be put into a state and given
+    back (`header`, `delimiter`) when reading goes on in the middle of the file.
+
+    Parameters
+    ----------
+    wanted
+        The column and what it holds, as `Wanted.of` returns it.
+    cost_range, binary, success_values
+        As in `read_costs`.
+    bare_costs
+        Whether lines that are numbers, without any name, are costs if nothing else was said.
+
+    Examples
+    --------
+    >>> lines = LineReader(Wanted.of(success="grasped", cost=None, reward=None))
+    >>> [lines.read(text) for text in ("Trials of May", "trial;grasped", "")]
+    [None, None, None]
+    >>> lines.read("7;Ja").cost, lines.read("8;nein").cost, lines.header
+    (0.0, 1.0, ['trial', 'grasped'])
+    >>> LineReader(Wanted()).read('{"episode": 3, "success": true}').cost
+    0.0
+    """
+
+    wanted: Wanted = field(default_factory=Wanted)
+    cost_range: tuple[float, float] | None = None
+    binary: bool = False
+    success_values: Sequence[str] = ()
+    bare_costs: bool = False
+    header: list[str] | None = None
+    delimiter: str = ","
+    values_only: bool = False
+    """Whether lines were found to be bare values."""
+    _above: int = 0
+    _fresh: bool = True
+    _plans: dict[tuple[str, ...], tuple[str, Meaning]] = field(default_factory=dict, repr=False)
+
+    def begin_file(self) -> None:
+        """Expect that the header comes once more, in a file that goes on where another ended."""
+        self._fresh = True
+
+    def read(self, text: str) -> LineEpisode | None:
+        """Return the episode in a line; None for a blank line, a title, a comment or a header.
+
+        Raises
+        ------
+        InvalidCost
+            When this line holds no cost.
+        InvalidSetting
+            When it was not said what lines like it hold, or they would be misread.
+        """
+        bare = (text.removeprefix("\ufeff") if self._fresh else text).strip()
+        if not bare:
+            return None
+        fields, named = self._fields(bare)
+        if fields is None:
+            return None
+        column, meaning = self._plan(fields, named=named)
+        return LineEpisode(self._cost(fields, column, meaning, named=named), fields)
+
+    def _fields(self, text: str) -> tuple[Mapping[str, Any] | None, bool]:
+        if self.header is not None:
+            return self._cells(text), True
+        if text[0] == "{":
+            self._fresh = False
+            return _decode(text), True
+        if self.values_only or self._is_value(text):
+            if self._above and self.wanted.column != "1":
+                raise InvalidSetting(
+                    "what is above the numbers may be their header, and without it they mean nothing; "
+                    "name the "
+                    "column with --success, --cost or --reward"
+                )
+            self.values_only, self._fresh = True, False
+            if not self._is_value(text) and self._is_header(text):
+                raise InvalidSetting(
+                    f"{shown(text)} is the header of a table in the middle of bare values; send one kind "
+                    f"of lines"
+                )
+            return {"1": text.strip('"')}, False
+        self._look_for_header(text)
+        return None, True
+
+    def _is_value(self, text: str) -> bool:
+        bare = text.strip('"')
+        if parse(bare) is not None:
+            return True
+        return self.wanted.column == "1" and self.wanted.meaning == "success" and looks_like_outcome(bare)
+
+    def _is_header(self, text: str) -> bool:
+        row = Row(_split(text, separator([text], self._asked())), 0)
+        return header_fits([row], self._asked())[0]
+
+    def _asked(self) -> tuple[str, ...]:
+        return () if self.wanted.column is None else (self.wanted.column,)
+
+    def _look_for_header(self, text: str) -> None:
+        delimiter = separator([text], self._asked())
+        if not header_fits([Row(_split(text, delimiter), 0)], self._asked())[0]:
+            self._above += 1
+            if self._above > _TITLES or text[0] == "[":
+                raise InvalidSetting(
+                    f"{shown(text)} is neither a value, a JSON object nor a header with the column to "
+                    f"read; name "
+                    "that column with --success, --cost or --reward"
+                )
+            return
+        names = _split(text, delimiter)
+        names[0] = names[0].lstrip("# ") if names[0] != "#" else names[0]
+        Table(names, True, lambda _: []).choose(self.wanted, _LINE)  # one that cannot be read ends here
+        self.header, self.delimiter, self._fresh = names, delimiter, False
+
+    def _cells(self, text: str) -> Mapping[str, Any] | None:
+        header = self.header or []
+        cells = _split(text, self.delimiter)
+        fresh, self._fresh = self._fresh, False
+        if cells[0].startswith("#") and len(cells) < max(2, len(header)):
+            return None
+        if [normal(cell) for cell in cells] == [normal(name) for name in header]:
+            if fresh:
+                return None
+            raise InvalidCost("repeats the header in the middle of the table; take it out")
+        if not any(cells):
+            return None
+        while len(cells) > len(header) and not cells[-1]:
+            cells.pop()
+        if len(cells) != len(header):
+            raise InvalidCost(f"has {len(cells)} fields, the header has {len(header)}; complete it")
+        return dict(zip(header, cells, strict=True))
+
+    def _plan(self, fields: Mapping[str, Any], *, named: bool) -> tuple[str, Meaning]:
+        if not named and self.bare_costs and self.wanted.column is None:
+            if isinstance(parse(fields["1"]), bool):
+                raise InvalidCost(
+                    f"{shown(fields['1'])} could be a success or a failure; say so with --success 1"
+                )
+            return "1", "cost"
+        key = tuple(fields) if named else ("",)
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) > 1000:  # objects with ever new names
+                self._plans.clear()
+            table = Table(list(fields), named, lambda name: [fields[name]])
+            try:
+                found = self._plans[key] = table.choose(self.wanted, _LINE)
+            except InvalidSetting as error:
+                if named and self.header is None:  # other objects may have what this one lacks
+                    raise InvalidCost(str(error).removeprefix(f"{_LINE}: ")) from error
+                raise
+        return found
+
+    def _cost(self, fields: Mapping[str, Any], column: str, meaning: Meaning, *, named: bool) -> float:
+        value = fields[column]
+        if meaning == "cost" and not self.binary and not self.success_values:  # the usual case, quickly
+            low, high = check_range(self.cost_range)
+            number = value if type(value) is float or type(value) is int else _float(value)
+            if number is not None and low <= number <= high and "%" not in column:
+                return (number - low) / (high - low)
+        table = Table(list(fields), named, lambda name: [fields[name]])
+        try:
+            costs, _ = to_costs(
+                table,
+                column,
+                meaning,
+                self.cost_range,
+                binary=self.binary,
+                source=_LINE,
+                success_values=self.success_values,
+            )
+        except InvalidCost as error:
+            message = str(error).removeprefix(f"{_LINE}: row 1").removeprefix(", ").removeprefix(" = ")
+            raise InvalidCost(message) from error
+        return float(costs[0])
+
+
+def _float(value: object) -> float | None:
+    found = parse(value) if isinstance(value, str) else None
+    return found if isinstance(found, float) else None
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    if '"' not in text:
+        return [cell.strip() for cell in text.split(delimiter)]
+    try:
+        return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter, strict=True))]
+    except csv.Error as error:
+        raise InvalidCost(f"{shown(text)} is not valid CSV ({error})") from error
+
+
+def _decode(text: str) -> dict[str, Any]:
+    try:
+        return json.loads(text, object_pairs_hook=_unique)  # type: ignore[no-any-return]  # { begins an object
+    except InvalidCost:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidCost(f"{shown(text[:40])} is not JSON ({error})") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidCost(f"has the name {shown(next(n for n in names if names.count(n) > 1))} twice")
+    return values
