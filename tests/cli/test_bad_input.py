@@ -24,14 +24,53 @@ def npy(values):
 
 COSTS = {
     "cost 1.4 at row 17": (b"cost\n" + b"0.2\n" * 16 + b"1.4\n", [], "row 17 (line 18), column 'cost' = 1.4"),
-    "the same without header": (b"0.2\n" * 16 + b"1.4\n", [], "row 17 (line 17) = 1.4 is outside [0, 1]"),
-    "the same in NPY": (npy([0.2] * 16 + [1.4]), [], "row 17 = 1.4 is outside [0, 1]"),
-    "negative": (b"-0.1\n", [], "row 1 (line 1) = -0.1 is outside [0, 1]"),
+    "the same without header": (
+        b"0.2\n" * 16 + b"1.4\n",
+        ["--cost", "1"],
+        "row 17 (line 17) = 1.4 is outside [0, 1]",
+    ),
+    "the same in NPY": (npy([0.2] * 16 + [1.4]), ["--cost", "1"], "row 17 = 1.4 is outside [0, 1]"),
+    "negative": (b"-0.1\n", ["--cost", "1"], "row 1 (line 1) = -0.1 is outside [0, 1]"),
+    "no direction": (b"1\n1\n0\n", [], "no column has a name; say what to read: success=COL"),
+    "a success as a cost": (
+        b"trial,grasped\n1,1\n2,0\n",
+        ["--cost", "grasped"],
+        "column 'grasped' sounds like something good, but was given as a cost",
+    ),
+    "a failure as a success": (
+        b"trial,failed\n1,1\n2,0\n",
+        ["--success", "failed"],
+        "column 'failed' sounds like something bad, but was given as a success",
+    ),
+    "an aborted trial": (
+        b"trial,success\n1,yes\n2,\n",
+        [],
+        "row 2 (line 3), column 'success' = '' says nothing; a trial that was stopped is a failure",
+    ),
+    "an unknown word": (
+        b"trial,success\n1,yes\n2,kinda\n",
+        [],
+        "row 2 (line 3), column 'success' = 'kinda' is no word for success or failure",
+    ),
+    "percent": (
+        b"cost\n3%\n1%\n",
+        [],
+        "= '3%' is a percentage; pass cost_range=(0, 100) (--cost-range 0 100)",
+    ),
+    "thousands": (
+        b'cost\n"1,234"\n',
+        ["--cost-range", "0", "5"],
+        "could have a decimal mark or a mark between",
+    ),
     "NaN": (b"cost\n0.1\nnan\n", [], "row 2 (line 3), column 'cost' = nan is not finite"),
     "empty file": (b"", [], "is empty; at least one episode is needed"),
     "header only": (b"cost\n", [], "holds no episodes"),
-    "missing column": (b"a,b\n1,2\n", ["--column", "cost"], "has no column 'cost'; choose one of 'a', 'b'"),
-    "no known column": (b"a,b\n1,2\n", [], "has no column named cost, success or reward"),
+    "missing column": (
+        b"a,b\n1,2\n",
+        ["--cost", "c"],
+        "has no column 'c'; choose one with cost=... (--cost NAME)",
+    ),
+    "no known column": (b"a,b\n1,2\n", [], "no column is called cost, success, is_success or reward"),
     "two known columns": (b"cost,success\n1,0\n", [], "columns cost, success could all be meant"),
     "text in a number column": (
         b"cost\n0.1\nhigh\n",
@@ -39,7 +78,7 @@ COSTS = {
         "row 2 (line 3), column 'cost' = 'high' is not a number",
     ),
     "empty cell": (b"a,cost\n1,\n", [], "row 1 (line 2), column 'cost' = '' is not a number"),
-    "ragged row": (b"a,cost\n1,0.1\n2\n", [], "line 3 has 1 fields, the first line has 2"),
+    "ragged row": (b"a,cost\n1,0.1\n2\n", [], "line 3 has 1 fields, the header has 2"),
     "reward without range": (b"reward\n-3\n", [], "pass their least and greatest value as cost_range"),
     "range the wrong way": (
         b"cost\n3\n",
@@ -52,9 +91,9 @@ COSTS = {
         ["--cost-range", "0", "1"],
         "leave out cost_range (--cost-range)",
     ),
-    "fractional success": (b"success\n0.5\n", [], "= 0.5 is not true, false, 0 or 1"),
+    "fractional success": (b"success\n0.5\n", [], "= 0.5 is neither 0 nor 1"),
     "truncated gzip": (gzip.compress(b"cost\n0.1\n")[:-4], [], "the gzip data is damaged or cut short"),
-    "not UTF-8": ("cost\n0.1\n".encode("utf-16"), [], "is not UTF-8 text"),
+    "not text": (b"cost\n0.1\n\x81", [], "is not text (byte 9)"),
     "pickled objects": (npy(np.array([{}])), [], "holds Python objects"),
     "truncated Parquet": (b"PAR1\x00", [], "the Parquet data is damaged or cut short"),
 }

@@ -55,7 +55,8 @@ def test_examples_in_help_run(run, folder):
     import pyarrow
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(pyarrow.table({"success": [True] * 9 + [False]}), folder / "episodes.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"return": [-3.0] * 9 + [-180]}), folder / "episodes.parquet")
+    (folder / "trials.csv").write_text("trial,grasped\n" + "".join(f"{i},yes\n{i},no\n" for i in range(9)))
     metrics = [{"successes": [True] * 9 + [False]}, {"successes": [False, True] * 5}]
     tasks = [{"task_group": "libero_goal", "task_id": i, "metrics": m} for i, m in enumerate(metrics)]
     (folder / "eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
@@ -114,7 +115,7 @@ def test_certify_options_reach_the_certificate(run, folder):
 
 def test_certify_from_standard_input_with_column_and_range(run, folder):
     result = run(
-        *("certify", "-", "-o", "new.json", "--column", "reward", "--cost-range", "-200", "0"),
+        *("certify", "-", "-o", "new.json", "--reward", "REWARD", "--cost-range", "-200", "0"),
         stdin=b"episode,reward\n1,-200\n2,0\n3,-50\n4,-150\n",
     )
     assert result.code == 0
@@ -263,6 +264,7 @@ def test_check_json_has_the_fields_of_the_library(run, folder):
         "episode": None,
         "reduce": None,
         "detail": "",
+        "notes": [],
         "warnings": [],
         "certificate": {
             "lower": certificate.lower,
@@ -308,7 +310,7 @@ REWARDS = "reward\n" + "-20\n-10\n-40\n-60\n" * 20
         (REWARDS, ["--cost-range", "-400", "0"]),
         ("success\n1\n1\n0\n", []),
         ("cost\n0.2\n0.3\n", []),
-        ("old_reward\n-20\n-30\n", ["--column", "old_reward", "--cost-range", "-200", "0"]),
+        ("old_reward\n-20\n-30\n", ["--reward", "old_reward", "--cost-range", "-200", "0"]),
         (
             "trial,reward\n1,-20\n1,-3\n2,-9\n",
             ["--episode", "trial", "--reduce", "max", "--cost-range", "-200", "0"],
@@ -322,11 +324,11 @@ def test_costs_measured_otherwise_are_warned_of(run, folder, text, options):
     assert f"How its costs were measured: {measured}." in run("show", "r.json").out
     (folder / "new.csv").write_text(text)
     done = run("check", "r.json", "new.csv", "--json", *options)
-    assert "warning: new.csv: costs are measured otherwise than those of the certificate" in done.err
+    assert "warning: new.csv: these costs are not measured the way the certificate's were" in done.err
     assert f"certified {measured}" in json.loads(done.out)["warnings"][0]
     report = run("report", "r.json", "new.csv", "-o", "report.html", *options)
-    assert "measured otherwise" in report.err
-    assert "measured otherwise" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "not measured the way" in report.err
+    assert "not measured the way" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_costs_measured_alike_are_not(run, folder):
@@ -407,7 +409,11 @@ def test_check_draws(run, folder, ending):
             ),
             "--alpha-benign does not go with --detector confidence-interval; use --false-negative-rate",
         ),
-        (("verify", "certificate.json", "--column", "cost"), "--column goes with --costs"),
+        (("verify", "certificate.json", "--success", "ok"), "--success goes with --costs"),
+        (
+            ("certify", "costs.csv", "-o", "x", "--success", "a", "--cost", "b"),
+            "--success and --cost cannot go together",
+        ),
         (("verify", "certificate.json", "--cost-range", "0", "1"), "--cost-range goes with --costs"),
         (("verify", "certificate.json", "--by", "task"), "--by goes with --costs"),
         (("magic",), "No such command"),

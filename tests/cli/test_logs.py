@@ -77,10 +77,12 @@ def test_evaluations(run, logs):
 
 def test_what_was_made_of_the_rows_is_said(run, logs):
     (logs / "bare.csv").write_text("0.1\n0.3\n")
+    refused = run("certify", "bare.csv", "-o", "c")
+    assert (refused.code, refused.out) == (1, "")
+    assert "bare.csv: no column has a name; say what to read" in refused.err
+    bare = run("certify", "bare.csv", "--cost", "1", "-o", "c")
     (logs / "steps.csv").write_text("episode,step,success\n1,1,0\n1,2,1\n2,1,0\n")
-    assert (
-        "bare.csv, read as a cost: 1 is worst; csv, 2 episodes" in run("certify", "bare.csv", "-o", "c").out
-    )
+    assert "bare.csv, read as a cost: 1 is worst; csv, 2 episodes" in bare.out
     rows = run("certify", "steps.csv", "-o", "c")
     assert "csv, 3 episodes." in rows.out
     assert "3 rows have only 2 different values of episode" in rows.err
@@ -175,11 +177,11 @@ FAULTS = {
     "unknown task": (["check", "c.json", "four.json"], "task 'goal/3' has no certificate, only 'goal/0'"),
     "no such column": (
         ["check", "c.json", "same.json", "--by", "robot"],
-        "has no column 'robot'; choose one of",
+        "has no column 'robot'; choose one with",
     ),
     "no column for tasks": (
         ["check", "c.json", "plain.csv"],
-        "plain.csv: has no column 'task'; choose one of",
+        "plain.csv: has no column 'task'; choose one with",
     ),
     "verify with other tasks": (
         ["verify", "c.json", "--costs", "two.json"],

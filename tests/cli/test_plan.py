@@ -64,5 +64,5 @@ def test_a_pilot_that_was_measured_otherwise_is_warned_of(run, tmp_path):
     (tmp_path / "pilot.csv").write_text("success\n" + "1\n0\n" * 20)
     assert run("certify", "lab.csv", "--cost-range", "-200", "0", "-o", "c.json").code == 0
     done = run("plan", "c.json", "--costs", "pilot.csv", "-n", "10", "--json")
-    assert "warning: pilot.csv: costs are measured otherwise" in done.err
+    assert "warning: pilot.csv: these costs are not measured the way" in done.err
     assert len(json.loads(done.out)["warnings"]) == 1

@@ -39,6 +39,6 @@ def test_costs_are_read_as_everywhere_else(run, folder):
 
 
 def test_how_to_read_needs_something_to_read(run, folder):
-    done = run("selftest", folder / "certificate.json", "--column", "cost")
+    done = run("selftest", folder / "certificate.json", "--reward", "return")
     assert done.code == 2
-    assert "--column goes with --costs" in done.err
+    assert "--reward goes with --costs" in done.err
