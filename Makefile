@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo reproduce test test-browser lint bench dist clean
+.PHONY: install demo reproduce test lint bench dist clean
 
 install: $(VENV)/installed
 
@@ -22,9 +22,6 @@ reproduce: install
 
 test: install
 	$(BIN)/pytest -n 2
-
-test-browser: install # needs Debian's chromium
-	$(BIN)/pytest -m browser
 
 lint: install
 	$(BIN)/ruff format --check .

@@ -67,3 +67,15 @@ def test_what_is_wrong_with_the_input_is_no_verdict():
         assert_not_adverse(CERTIFICATE, [0.5])
     with pytest.raises(InvalidLevel):
         assert_not_adverse(CERTIFICATE, [0], alpha=0)
+
+
+def test_the_gate_against_an_old_policy_opens_on_evidence_only():
+    rng = np.random.default_rng(6)
+    old, new, worse = ((rng.random(150) < rate).astype(float) for rate in (0.2, 0.2, 0.6))
+    finding = bw.testing.assert_not_worse_than(new, old, margin=0.2)
+    assert finding.no_worse
+    assert finding.difference_upper <= 0.25
+    with pytest.raises(AssertionError, match=r"not shown: the new policy costs at most 0\.2 more"):
+        bw.testing.assert_not_worse_than(worse, old, margin=0.2)
+    with pytest.raises(AssertionError, match="not shown"):  # too few to show anything
+        bw.testing.assert_not_worse_than(new[:5], old[:5], margin=0.2)

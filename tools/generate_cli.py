@@ -26,7 +26,7 @@ An error is one line on standard error with its remedy.
 | 0 | done |
 | 1 | bad input, a certificate that does not verify, no episode to `watch`, a broken promise in `selftest` |
 | 2 | wrong usage |
-| 3 | `check --exit-code` or `watch --exit-code` found an adverse shift |
+| 3 | with `--exit-code`: `check` or `watch` found an adverse shift, `compare` a worse policy |
 
 Which files are read, and what their columns mean, is described in [Cost files and logs](logs.md).
 

@@ -1,4 +1,4 @@
-"""Compute the regions of counts that the package ships: ``python tools/generate_regions.py``; minutes."""
+"""Compute the regions of counts that the package ships: ``python tools/generate_regions.py``; a minute."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> None:
     """Write them beside the module that reads them."""
     regions = []
     for alpha in ALPHAS:
-        regions.append(design_region(IndependentWalk(), alpha, LAST_PAIR, open_ended=True, refinements=60))
+        regions.append(design_region(IndependentWalk(), alpha, LAST_PAIR, open_ended=True))
         print(f"alpha {alpha:g}: level at most {regions[-1].level:.6f}", flush=True)
     needed = [np.concatenate(region.needed) for region in regions]
     buffer = io.BytesIO()

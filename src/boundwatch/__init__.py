@@ -17,7 +17,7 @@ from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.provenance import Provenance
-from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison
+from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.detectors import (
     ChangeDetector,
     ChangeFinding,
@@ -37,6 +37,7 @@ from boundwatch.detectors import (
     Verdict,
 )
 from boundwatch.planning import Plan, plan
+from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 
 if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium
@@ -50,6 +51,7 @@ __all__ = [
     "ChangeDetector",
     "ChangeFinding",
     "ComparisonFinding",
+    "ComparisonPlan",
     "ComparisonVerdict",
     "ConfidenceInterval",
     "FamilyFinding",
@@ -63,6 +65,7 @@ __all__ = [
     "PredictedFinding",
     "PredictedTest",
     "Provenance",
+    "Ranking",
     "SequentialFinding",
     "SequentialTest",
     "StreamFinding",
@@ -72,6 +75,8 @@ __all__ = [
     "bounds",
     "errors",
     "plan",
+    "plan_comparison",
+    "rank",
 ]
 
 

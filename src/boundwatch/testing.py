@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonFinding, PolicyComparison
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.fleet import Fleet
@@ -18,6 +19,7 @@ from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
+from boundwatch.reporting.comparison import comparison_evidence
 
 _INVALID: list[Any] = [1.5, -0.1, float("nan"), float("inf"), "0.3", None]
 
@@ -113,6 +115,60 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     if finding.verdict is Verdict.ADVERSE:
         lines = [f"  {label}: {text}" for label, text in wording.evidence(certificate, finding)]
         raise AssertionError("\n".join([wording.HEADLINES[finding.verdict], *lines]))
+    return finding
+
+
+def assert_not_worse_than(
+    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = 0.05
+) -> ComparisonFinding:
+    """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
+
+    For continuous integration: a new checkpoint passes on evidence, not because a noisy mean looked fine.
+
+    **Guarantee**: if the new expected cost is `margin` or more above the old one, this ever passes with
+    probability at most `alpha`, also if trials are added until it does. **Assumes**: costs in [0, 1];
+    pairs of trials, the i-th new with the i-th old, that are i.i.d.; the two costs of a pair may depend on
+    each other, so matched seeds are welcome.
+
+    Parameters
+    ----------
+    costs_new, costs_old
+        Costs of the two policies. If one has more, the rest waits for its partners.
+    margin
+        How much more the new policy may cost. With 0 it has to be better.
+    alpha
+        Probability of passing wrongly.
+
+    Returns
+    -------
+    ComparisonFinding
+        The evidence, with the old policy as A and the new one as B.
+
+    Raises
+    ------
+    AssertionError
+        Until it is shown, with the evidence on a line each.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> bw.testing.assert_not_worse_than([0, 0, 0, 1] * 20, [0, 1, 0, 0] * 20, margin=0.25).no_worse
+    True
+    >>> bw.testing.assert_not_worse_than([0, 1, 0, 1] * 5, [0, 1, 0, 0] * 5, margin=0.05)
+    Traceback (most recent call last):
+    AssertionError: not shown: the new policy costs at most 0.05 more than the old one
+      old: mean cost 0.25 over 20 trials
+      ...
+    """
+    __tracebackhide__ = True  # pytest shows the caller's line
+    finding = PolicyComparison(alpha, binary=False, paired=True, margin=margin).update_many(
+        costs_old, costs_new
+    )
+    if not finding.no_worse:
+        rows = comparison_evidence(finding, ("old", "new"))
+        lines = [f"  {label}: {text}" for label, text in rows if label != "no worse"]
+        title = f"not shown: the new policy costs at most {finding.margin:g} more than the old one"
+        raise AssertionError("\n".join([title, *lines]))
     return finding
 
 

@@ -15,6 +15,7 @@ from boundwatch.cli import keygen as keygen
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show
 from boundwatch.cli import check as check
+from boundwatch.cli import compare as compare
 from boundwatch.cli import report as report
 from boundwatch.cli import watch as watch
 from boundwatch.cli import serve as serve

@@ -67,7 +67,7 @@ def _print_version(value: bool) -> None:
 
 @app.callback(
     epilog="Exit codes: 0 done; 1 error, or selftest found a broken promise; 2 wrong usage; "
-    "3 check or watch, with --exit-code, found an adverse shift."
+    "3 check, watch or compare, with --exit-code, found a worse world or policy."
 )
 def _root(
     _version: Annotated[

@@ -1,5 +1,14 @@
 """Which policy is better? Two policies while their trials come in, or several at once."""
 
 from boundwatch.comparison.policy_comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison
+from boundwatch.comparison.ranking import RankedPair, RankedPolicy, Ranking, rank
 
-__all__ = ["ComparisonFinding", "ComparisonVerdict", "PolicyComparison"]
+__all__ = [
+    "ComparisonFinding",
+    "ComparisonVerdict",
+    "PolicyComparison",
+    "RankedPair",
+    "RankedPolicy",
+    "Ranking",
+    "rank",
+]

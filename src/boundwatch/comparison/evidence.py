@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from boundwatch.bounds.wealth import Bets
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 # A bet of everything would be lost for good at the first pair that goes the other way.
 LARGEST_BET = 0.995
@@ -67,8 +68,8 @@ class DifferenceBets:
         self._margin = margin
         self.log_shares = np.log(bets.shares)
 
-    def log_factors(self, cost_a: float, cost_b: float) -> Array:
-        """Return the logarithm of what a pair of costs does to each bet."""
+    def log_factors(self, cost_a: float | Array, cost_b: float | Array) -> Array:
+        """Return the logarithm of what a pair of costs (or a column of them) does to each bet."""
         logs: Array = np.log1p(self._steepness * (cost_b - cost_a - self._margin))
         return logs
 
@@ -105,12 +106,17 @@ class LateBets:
         total: Array = np.exp(_late_start(self.pairs)).sum(axis=0)
         return total
 
-    def log_factors(self, n: int, pooled: int, failed_a: bool, failed_b: bool) -> Array:
-        """Return the logarithm of what pair n + 1 does to each bet, after `pooled` failures in n pairs."""
-        low, high = _rates_around((pooled + 0.5) / (2 * n + 1))
+    def log_factors(
+        self, n: int, pooled: int | NDArray[np.int64], failed_a: bool | Flags, failed_b: bool | Flags
+    ) -> Array:
+        """Return the logarithm of what pair n + 1 does to each bet, after `pooled` failures in n pairs.
+
+        Counts and outcomes may be arrays, one entry per run; the bets are then the first axis.
+        """
+        low, high = _rates_around((np.asarray(pooled) + 0.5) / (2 * n + 1))
         middle = (low + high) / 2
-        logs: Array = np.log(low / middle if failed_a else (1 - low) / (1 - middle))
-        logs += np.log(high / middle if failed_b else (1 - high) / (1 - middle))
+        logs: Array = np.log(np.where(failed_a, low / middle, (1 - low) / (1 - middle)))
+        logs += np.log(np.where(failed_b, high / middle, (1 - high) / (1 - middle)))
         return logs
 
 

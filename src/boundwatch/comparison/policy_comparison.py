@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boundwatch._support.notebook import InNotebook
+from boundwatch._support.notebook import InNotebook, table
 from boundwatch._support.validation import check_costs, check_level, shortest
 from boundwatch.bounds.memory import STEPS, CostMemory
 from boundwatch.bounds.wealth import Bets
@@ -24,6 +26,9 @@ from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, Sig
 from boundwatch.detectors import state as states
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _KIND = "PolicyComparison"
 _VERSION = 1
@@ -113,6 +118,16 @@ class ComparisonFinding(InNotebook):
             upper = 2 * memory.mean_upper(bets, self.alpha) - 1
         self.__dict__.update(difference_lower=lower, difference_upper=upper)
         return lower if name == "difference_lower" else upper
+
+    def plot(self) -> Figure:
+        """Draw the limits on the difference (extra ``plot``)."""
+        figure: Figure = import_module("boundwatch.reporting.comparison_plots").plot_difference(self)
+        return figure
+
+    def _repr_html_(self) -> str:
+        words = import_module("boundwatch.reporting.comparison")
+        headline = escape(words.comparison_headline(self))
+        return f"<p><strong>{headline}</strong></p>{table(words.comparison_evidence(self))}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""

@@ -36,7 +36,8 @@ FINAL_FACTOR = 7.0
 TABLES = "regions.npz"
 RATES = 60
 KNOTS = 16
-_SWEEPS, REFINEMENTS = 6, 16
+_SWEEPS, _REFINEMENTS = 6, 16
+_FILLS, _FILL_PAIRS = 4, 60
 _LOWEST_PRICE = -8.0
 
 
@@ -162,33 +163,77 @@ class _Design:
         alive = forward(self.walk, needed)
         return needed, alarm_coefficients(self.walk, alive, self.wealth, self.threshold)
 
-    def solve(self, refinements: int) -> tuple[list[Counts], float]:
+    def solve(self) -> tuple[list[Counts], float]:
         """Return a region that keeps alpha, and its level."""
         prices = np.linspace(-3.0, 0.0, KNOTS) if self.symmetric else np.zeros(KNOTS)
         prices += math.log(60 * (self.miss + 20) / self.pairs / self.alpha / 20)
         average = self.hats / self.hats.sum(axis=0)
         for sweep in range(_SWEEPS):
-            levels = self.region(prices)[1] @ self.binomial
+            levels = self._levels(self.region(prices)[1])
             excess = np.log(np.maximum(levels, 1e-9) / (0.995 * self.alpha))
             limit, pace = (1.5, 1.0) if sweep < 3 else (0.7, 0.7)
             prices = np.maximum(prices + pace * (average.T @ excess.clip(-limit, limit)), _LOWEST_PRICE)
         best: tuple[float, list[Counts], float] | None = None
         step = 0
-        while step < refinements or best is None:
+        while step < _REFINEMENTS or best is None:
             needed, coefficients = self.region(prices)
             raised = raise_degree(coefficients, self.nearest.size - 1)
             level = bernstein_upper(raised, raised.size - 1)
-            spent = float((coefficients @ self.binomial).mean())
+            spent = float(self._levels(coefficients).mean())
             if level <= self.alpha and (best is None or spent > best[0]):
                 best = spent, needed, level
             largest = np.zeros(KNOTS)
             np.maximum.at(largest, self.nearest, raised)
             excess = np.log(np.maximum(largest, 1e-9) / (0.998 * self.alpha))
-            pace = 0.8 / (1 + step / 3) if step < 0.7 * refinements else 0.0
+            pace = 0.8 / (1 + step / 3) if step < 0.7 * _REFINEMENTS else 0.0
             moves = np.where(excess > 0, 1.5 * excess + 0.01, pace * excess.clip(-0.5, 0.0))
             prices = np.maximum(prices + moves, _LOWEST_PRICE)
             step += 1
-        return best[1], best[2]
+        return self._fill(best[1], best[2])
+
+    def _fill(self, needed: list[Counts], level: float) -> tuple[list[Counts], float]:
+        """Spend what is left of alpha on counts at which few pairs have been run; return region and level.
+
+        Prices move the region in steps, each of which may cost a few percent of alpha at some rates. A count
+        that is added costs at most the probability of getting there without an alarm.
+        """
+        for _ in range(_FILLS):
+            filled = [row.copy() for row in needed]
+            left = 0.9985 * self.alpha - self._levels(self._judge(needed)[0])
+            alive: Array = np.ones((1, 1))
+            for n in range(1, min(self.pairs, _FILL_PAIRS) + 1):
+                alive = self.walk.forth(alive, n)
+                reached = alive * self.walk.shares(n)
+                alive[np.arange(n + 1) >= needed[n][:, None]] = 0.0
+                by_pooled = binomial(self.walk.degree_per_pair * n, self.rates)
+                for a in range(n):
+                    counts = self._lowered(filled[n], n, a)
+                    price = sum(reached[x, y] * by_pooled[x + y] for x, y in counts)
+                    if counts and np.all(price <= left):
+                        left = left - price
+                        for x, y in counts:
+                            filled[n][x] = y
+            bound = self._judge(filled)[1]
+            if bound > self.alpha:
+                break
+            needed, level = filled, bound
+        return needed, level
+
+    def _lowered(self, row: Counts, n: int, a: int) -> set[tuple[int, int]]:
+        """Return the counts to add for one failure of B less at a, with their mirror image."""
+        b = int(row[a]) - 1
+        counts = {(a, b)} | ({(n - b, n - a)} if self.symmetric else set())
+        fits = all(x < y == row[x] - 1 and (x == 0 or y >= row[x - 1]) for x, y in counts)
+        return counts if fits and (self.symmetric or a + b <= n) else set()
+
+    def _judge(self, needed: list[Counts]) -> tuple[Array, float]:
+        alive = forward(self.walk, needed)
+        coefficients = alarm_coefficients(self.walk, alive, self.wealth, self.threshold)
+        return coefficients, bernstein_upper(coefficients)
+
+    def _levels(self, coefficients: Array) -> Array:
+        levels: Array = coefficients @ self.binomial
+        return levels
 
 
 def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
@@ -327,7 +372,7 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
     Examples
     --------
     >>> region = find_region(0.05, paired=False)
-    >>> region.needed[5], round(region.level, 3)
+    >>> region.needed[5], round(region.level, 2)
     ([4, 5, 6, 6, 6, 6], 0.05)
     """
     if horizon is not None:
@@ -337,9 +382,7 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
     return shipped_regions().get(alpha) or design_region(IndependentWalk(), alpha, LAST_PAIR, open_ended=True)
 
 
-def design_region(
-    walk: Walk, alpha: float, pairs: int, *, open_ended: bool, refinements: int = REFINEMENTS
-) -> Region:
+def design_region(walk: Walk, alpha: float, pairs: int, *, open_ended: bool) -> Region:
     """Compute a region for pairs of trials.
 
     Parameters
@@ -352,8 +395,6 @@ def design_region(
         The last number of pairs in the table.
     open_ended
         Whether alarms may come later, too.
-    refinements
-        How often to improve the region; it costs time and saves less than one pair in a hundred.
 
     Examples
     --------
@@ -361,7 +402,7 @@ def design_region(
     [3, 4, 5, 5, 5]
     """
     design = _Design(walk, alpha, pairs, open_ended=open_ended)
-    needed, level = design.solve(refinements)
+    needed, level = design.solve()
     return Region([row.tolist() for row in needed], design.threshold, level)
 
 

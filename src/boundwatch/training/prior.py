@@ -63,16 +63,16 @@ def train_prior(
         raise InvalidSetting(f"steps = {steps}, batch_size = {batch_size} must both be at least 1")
     if not isinstance(disjoint_from, tuple) or disjoint_from:
         check_disjoint(tensors[0], disjoint_from)
-    optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
+    optimiser = torch.optim.Adam(module.parameters(), lr=learning_rate)
     losses = []
     with single_thread(), progress_bar("prior") as progress:
         task = progress.add_task("", total=steps, note="")
         for step in range(steps):
             rows = minibatch(n, min(batch_size, n), seed, step)
             value = loss(module, *(part[rows] for part in tensors)).mean()
-            optimizer.zero_grad()
+            optimiser.zero_grad()
             value.backward()  # type: ignore[no-untyped-call]  # torch has no types here
-            optimizer.step()
+            optimiser.step()
             losses.append(float(value.detach()))
             progress.update(task, advance=1, note=f"loss {losses[-1]:.4f}")
     return losses

@@ -87,7 +87,7 @@ def train(
         posterior,
         costs,
         steps=recipe.steps,
-        bound=recipe.bound,
+        objective=recipe.bound,
         delta=recipe.delta,
         samples=2,
         per_environment=True,

@@ -172,7 +172,7 @@ def _posterior(
         surrogate,
         (scores, coordinates, costs),
         steps=recipe.steps,
-        bound=recipe.bound,
+        objective=recipe.bound,
         delta=recipe.delta,
         samples=recipe.samples,
         batch_size=max(recipe.environments // 4, 1),

@@ -1,0 +1,311 @@
+"""boundwatch compare: which of two or more policies is better."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boundwatch._support import files
+from boundwatch.cli import output as out
+from boundwatch.cli.options import Json
+from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.root import command
+from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
+from boundwatch.episodes import Episodes
+from boundwatch.episodes.alignment import take_in_turn
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.reporting import comparison as words
+
+EXIT_WORSE = 3
+POLL_SECONDS = 0.5
+
+
+@command(
+    example="boundwatch compare old/eval_info.json new/eval_info.json\n"
+    "boundwatch compare trials.csv --by policy --paired --plot compare.png\n"
+    "boundwatch compare old.csv new.csv --margin 0.05 --exit-code"
+)
+@reads_costs
+def compare(
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B [C ...]",
+            help="One file of costs per policy, in any format that `check` reads; or one file, with --by.",
+        ),
+    ],
+    paired: Annotated[
+        bool,
+        typer.Option(
+            "--paired",
+            help="Trial i of every policy shared its seed, scene or task. It saves trials, and such trials "
+            "need it: without it the error rate may be wrong. Leave it out for independent trials.",
+        ),
+    ] = False,
+    binary: Annotated[
+        bool, typer.Option("--binary", help="Promise that every cost is 0 or 1; successes are anyway.")
+    ] = False,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            metavar="P", help="Error rate: per side for two policies, of the whole ranking for more."
+        ),
+    ] = 0.05,
+    horizon: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Largest number of trials of each, if fixed beforehand; 0/1 costs."),
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(metavar="M", help="Also say whether B costs at most M more than A.")
+    ] = 0.0,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column that names the policy, if one file holds all."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Two policies: wait for the files to grow, until the verdict or the horizon."
+        ),
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it; .png, .svg or .pdf.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Two policies: write an HTML page to be signed.")
+    ] = None,
+    *,
+    reading: Reading,
+    as_json: Json = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option(
+            "--exit-code",
+            help="Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of "
+            "several, if the last named is shown to be worse than another.",
+        ),
+    ] = False,
+) -> None:
+    """Say which policy is better, with a guaranteed error rate, after every trial if you like.
+
+    Two policies: the verdict is A_BETTER, B_BETTER or UNDECIDED, and stays valid however often you look.
+    More: all are compared with each other, and those that cannot be told apart share a letter.
+    """
+    _refuse_overwriting(policies, plot, report)
+    question = _Question(alpha, paired, binary, horizon, margin)
+    two = len(policies) == 2 and by is None
+    if follow:
+        if not two or "-" in policies:
+            raise typer.BadParameter("--follow needs two files, one per policy")
+        named = _follow(policies, reading, question, as_json=as_json)
+    else:
+        named = _read(policies, reading, by, binary=binary)
+    for episodes in named.values():
+        out.print_warnings(episodes)
+    if len(named) == 2:
+        worse = _compare_two(named, question, plot, report, as_json=as_json, lines=follow)
+    else:
+        if horizon is not None or margin or report is not None:
+            raise typer.BadParameter("--horizon, --margin and --report go with two policies; leave them out")
+        worse = _compare_many(named, alpha, paired, plot, as_json=as_json)
+    if exit_code and worse:
+        raise typer.Exit(EXIT_WORSE)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """How two policies are to be compared."""
+
+    alpha: float
+    paired: bool
+    binary: bool
+    horizon: int | None
+    margin: float
+
+    def test(self, named: dict[str, Episodes]) -> PolicyComparison:
+        """Return a comparison for costs of the kind that was read."""
+        return PolicyComparison(
+            self.alpha,
+            binary=all(each.binary for each in named.values()),
+            paired=self.paired,
+            horizon=self.horizon,
+            margin=self.margin,
+        )
+
+    def answered(self, test: PolicyComparison) -> bool:
+        """Return whether more trials cannot change the answer."""
+        if self.horizon is not None and test.pairs >= self.horizon:
+            return True
+        return test.no_worse if self.margin else test.verdict is not ComparisonVerdict.UNDECIDED
+
+
+def _refuse_overwriting(inputs: list[str], *outputs: Path | None) -> None:
+    taken = {Path(path).resolve() for path in inputs if path != "-"}
+    for path in outputs:
+        if path is not None and path.resolve() in taken:
+            raise InvalidSetting(f"{path} is one of the inputs, and would be replaced; choose another name")
+
+
+def _read(policies: list[str], reading: Reading, by: str | None, *, binary: bool) -> dict[str, Episodes]:
+    """Return the episodes of every policy by its name."""
+    if by is not None:
+        if len(policies) != 1:
+            raise typer.BadParameter("--by goes with one file that holds all policies")
+        whole = reading.read(policies[0], by=by, binary=binary)
+        found = {
+            name: dataclasses.replace(whole, costs=costs, by=None, tasks=())
+            for name, costs in whole.by_task().items()
+        }
+        if len(found) < 2:
+            raise InvalidCost(f"{whole.source}: column {by} names {len(found)} policy; two are needed")
+        return found
+    if len(policies) < 2:
+        raise typer.BadParameter("give a file per policy, at least two; or one file with --by COLUMN")
+    if policies.count("-") > 1:
+        raise typer.BadParameter("- can be given once: there is one standard input")
+    read = [reading.read(path, binary=binary) for path in policies]
+    column = next((each.blocks_of for each in read if each.blocks_of is not None), None)
+    if column is not None and "-" not in policies:
+        read = take_in_turn([reading.read(path, binary=binary, by=column) for path in policies])
+    return dict(zip(_names(policies), read, strict=True))
+
+
+def _names(paths: list[str]) -> list[str]:
+    """Return short names that tell the files apart."""
+    for name in (lambda path: path.stem, lambda path: f"{path.parent.name}/{path.stem}", str):
+        names = ["stdin" if path == "-" else name(Path(path)) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise InvalidSetting(f"the same file was given twice: {', '.join(paths)}; a policy equals itself")
+
+
+def _compare_two(
+    named: dict[str, Episodes],
+    question: _Question,
+    plot: Path | None,
+    report: Path | None,
+    *,
+    as_json: bool,
+    lines: bool,
+) -> bool:
+    one, other = named
+    a, b = named.values()
+    if question.paired and len(a.costs) != len(b.costs) and not lines:
+        raise InvalidCost(
+            f"paired trials must be equal in number, but {a.source} has {len(a.costs)} and {b.source} "
+            f"{len(b.costs)}; match them by seed"
+        )
+    test = question.test(named)
+    finding = test.update_many(a.costs, b.costs)
+    sources = [out.describe_source(each) for each in (a, b)]
+    if plot is not None:
+        from boundwatch.reporting import comparison_plots, plots
+
+        test.reset()
+        figure = comparison_plots.plot_comparison(test, a.costs, b.costs, (one, other))
+        plots.save_figure(figure, plot)
+    if report is not None:
+        test.reset()
+        html = words.render_comparison(
+            test,
+            a.costs,
+            b.costs,
+            names=(one, other),
+            sources=sources,
+            warnings=(*a.warnings, *b.warnings),
+        )
+        files.write_text(report, html)
+    if as_json and not lines:  # else every line was the finding
+        out.print_json(
+            finding.to_dict()
+            | {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
+        )
+    elif not as_json:
+        typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
+        print()
+        labelled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
+        out.print_rows([*words.comparison_evidence(finding, (one, other)), *labelled])
+        out.print_section("Note", words.comparison_notes(finding), bullet="- ")
+    return not finding.no_worse if question.margin else finding.verdict is ComparisonVerdict.A_BETTER
+
+
+def _compare_many(
+    named: dict[str, Episodes], alpha: float, paired: bool, plot: Path | None, *, as_json: bool
+) -> bool:
+    ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
+    if plot is not None:
+        from boundwatch.reporting import plots
+
+        plots.save_figure(ranking.plot(), plot)
+    if as_json:
+        out.print_json(
+            ranking.to_dict() | {"sources": {name: out.source_fields(each) for name, each in named.items()}}
+        )
+    else:
+        _print_ranking(ranking)
+    return list(named)[-1] not in ranking.best
+
+
+def _print_ranking(ranking: Ranking) -> None:
+    typer.secho(words.ranking_headline(ranking), bold=True)
+    print()
+    out.print_table(
+        ("group", "trials", "mean cost", "expected cost", "policy"),
+        [
+            (
+                each.letters,
+                str(each.n),
+                f"{each.mean_cost:.4f}",
+                f"{each.lower:.4f} to {each.upper:.4f}",
+                each.name,
+            )
+            for each in ranking.policies
+        ],
+    )
+    print()
+    out.print_table(
+        ("adjusted p", "trials", "pair"),
+        [
+            (
+                f"{pair.adjusted_p:.3g}",
+                str(pair.pairs),
+                f"{pair.better} {'is better than' if pair.decided else 'against'} {pair.worse}",
+            )
+            for pair in ranking.pairs
+        ],
+    )
+    out.print_section("Note", words.ranking_notes(ranking), bullet="- ")
+
+
+def _follow(paths: list[str], reading: Reading, question: _Question, *, as_json: bool) -> dict[str, Episodes]:
+    """Read both files again and again, print a line per trial, and return them once answered or stopped."""
+    named = _read(paths, reading, None, binary=question.binary)
+    test = question.test(named)
+    try:
+        while True:
+            a, b = (each.costs.tolist() for each in named.values())
+            if len(a) < test.n_a or len(b) < test.n_b:
+                raise InvalidCost("a file has become shorter; trials that were counted must stay in it")
+            new_a, new_b = a[test.n_a :], b[test.n_b :]
+            for i in range(max(len(new_a), len(new_b))):
+                finding = test.update(*(costs[i] if i < len(costs) else None for costs in (new_a, new_b)))
+                _print_line(finding, as_json=as_json)
+            if question.answered(test):
+                return named
+            time.sleep(POLL_SECONDS)
+            named = _read(paths, reading, None, binary=question.binary)
+    except KeyboardInterrupt:
+        return named
+
+
+def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(finding.to_dict(), allow_nan=False), flush=True)
+        return
+    better = f"A better: e {finding.e_a_better:<8.3g} B better: e {finding.e_b_better:<8.3g}"
+    trials = f"pair {finding.pairs:>4}  trials {finding.n_a} and {finding.n_b}"
+    print(f"{trials}  {better} {finding.verdict.name}", flush=True)

@@ -1,0 +1,332 @@
+"""Several policies at once: who is better than whom, with one error rate for all statements together."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from itertools import combinations, permutations
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch._support.notebook import InNotebook, frame, table
+from boundwatch._support.validation import check_costs, check_level
+from boundwatch.bounds.memory import CostMemory
+from boundwatch.bounds.wealth import Bets
+from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.detectors.sequential import bounded_exp
+from boundwatch.errors import InvalidCost, InvalidSetting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedPolicy:
+    """One policy of a `Ranking`.
+
+    Attributes
+    ----------
+    name, n, mean_cost
+        Its name, and the number and mean of its costs.
+    letters
+        Its groups. Two policies that share a letter cannot be told apart.
+    lower, upper
+        Limits on its expected cost. Those of all policies hold at once, at all times, with probability at
+        least 1 - `alpha`.
+    """
+
+    name: str
+    n: int
+    mean_cost: float
+    letters: str
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedPair:
+    """What is known about two policies of a `Ranking`.
+
+    Attributes
+    ----------
+    better, worse
+        The policy with the lower mean cost over their common trials, and the other.
+    decided
+        Whether it is shown that `better` has the lower expected cost.
+    pairs
+        How many trials of each were compared.
+    e_value
+        The e-value against "it does not".
+    adjusted_p
+        The smallest family-wise error rate at which it is shown.
+    """
+
+    better: str
+    worse: str
+    decided: bool
+    pairs: int
+    e_value: float
+    adjusted_p: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking(InNotebook):
+    """The answer of `rank`.
+
+    Attributes
+    ----------
+    policies
+        Every policy, the lowest mean cost first.
+    pairs
+        Every pair of them.
+    alpha, paired
+        How they were compared.
+    next_pair
+        The two policies that are worth testing next; None if all pairs are decided.
+    next_trials
+        About how many more trials of each would decide them, if the means stay as they are; None if that
+        cannot be told, because they do not differ.
+    """
+
+    policies: tuple[RankedPolicy, ...]
+    pairs: tuple[RankedPair, ...]
+    alpha: float
+    paired: bool
+    next_pair: tuple[str, str] | None
+    next_trials: int | None
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The policies of which none is shown to be worse than another."""
+        beaten = {pair.worse for pair in self.pairs if pair.decided}
+        return tuple(policy.name for policy in self.policies if policy.name not in beaten)
+
+    def plot(self) -> Figure:
+        """Draw every policy's interval with its letters (extra ``plot``)."""
+        figure: Figure = import_module("boundwatch.reporting.comparison_plots").plot_ranking(self)
+        return figure
+
+    def _repr_html_(self) -> str:
+        headline = import_module("boundwatch.reporting.comparison").ranking_headline(self)
+        rows = [
+            (
+                each.name,
+                each.letters,
+                each.n,
+                f"{each.mean_cost:.4f}",
+                f"{each.lower:.4f} to {each.upper:.4f}",
+            )
+            for each in self.policies
+        ]
+        head = ("policy", "group", "trials", "mean cost", "expected cost")
+        return f"<p><strong>{escape(headline)}</strong></p>{table(rows, head)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ranking as plain JSON values."""
+        return dataclasses.asdict(self) | {"best": self.best}
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per policy (extra ``frame``)."""
+        return frame([dataclasses.asdict(policy) for policy in self.policies])
+
+
+def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = False) -> Ranking:
+    """Compare several policies with each other, with one error rate for everything that is said.
+
+    **Guarantee**: with probability at least 1 - `alpha`, no pair is called decided wrongly, at all times at
+    once: run it again after every round of trials. **Assumes**: costs in [0, 1]; unpaired: i.i.d. trials
+    of each policy, independent of the others'; paired: i.i.d. rounds, one trial of each policy per round.
+    All policies are listed, also those that did badly: leaving some out after a look voids the guarantee.
+
+    Each ordered pair has an e-value from bets on the differences. By closed testing, a pair is decided when
+    the average of its e-value and any others is at least 1/alpha. Unequal numbers of trials are allowed:
+    the i-th cost of one is compared with the i-th of the other.
+
+    Parameters
+    ----------
+    costs
+        The costs of each policy by its name, at least two policies.
+    alpha
+        Probability of any wrong statement.
+    paired
+        Whether the i-th trials of all policies share their seed or scene.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> ranking = bw.rank({"v1": [1, 0, 1, 1] * 15, "v2": [0, 1, 0, 0] * 15, "v3": [0, 0, 0, 1] * 15})
+    >>> [(policy.name, policy.letters) for policy in ranking.policies]
+    [('v2', 'a'), ('v3', 'a'), ('v1', 'b')]
+    >>> ranking.best, ranking.next_pair
+    (('v2', 'v3'), ('v2', 'v3'))
+    """
+    alpha = check_level(alpha, "alpha")
+    checked = _check_policies(costs, paired=paired)
+    means = {name: float(values.mean()) for name, values in checked.items()}
+    names = sorted(checked, key=lambda name: means[name])  # a stable sort: ties stay in their order
+    logs = {(a, b): _log_e_value(checked[a], checked[b]) for a, b in permutations(names, 2)}
+    adjusted = dict(zip(logs, close(np.array(list(logs.values()))), strict=True))
+    pairs = []
+    for a, b in combinations(names, 2):
+        better, worse = (a, b) if logs[a, b] >= logs[b, a] else (b, a)
+        p_value = min(1.0, math.exp(-adjusted[better, worse]))
+        pairs.append(
+            RankedPair(
+                better=better,
+                worse=worse,
+                decided=p_value <= alpha,
+                pairs=min(checked[a].size, checked[b].size),
+                e_value=bounded_exp(logs[better, worse]),
+                adjusted_p=p_value,
+            )
+        )
+    letters = letter_display(names, [(pair.better, pair.worse) for pair in pairs if pair.decided])
+    next_pair, next_trials = _next_pair(checked, pairs, names[0], math.log(len(logs) / alpha), paired=paired)
+    return Ranking(
+        policies=tuple(
+            RankedPolicy(
+                name=name,
+                n=checked[name].size,
+                mean_cost=means[name],
+                letters=letters[name],
+                **_limits(checked[name], alpha / (2 * len(names))),
+            )
+            for name in names
+        ),
+        pairs=tuple(pairs),
+        alpha=alpha,
+        paired=paired,
+        next_pair=next_pair,
+        next_trials=next_trials,
+    )
+
+
+def close(logs: Array) -> Array:
+    """Return the logarithms of e-values that were adjusted by closed testing.
+
+    An intersection of hypotheses is refuted by the average of their e-values, and a hypothesis once all
+    intersections that it belongs to are. The smallest average adds the smallest of the others, one by one.
+
+    Parameters
+    ----------
+    logs
+        The logarithms of the e-values.
+
+    Examples
+    --------
+    >>> np.exp(close(np.log([100.0, 0.5, 9.5]))).round(2).tolist()
+    [36.67, 0.5, 5.0]
+    """
+    adjusted = np.empty_like(logs)
+    order = np.argsort(logs, kind="stable")
+    for index in range(logs.size):
+        others = logs[order[order != index]]
+        sums = np.logaddexp.accumulate(np.append(logs[index], others))
+        adjusted[index] = (sums - np.log(np.arange(1, logs.size + 1))).min()
+    return adjusted
+
+
+def letter_display(names: Iterable[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return letters such that two names share one exactly if they are not different.
+
+    Parameters
+    ----------
+    names
+        All names, in the order in which letters are to be given.
+    different
+        The pairs that are different.
+
+    Examples
+    --------
+    >>> letter_display(["x", "y", "z"], [("x", "z")])
+    {'x': 'a', 'y': 'ab', 'z': 'b'}
+    """
+    order = list(names)
+    groups = [frozenset(order)]
+    for pair in different:  # split every group that holds both, and keep what no other group holds
+        split = [part for group in groups for part in _without(group, pair)]
+        groups = [
+            part
+            for i, part in enumerate(split)
+            if not any(part < other or (part == other and j < i) for j, other in enumerate(split))
+        ]
+    groups.sort(key=lambda group: [name not in group for name in order])
+    return {name: "".join(_letter(i) for i, group in enumerate(groups) if name in group) for name in order}
+
+
+def _without(group: frozenset[str], pair: tuple[str, str]) -> list[frozenset[str]]:
+    return [group - {name} for name in pair] if group.issuperset(pair) else [group]
+
+
+def _letter(index: int) -> str:
+    size = len(ascii_lowercase)
+    return ascii_lowercase[index % size] + ("" if index < size else str(index // size))
+
+
+def _check_policies(costs: Mapping[str, ArrayLike], *, paired: bool) -> dict[str, Array]:
+    if not isinstance(costs, Mapping) or len(costs) < 2:
+        raise InvalidSetting(
+            "costs is not a table of at least two policies; pass {'v1': costs, 'v2': costs, ...}"
+        )
+    checked = {}
+    for name, values in costs.items():
+        if not isinstance(name, str) or not name:
+            raise InvalidSetting(f"{name!r} is not a valid name of a policy; use non-empty strings")
+        checked[name] = check_costs(values, name=f"costs[{name!r}]")
+    sizes = {name: values.size for name, values in checked.items()}
+    if paired and len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise InvalidCost(
+            f"paired trials must be equal in number, but are not ({listed}); match them by seed"
+        )
+    return checked
+
+
+def _log_e_value(better: Array, worse: Array) -> float:
+    """Return the log e-value that the first costs less."""
+    pairs, bets = min(better.size, worse.size), DifferenceBets()
+    capitals = bets.log_factors(better[:pairs, None], worse[:pairs, None]).sum(axis=0) + bets.log_shares
+    return float(np.logaddexp.reduce(capitals))
+
+
+def _limits(costs: Array, alpha: float) -> dict[str, float]:
+    memory, bets = CostMemory(), Bets.for_costs(binary=False)
+    for cost in costs.tolist():
+        memory.add(cost)
+    return {"lower": memory.mean_lower(bets, alpha), "upper": memory.mean_upper(bets, alpha)}
+
+
+def _next_pair(
+    costs: Mapping[str, Array], pairs: list[RankedPair], leader: str, nats: float, *, paired: bool
+) -> tuple[tuple[str, str] | None, int | None]:
+    """Return the undecided pair that fewest trials would decide, of the leader's if it has any."""
+    undecided = [pair for pair in pairs if not pair.decided]
+    if not undecided:
+        return None, None
+    near = [pair for pair in undecided if leader in (pair.better, pair.worse)] or undecided
+    trials = []
+    for pair in near:
+        growth = _growth(costs[pair.better], costs[pair.worse], paired=paired)
+        missing = max(nats - math.log(max(pair.e_value, 1e-300)), 0.5)
+        trials.append(missing / growth if growth > 0 else math.inf)
+    first = int(np.argmin(trials))
+    names = near[first].better, near[first].worse
+    return names, None if math.isinf(trials[first]) else math.ceil(trials[first])
+
+
+def _growth(better: Array, worse: Array, *, paired: bool) -> float:
+    """Return by how much a pair raises the log wealth of a bet of the best size, to first order."""
+    difference = max(float(worse.mean() - better.mean()), 0.0)
+    samples = [worse - better] if paired else [better, worse]
+    # With few trials a spread of nothing is luck: a bit is added.
+    spread = sum((values.var() * values.size + 0.25) / (values.size + 1) for values in samples)
+    return min(float(difference**2 / (2 * spread)), math.log1p(difference))

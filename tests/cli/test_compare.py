@@ -1,0 +1,119 @@
+"""boundwatch compare, as people and scripts use it."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from boundwatch.episodes import read_costs
+from boundwatch.episodes.alignment import take_in_turn
+from boundwatch.errors import InvalidCost
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(5)
+    for name, rate, n in (("old", 0.6, 60), ("new", 0.1, 60), ("third", 0.12, 40)):
+        rows = "\n".join(str(int(x)) for x in rng.random(n) >= rate)
+        (tmp_path / f"{name}.csv").write_text(f"success\n{rows}\n")
+    lines = [
+        f"{name},{rng.random() * scale:.3f}" for _ in range(40) for name, scale in (("x", 1), ("y", 0.3))
+    ]
+    (tmp_path / "both.csv").write_text("policy,cost\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def compare(run, files):  # noqa: ARG001  (they have to be there)
+    """Run the command in the folder of the files; return what it printed where people look."""
+
+    def run_command(*arguments, code=0):
+        result = run("compare", *arguments)
+        assert result.code == code, result.err
+        assert "Traceback" not in result.err
+        return result.out if code in (0, 3) else result.err
+
+    return run_command
+
+
+def test_two_files_give_a_verdict_and_its_evidence(compare, files):
+    text = compare("old.csv", "new.csv", "--plot", "c.png", "--report", "c.html")
+    assert text.startswith("B_BETTER: evidence that new fails less often than old")
+    assert "failures in 60 trials" in text
+    assert (files / "c.png").read_bytes()[1:4] == b"PNG"
+    assert "B_BETTER" in (files / "c.html").read_text()
+    answer = json.loads(compare("old.csv", "new.csv", "--json"))
+    assert (answer["verdict"], answer["binary"], answer["a"]["name"]) == ("b-better", True, "old")
+    assert answer["difference_upper"] < 0
+
+
+def test_exit_codes_gate_a_pipeline(compare):
+    compare("old.csv", "new.csv", "--exit-code")
+    compare("new.csv", "old.csv", "--exit-code", code=3)
+    compare("old.csv", "new.csv", "--margin", "0.05", "--exit-code")
+    compare("new.csv", "old.csv", "--margin", "0.05", "--exit-code", code=3)
+
+
+def test_one_file_with_a_column_of_policies(compare):
+    answer = json.loads(compare("both.csv", "--by", "policy", "--paired", "--json"))
+    assert (answer["verdict"], answer["paired"], answer["pairs"]) == ("b-better", True, 40)
+
+
+def test_three_policies_are_ranked(compare, files):
+    text = compare("old.csv", "new.csv", "third.csv", "--plot", "r.svg")
+    assert "cannot be told apart" in text
+    assert "is better than old" in text
+    assert (files / "r.svg").exists()
+    answer = json.loads(compare("new.csv", "third.csv", "old.csv", "--json", "--exit-code", code=3))
+    assert set(answer["best"]) == {"new", "third"}
+
+
+def test_following_two_files_ends_at_the_verdict(files):
+    for name in ("a", "b"):
+        (files / f"{name}.csv").write_text("success\n" + ("1\n" if name == "a" else "0\n"))
+    command = [sys.executable, "-c", "from boundwatch.cli import main; main()", "compare", "a.csv", "b.csv"]
+    with subprocess.Popen(
+        [*command, "--follow"], cwd=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "UNDECIDED" in process.stdout.readline()
+        for _ in range(6):
+            with (files / "a.csv").open("a") as one, (files / "b.csv").open("a") as other:
+                one.write("1\n")
+                other.write("0\n")
+            time.sleep(0.01)
+        rest = process.stdout.read()
+        assert process.wait(60) == 0
+    assert "A_BETTER: evidence that a fails less often than b" in rest
+
+
+def test_mistakes_are_one_line_with_a_remedy(compare):
+    assert "match them by seed" in compare("old.csv", "third.csv", "--paired", code=1)
+    assert "would be replaced" in compare("old.csv", "new.csv", "--report", "new.csv", code=1)
+    assert "given twice" in compare("old.csv", "old.csv", code=1)
+    assert "at least two" in compare("old.csv", code=2)
+    assert "leave them out" in compare("old.csv", "new.csv", "third.csv", "--margin", ".1", code=2)
+    assert "two files" in compare("old.csv", "-", "--follow", code=2)
+
+
+def evaluation(path, tasks: dict[str, list[int]]):
+    rows = [f"{task},{value}" for task, values in tasks.items() for value in values]
+    path.write_text("task,success\n" + "\n".join(rows) + "\n")
+    return read_costs(path, by="task")
+
+
+def test_tasks_take_turns_so_that_a_pair_is_of_one_task(compare, tmp_path):
+    one = evaluation(tmp_path / "1.csv", {"mug": [1, 1, 1], "bowl": [0, 0, 0]})
+    other = evaluation(tmp_path / "2.csv", {"bowl": [0, 0], "mug": [1, 1]})
+    a, b = take_in_turn([one, other])
+    assert a.tasks == b.tasks == ("mug", "bowl", "mug", "bowl")
+    assert a.costs.tolist() == b.costs.tolist() == [0, 1, 0, 1]
+    assert any("2 episodes are left out" in warning for warning in a.warnings)
+    third = evaluation(tmp_path / "3.csv", {"mug": [1], "plate": [1]})
+    with pytest.raises(InvalidCost, match=r"no episodes of (bowl|plate)"):
+        take_in_turn([one, third])
+    # Compared as the files list them, the two would seem to differ; in turn they do not.
+    assert "UNDECIDED" in compare("1.csv", "2.csv")
