@@ -196,3 +196,15 @@ def test_the_change_detector_is_watched_alike(database, counting):
         row = connection.execute(select(watches)).mappings().one()
     assert (row["verdict"], row["alpha_adverse"]) == ("adverse", 0.001)
     assert_replays(database)
+
+
+def test_looking_for_known_episodes_never_reads_all_of_them(tmp_path):
+    database = Database(str(tmp_path / "monitor.sqlite"))
+    database.migrate()
+    with database.read() as connection:
+        table = "(VALUES (1, 'a'), (2, 'b')) AS asked"
+        query = ledger._FIND_EPISODES.replace("ASKED", table)
+        plan = " ".join(str(row) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
+    database.close()
+    assert "SEARCH episodes USING INDEX" in plan
+    assert "SCAN episodes" not in plan

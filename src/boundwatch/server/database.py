@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,11 @@ class Database:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
+
+    def run_many(self, connection: Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run a statement, with a ``?`` per value, for many rows; the quickest way into either database."""
+        marked = sql if self.kind == "sqlite" else sql.replace("?", "%s")
+        connection.exec_driver_sql(marked, list(rows))
 
     def version(self) -> int:
         """Return the version of the schema; 0 for an empty database."""

@@ -19,10 +19,10 @@ def sparkline(curve: Curve, threshold: float) -> Markup:
 
     Examples
     --------
-    >>> "polyline" in sparkline(Curve(1, [0.0, 0.5], [0.0, 0.0]), 25.0)
+    >>> "polyline" in sparkline(Curve(1, [0, 500], [0, 0]), 25.0)
     True
     """
-    values = curve.adverse[-48:]
+    values = [value / 1000 for value in curve.adverse[-48:]]
     mark = math.log10(threshold)
     top = max([mark * 1.15, *values])
     bottom = min([-1.0, *values])
@@ -81,7 +81,7 @@ def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> 
 
 def draw_evidence(curve: Curve, threshold: float, n: int) -> Markup:
     """Draw the evidence that costs have risen, on a logarithmic scale, against its threshold."""
-    values, right = curve.adverse, _WIDTH - _RIGHT
+    values, right = [value / 1000 for value in curve.adverse], _WIDTH - _RIGHT
     mark = math.log10(threshold)
     top = math.ceil(max([mark + 0.3, *values]))
     bottom = math.floor(min([-1.0, *values]))
