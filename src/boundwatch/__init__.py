@@ -8,10 +8,10 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
     finding = bw.HypothesisTest(certificate).decide(new_costs)
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from boundwatch import bounds, errors
+from boundwatch._support.notebook import show_with as _show_with
 from boundwatch._version import __version__
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
@@ -38,10 +38,14 @@ from boundwatch.detectors import (
 )
 from boundwatch.planning import Plan, plan
 from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.reporting import views as _views
 
 if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium
     from boundwatch import testing as testing
+    from boundwatch import training as training
+    from boundwatch.episodes import Episodes as Episodes
+    from boundwatch.episodes import read_costs as read_costs
     from boundwatch.server.client import Client as Client
 
 __all__ = [
@@ -80,10 +84,31 @@ __all__ = [
 ]
 
 
+_show_with(_views)  # certificates and findings stand below the words and figures that show them
+
+_LATER = {
+    "Client": "boundwatch.server.client",
+    "Episodes": "boundwatch.episodes",
+    "gymnasium": None,
+    "read_costs": "boundwatch.episodes",
+    "testing": None,
+    "training": None,
+}
+"""What few need and takes long to import, with the module that has it; modules are imported themselves."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import what few need when it is first used: ``bw.Client``, ``bw.gymnasium``, ``bw.testing``, …."""
-    if name == "Client":
-        return import_module("boundwatch.server.client").Client
-    if name in ("gymnasium", "testing", "training"):
-        return import_module(f"boundwatch.{name}")
-    raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")
+    """Import a name of `_LATER` when it is first used."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")
+    from importlib import import_module
+
+    home = _LATER[name]
+    found = import_module(f"boundwatch.{name}") if home is None else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names and nothing else."""
+    return sorted([*__all__, *_LATER])

@@ -192,9 +192,11 @@ def refuse_special(path: str | os.PathLike[str]) -> None:
     Traceback (most recent call last):
     boundwatch.errors.InvalidSetting: /dev/null: is not a file; name one
     """
-    with suppress(OSError, ValueError):
-        if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise InvalidSetting(f"{path}: is not a file; name one")
+    regular = True
+    with suppress(OSError, ValueError):  # nothing is there, or nothing can be
+        regular = stat.S_ISREG(Path(path).stat().st_mode)
+    if not regular:
+        raise InvalidSetting(f"{path}: is not a file; name one")
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:

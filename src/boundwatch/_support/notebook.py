@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from boundwatch._support.describing import one_line
 from boundwatch.errors import MissingExtra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class InTable(ABC):
-    """Gives whatever has `to_dict` a table in notebooks, and a data frame.
+class View(Protocol):
+    """Where words and figures come from: `boundwatch.reporting.views`, which stands above what it shows."""
 
-    Words and figures are in `boundwatch.reporting`, which sits above certificates and findings; they are
-    imported by name when a method is called, so that nothing below depends on them.
-    """
+    def headline(self, subject: Any) -> str:
+        """Say an object in one sentence."""
+
+    def rows(self, subject: Any) -> list[tuple[str, str]] | None:
+        """Return the table of an object, or None where its fields are the table."""
+
+    def plot(self, subject: Any) -> Figure:
+        """Draw an object."""
+
+
+_views: list[View] = []
+
+
+def show_with(view: View) -> None:
+    """Take words and figures from here; `boundwatch` calls it once, when it is imported."""
+    _views[:] = [view]
+
+
+class InTable(ABC):
+    """Gives whatever has `to_dict` a line for `repr`, a sentence for `str`, a table and a data frame."""
+
+    def __init_subclass__(cls) -> None:
+        # Here, because a dataclass keeps only a `__repr__` that its own class has.
+        cls.__repr__ = cls.__dict__.get("__repr__", InTable.__repr__)  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        known = vars(self)  # what is computed when it is first read need not be computed for this
+        names = [field.name for field in dataclasses.fields(self) if field.name in known]  # type: ignore[arg-type]
+        return one_line(self, {name: known[name] for name in names})
+
+    def __str__(self) -> str:
+        return _views[0].headline(self)
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -30,8 +61,10 @@ class InTable(ABC):
         return flatten(self.to_dict())
 
     def _repr_html_(self) -> str:
-        content = self._row()
-        return html(self, table([item for item in content.items() if item[1] is not None]))
+        rows: Iterable[Sequence[object]] | None = _views[0].rows(self)
+        if rows is None:
+            rows = [item for item in self._row().items() if item[1] is not None]
+        return html(self, table(rows))
 
     def to_frame(self) -> Any:
         """Return a data frame of one row, of pandas or, without it, of polars (extra ``frame``).
@@ -52,8 +85,7 @@ class InNotebook(InTable):
         matplotlib.figure.Figure
             Notebooks show it; write it with `boundwatch.reporting.plots.save_figure`.
         """
-        figure: Figure = import_module("boundwatch.reporting.plots").plot(self)
-        return figure
+        return _views[0].plot(self)
 
 
 def html(subject: object, *tables: str) -> str:
@@ -65,8 +97,7 @@ def html(subject: object, *tables: str) -> str:
     >>> html(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
     '<p><strong>The expected cost of an episode is at least 0.1000 ...</strong></p>'
     """
-    headline: str = import_module("boundwatch.reporting.wording").headline(subject)
-    return f"<p><strong>{escape(headline)}</strong></p>{''.join(tables)}"
+    return f"<p><strong>{escape(_views[0].headline(subject))}</strong></p>{''.join(tables)}"
 
 
 def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
+from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.validation import check_costs, check_level
@@ -369,6 +370,11 @@ class Certificate(InNotebook):
         """SHA-256 of the certificate's canonical JSON: any change to any number changes it."""
         canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        names = ("lower", "upper", "delta", "n", "source", "method", "binary")
+        shown = {name: getattr(self, name) for name in names}
+        return one_line(self, shown | {"fingerprint": self.fingerprint[:12]})
 
     def check_costs(self, costs: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
         """Return new costs as an array, or refuse those of another kind than were certified.

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.validation import check_level
@@ -174,6 +175,15 @@ class CertificateFamily(Mapping[str, Certificate]):
         if not isinstance(other, CertificateFamily):
             return NotImplemented
         return self.only(sorted(self)).to_dict() == other.only(sorted(other)).to_dict()
+
+    def __repr__(self) -> str:
+        return one_line(self, {"tasks": list(self), "by": self.by, "delta": self.delta})
+
+    def __str__(self) -> str:
+        certain = f"{100 * (1 - self.delta):.6g} %"
+        return (
+            f"Certificates of {len(self)} tasks; all limits hold at once with probability at least {certain}."
+        )
 
     def __hash__(self) -> int:
         return hash((self.by, self.certificates))

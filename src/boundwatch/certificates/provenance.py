@@ -52,6 +52,10 @@ class Provenance:
     def __post_init__(self) -> None:
         object.__setattr__(self, "versions", FrozenMapping(self.versions))
 
+    def __str__(self) -> str:
+        made_with = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return f"made {self.created} with {made_with}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

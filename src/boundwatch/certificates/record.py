@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch.bounds.memory import STEPS, grid_points, split_on_grid
 
 Array = NDArray[np.float64]
@@ -35,7 +36,7 @@ class CostRecord:
     Examples
     --------
     >>> CostRecord.of(np.array([0.5, 0.25, 0.5]))
-    CostRecord(values=(0.25, 0.5), weights=(1.0, 2.0))
+    CostRecord(values=(0.25, 0.5), weights=(1, 2))
     """
 
     values: tuple[float, ...]
@@ -63,7 +64,7 @@ class CostRecord:
         Examples
         --------
         >>> CostRecord.of_failures(10, 3)
-        CostRecord(values=(0.0, 1.0), weights=(7.0, 3.0))
+        CostRecord(values=(0, 1), weights=(7, 3))
         """
         return cls._where_positive(np.array([0.0, 1.0]), np.array([n - failures, failures]))
 
@@ -71,6 +72,12 @@ class CostRecord:
     def _where_positive(cls, values: Array, weights: NDArray[Any]) -> CostRecord:
         kept = weights > 0
         return cls(tuple(values[kept].tolist()), tuple(weights[kept].astype(np.float64).tolist()))
+
+    def __repr__(self) -> str:
+        return one_line(self, {"values": self.values, "weights": self.weights})
+
+    def __str__(self) -> str:
+        return f"{self.n} costs of {len(self.values)} values, with a mean of {self.mean:.6g}"
 
     @property
     def n(self) -> int:

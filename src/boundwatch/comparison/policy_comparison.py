@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cached_property
-from html import escape
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boundwatch._support.notebook import InNotebook, table
+from boundwatch._support.describing import arguments, one_line
+from boundwatch._support.notebook import InNotebook
 from boundwatch._support.validation import check_costs, check_level, shortest
 from boundwatch.bounds.memory import STEPS, CostMemory
 from boundwatch.bounds.wealth import Bets
@@ -26,9 +25,6 @@ from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, Sig
 from boundwatch.detectors import state as states
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _KIND = "PolicyComparison"
 _VERSION = 1
@@ -119,16 +115,6 @@ class ComparisonFinding(InNotebook):
         self.__dict__.update(difference_lower=lower, difference_upper=upper)
         return lower if name == "difference_lower" else upper
 
-    def plot(self) -> Figure:
-        """Draw the limits on the difference (extra ``plot``)."""
-        figure: Figure = import_module("boundwatch.reporting.comparison_plots").plot_difference(self)
-        return figure
-
-    def _repr_html_(self) -> str:
-        words = import_module("boundwatch.reporting.comparison")
-        headline = escape(words.comparison_headline(self))
-        return f"<p><strong>{headline}</strong></p>{table(words.comparison_evidence(self))}"
-
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -198,6 +184,12 @@ class PolicyComparison:
             name: getattr(self, name) for name in ("alpha", "margin", "binary", "paired", "horizon")
         }
         self.reset()
+
+    def __repr__(self) -> str:
+        return one_line(self, arguments(self) | {"pairs": self.pairs, "verdict": self.verdict})
+
+    def __str__(self) -> str:
+        return f"Comparison of A with B: {self.verdict.name} after {self.pairs} pairs"
 
     @cached_property
     def region(self) -> Region | SignRegion | None:

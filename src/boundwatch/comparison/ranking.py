@@ -6,25 +6,21 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
-from importlib import import_module
 from itertools import combinations, permutations
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.notebook import InNotebook, frame, table
+from boundwatch._support.describing import one_line
+from boundwatch._support.notebook import InNotebook, frame, html, table
 from boundwatch._support.validation import check_costs, check_level
 from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import DifferenceBets
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -110,13 +106,11 @@ class Ranking(InNotebook):
         beaten = {pair.worse for pair in self.pairs if pair.decided}
         return tuple(policy.name for policy in self.policies if policy.name not in beaten)
 
-    def plot(self) -> Figure:
-        """Draw every policy's interval with its letters (extra ``plot``)."""
-        figure: Figure = import_module("boundwatch.reporting.comparison_plots").plot_ranking(self)
-        return figure
+    def __repr__(self) -> str:
+        shown = {"policies": len(self.policies), "best": self.best, "alpha": self.alpha}
+        return one_line(self, shown | {"paired": self.paired, "next_pair": self.next_pair})
 
     def _repr_html_(self) -> str:
-        headline = import_module("boundwatch.reporting.comparison").ranking_headline(self)
         rows = [
             (
                 each.name,
@@ -128,7 +122,7 @@ class Ranking(InNotebook):
             for each in self.policies
         ]
         head = ("policy", "group", "trials", "mean cost", "expected cost")
-        return f"<p><strong>{escape(headline)}</strong></p>{table(rows, head)}"
+        return html(self, table(rows, head))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as plain JSON values."""

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.notebook import InNotebook, frame, html, table
+from boundwatch._support.describing import one_line
+from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.memory import CostMemory, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
@@ -70,7 +71,7 @@ class TaskFinding(InNotebook):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FamilyFinding:
+class FamilyFinding(InTable):
     """The verdicts on all tasks, and what is guaranteed for them together; see `FamilyTest`.
 
     Attributes
@@ -93,6 +94,10 @@ class FamilyFinding:
     false_negative_rate: float
     control: str
     not_judged: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        shown = {"verdict": self.verdict, "tasks": len(self.findings), "not_judged": len(self.not_judged)}
+        return one_line(self, shown | {"control": self.control})
 
     def tasks(self, verdict: Verdict) -> list[str]:
         """Return the tasks with this verdict."""
@@ -177,6 +182,10 @@ class FamilyTest:
             raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
         for certificate in self.family.values():
             HypothesisTest(certificate, tail=self.tail)
+
+    def __str__(self) -> str:
+        levels = f"{self.alpha_adverse:g} (ADVERSE) and {self.alpha_benign:g} (BENIGN)"
+        return f"FamilyTest of {len(self.family)} tasks with {self.control}, at levels of {levels}"
 
     def decide(self, costs: Mapping[str, ArrayLike]) -> FamilyFinding:
         """Judge the new costs of every task.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
+from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
@@ -75,6 +76,17 @@ class Findings:
     _levels: tuple[float, float]
     _interval: tuple[float, float]
 
+    def __repr__(self) -> str:
+        shown = {"datasets": self.verdict.size, "n": self.n, "detector": self.detector, "tail": self.tail}
+        return one_line(self, shown | {verdict.value: self._count(verdict) for verdict in Verdict})
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{self._count(verdict)} {verdict.name}" for verdict in Verdict)
+        return f"Findings on {self.verdict.size} datasets of {self.n} episodes: {counts}"
+
+    def _count(self, verdict: Verdict) -> int:
+        return int((self.verdict == verdict).sum())
+
     # Limits take longer than p-values, most of all by betting, and many callers only count verdicts.
     @cached_property
     def shift_lower(self) -> Array:
@@ -99,6 +111,11 @@ class FixedSampleDetector(ABC):
         if not isinstance(self.certificate, Certificate):
             raise InvalidSetting(f"certificate = {self.certificate!r} is not a Certificate; make or load one")
         _choose_tail(self.tail, self.certificate)
+
+    def __str__(self) -> str:
+        adverse, benign = self.levels
+        levels = f"levels of {adverse:g} (ADVERSE) and {benign:g} (BENIGN)"
+        return f"{type(self).__name__} with the {self.tail_name} tail, at {levels}, for one look"
 
     def _store_level(self, name: str) -> float:
         """Check a probability and keep it as a float, whatever kind of number it came as."""

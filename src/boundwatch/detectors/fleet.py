@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.multiple import e_bh_rows
@@ -106,6 +107,14 @@ class Fleet:
         self._rows: dict[str | int, int] = {}
         self._roll = Roll()
         self._numbered = np.empty(0, dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return one_line(self, arguments(self) | {"streams": len(self._rows)})
+
+    def __str__(self) -> str:
+        verdicts = self.verdicts
+        counts = ", ".join(f"{verdicts.count(verdict)} {verdict.name}" for verdict in Verdict)
+        return f"Fleet of {len(verdicts)} streams: {counts}"
 
     @property
     def ids(self) -> list[str | int]:

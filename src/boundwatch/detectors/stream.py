@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import ArrayLike
 
+from boundwatch._support.describing import arguments, one_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidCost
@@ -31,6 +32,13 @@ class StreamDetector(ABC, Generic[Found]):
     n: int
     verdict: Verdict
     first_alarm: int | None
+
+    def __repr__(self) -> str:
+        return one_line(self, arguments(self) | {"n": self.n, "verdict": self.verdict})
+
+    def __str__(self) -> str:
+        words = f"{type(self).__name__}: {self.verdict.name} after {self.n} episode{'s' * (self.n != 1)}"
+        return words if self.first_alarm is None else f"{words}, since episode {self.first_alarm}"
 
     def update(self, cost: float) -> Found:
         """Count one more episode and return the finding.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch import bounds
+from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
@@ -67,6 +68,18 @@ class Plan:
     information_limit: float
     powers: list[Power]
     smallest_shifts: list[dict[str, Any]]
+
+    def __repr__(self) -> str:
+        names = ("verdict", "cost", "exact", "information_limit", "powers")
+        return one_line(self, {name: getattr(self, name) for name in names} | {"powers": len(self.powers)})
+
+    def __str__(self) -> str:
+        once = min((power.trials[0.9] or math.inf for power in self.powers[:-1]), default=math.inf)
+        found = "no number of trials that was computed suffices"
+        if once < math.inf:
+            found = f"{once:g} trials suffice with a power of 90 % for one look"
+        shift = f"{self.verdict.name} at an expected cost of {self.cost:.4g}"
+        return f"{shift}: {found}; no method needs fewer than about {self.information_limit:.1f} on average"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level, shortest
 from boundwatch.comparison.evidence import DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
@@ -78,6 +79,16 @@ class ComparisonPlan:
     exact_pairs: int
     most_pairs: int
     pairing: tuple[PairedPlan, ...]
+
+    def __repr__(self) -> str:
+        names = ("cost_a", "cost_b", "alpha", "paired", "correlation", "horizon", "mean_pairs", "trials")
+        return one_line(self, {name: getattr(self, name) for name in names})
+
+    def __str__(self) -> str:
+        return (
+            f"Expected costs of {self.cost_a:g} and {self.cost_b:g} are told apart "
+            f"after {self.mean_pairs:.1f} pairs on average"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain JSON values, without the curve."""

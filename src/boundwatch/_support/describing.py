@@ -1,0 +1,45 @@
+"""How objects describe themselves: one line of code-like text for `repr`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+
+def one_line(subject: object, fields: Mapping[str, Any]) -> str:
+    """Return the class and some fields on one line, numbers to six digits and what is None left out.
+
+    Examples
+    --------
+    >>> one_line("", {"n": 3, "mean_cost": 1 / 3, "first_alarm": None, "tail": "kl"})
+    "str(n=3, mean_cost=0.333333, tail='kl')"
+    """
+    parts = [f"{name}={_brief(value)}" for name, value in fields.items() if value is not None]
+    return f"{type(subject).__name__}({', '.join(parts)})"
+
+
+def arguments(subject: object) -> dict[str, Any]:
+    """Return what an object was made with, for one that keeps its arguments under their names.
+
+    Examples
+    --------
+    >>> class Scale:
+    ...     def __init__(self, low, high=1.0):
+    ...         self.low, self.high = low, high
+    >>> arguments(Scale(0.5))
+    {'low': 0.5, 'high': 1.0}
+    """
+    names = list(inspect.signature(type(subject)).parameters)
+    return {name: getattr(subject, name) for name in names if hasattr(subject, name)}
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple) and len(value) > 8:
+        return f"<{len(value)} of {type(value[0]).__name__}>"
+    if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
+        return f"({', '.join(map(_brief, value))})"
+    text = repr(getattr(value, "value", value))  # of a verdict, its name
+    return text if "\n" not in text else f"<{type(value).__name__}>"

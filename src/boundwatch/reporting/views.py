@@ -1,0 +1,44 @@
+"""What `print`, notebooks and `plot()` show of certificates, findings and rankings.
+
+Those stand below this package and know nothing of it: they ask `boundwatch._support.notebook` for their view,
+and `boundwatch` itself puts this one there. Words and figures are imported when the first one is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from boundwatch.comparison.policy_comparison import ComparisonFinding
+from boundwatch.comparison.ranking import Ranking
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def headline(subject: Any) -> str:
+    """Say an object in one sentence."""
+    from boundwatch.reporting import comparison, wording
+
+    if isinstance(subject, ComparisonFinding):
+        return comparison.comparison_headline(subject)
+    if isinstance(subject, Ranking):
+        return comparison.ranking_headline(subject)
+    return wording.headline(subject)
+
+
+def rows(subject: Any) -> list[tuple[str, str]] | None:
+    """Return the table of an object, or None where its fields are the table."""
+    from boundwatch.reporting import comparison
+
+    return comparison.comparison_evidence(subject) if isinstance(subject, ComparisonFinding) else None
+
+
+def plot(subject: Any) -> Figure:
+    """Draw an object."""
+    from boundwatch.reporting import comparison_plots, plots
+
+    if isinstance(subject, ComparisonFinding):
+        return comparison_plots.plot_difference(subject)
+    if isinstance(subject, Ranking):
+        return comparison_plots.plot_ranking(subject)
+    return plots.plot(subject)
