@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -32,6 +33,7 @@ def certify(
     delta: float = 0.01,
     binary: bool = False,
     seed: int = 0,
+    created: str | None = None,
 ) -> Certificate:
     """Draw a policy w ~ P once, roll it out on the training environments and certify its expected cost.
 
@@ -58,6 +60,9 @@ def certify(
         Promise that costs are 0 or 1.
     seed
         Of the draw. It may equal the training's: the two streams are independent.
+    created
+        The certificate's date, UTC in ISO 8601; now if left out. Where a training that was interrupted gives
+        the date of its first start, it ends with the same bytes.
 
     Returns
     -------
@@ -130,6 +135,8 @@ def certify(
     candidate.save(folder / "posterior.safetensors")
     save_policy(policy_path, policy)
     write_costs(folder / "costs.csv", costs)
+    if created is not None:
+        certificate = replace(certificate, provenance=replace(certificate.provenance, created=created))
     certificate.save(folder / "certificate.json")
     return certificate
 
