@@ -113,21 +113,30 @@ def snapshot(folder):
 
 
 @pytest.mark.parametrize("case", COSTS)
+def test_bad_costs(run, folder, case):
+    data, options, fault = COSTS[case]
+    (folder / "bad").write_bytes(data)
+    before = snapshot(folder)
+    assert_one_line(run("certify", "bad", "-o", "certificate.json", *options), fault)
+    assert snapshot(folder) == before
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ["certify", "bad", "-o", "new.json"],
-        ["certify", "bad", "-o", "certificate.json"],
         ["check", "certificate.json", "bad", "--plot", "figure.png", "--exit-code"],
         ["verify", "certificate.json", "--costs", "bad"],
+        ["report", "certificate.json", "bad", "-o", "report.html"],
     ],
-    ids=["certify", "certify over", "check", "verify"],
+    ids=lambda arguments: arguments[0],
 )
-def test_bad_costs(run, folder, case, arguments):
-    data, options, fault = COSTS[case]
+def test_every_command_refuses_bad_costs(run, folder, arguments):
+    """One case each: all of them read costs by the same function."""
+    data, _, fault = COSTS["cost 1.4 at row 17"]
     (folder / "bad").write_bytes(data)
     before = snapshot(folder)
-    assert_one_line(run(*arguments, *options), fault)
+    assert_one_line(run(*arguments), fault)
     assert snapshot(folder) == before
 
 
