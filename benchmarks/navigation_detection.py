@@ -40,7 +40,8 @@ def measure(run: Run) -> dict[str, Any]:
     baselines = {"MSP": MSP(run.logits), "MaxLogit": MaxLogit(run.logits)}
     rows = {}
     for world, flights in WORLDS.items():
-        costs, logits = run.deploy(world, flights, seed=SEED)
+        flown = run.deploy(world, flights, seed=SEED)
+        costs, logits = flown.costs, flown.logits
         row: dict[str, Any] = {"flights": flights, "expected_cost": float(costs.mean())}
         for n in SIZES:
             kept = flights // n * n

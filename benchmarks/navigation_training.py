@@ -57,7 +57,7 @@ def trained(recipe: Recipe, folder: Path) -> Run:
 
 def row(run: Run) -> dict[str, Any]:
     """Return a training's summary, what the policy costs in new environments, and the prior's own mean."""
-    costs, _ = run.deploy(run.recipe.distribution, HELD_OUT, seed=SEED)
+    costs = run.deploy(run.recipe.distribution, HELD_OUT, seed=SEED).costs
     untrained = copy.deepcopy(run.policy)
     for name, weight in untrained.named_parameters():
         if name.startswith("adapter."):

@@ -11,22 +11,18 @@ import dataclasses
 import hashlib
 import json
 import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from joblib import delayed
 
-from boundwatch._support.files import make_folder, write_text
+from boundwatch._support.files import write_text
+from boundwatch._support.locks import locked
 from boundwatch._support.parallel import workers
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 from reproduction.source import source_digest
-
-if sys.platform != "win32":  # where there are no such locks, two runs at a time are not noticed
-    import fcntl
 
 CHANGED = "the source changed during the run; run the command again, what is whole is kept"
 
@@ -131,7 +127,7 @@ class Cache:
         wanted = list(artefacts)
         if not self.missing(wanted):
             return
-        with _only_run(self.root):
+        with locked(self.root, "run"):
             for level in self.missing(wanted):
                 self._build(level, done)
 
@@ -145,29 +141,6 @@ class Cache:
         with workers(self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs) as pool:
             for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
                 done(artefact)
-
-
-@contextmanager
-def _only_run(root: Path) -> Iterator[None]:
-    """Lock the folder until the run ends, however it ends."""
-    make_folder(root)
-    try:
-        file = (root / "lock").open("a")
-    except OSError as error:
-        raise InvalidSetting(f"{root}: cannot be written, {error.strerror}; choose another folder") from error
-    with file:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise InvalidSetting(
-                    f"another run is computing in {root}; wait until it ends, or choose another folder"
-                ) from error
-            except OSError as error:  # a file system without locks
-                raise InvalidSetting(
-                    f"{root}: cannot be locked, {error.strerror}; choose another folder"
-                ) from error
-        yield
 
 
 def _settings_text(artefact: Artefact) -> str:

@@ -83,8 +83,8 @@ class Flights:
         run = self.policy.load(cache)
         # The name is part of the seed: distributions do not share their luck.
         seed = (self.seed, *self.distribution.encode())
-        costs, logits = run.deploy(self.distribution, self.environments, seed=seed)
-        for name, values in (("costs", costs), ("logits", logits.astype(np.float32))):
+        flown = run.deploy(self.distribution, self.environments, seed=seed)
+        for name, values in (("costs", flown.costs), ("logits", flown.logits.astype(np.float32))):
             buffer = io.BytesIO()
             np.save(buffer, values, allow_pickle=False)
             write_bytes(folder / f"{name}.npy", buffer.getvalue())

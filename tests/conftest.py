@@ -1,7 +1,66 @@
-"""Settings that hold for every test."""
+"""Settings that hold for every test, and what is trained once for all of them."""
 
+import os
+import shutil
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+# Two workers with two threads each would fight for two cores; read by OpenMP, MKL and OpenBLAS at import.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)
 settings.load_profile("boundwatch")
+
+
+def made_once(factory: pytest.TempPathFactory, name: str) -> tuple[Path, Path]:
+    """Return a folder that all workers of xdist share, and a file to lock while making it."""
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    return root / name, root / f"{name}.lock"
+
+
+@pytest.fixture(scope="session")
+def trained_drone(tmp_path_factory):
+    """Return the folder of a small training of the drone. Copy what a test changes."""
+    from filelock import FileLock
+
+    from boundwatch.tasks.navigation.train import train
+    from doctored.tiny import RECIPE
+
+    folder, lock = made_once(tmp_path_factory, "trained-drone")
+    with FileLock(lock):
+        train(RECIPE, folder)  # only loads it where another worker was first
+    return folder
+
+
+@pytest.fixture(scope="session")
+def trained_arm(tmp_path_factory):
+    """Return the folder of a small training of the arm. Copy what a test changes."""
+    from filelock import FileLock
+
+    from boundwatch.tasks.grasping.train import train
+    from doctored.tiny import GRASPING
+
+    folder, lock = made_once(tmp_path_factory, "trained-arm")
+    with FileLock(lock):
+        train(GRASPING.recipe, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def with_policies(trained_drone, trained_arm):
+    """Return a function that puts both policies into a reproduction's folder, where it finds them made."""
+    from reproduction.artefacts import key
+
+    from doctored.tiny import GRASPING, POLICY
+
+    def put(output: Path) -> Path:
+        for artefact, trained in ((POLICY, trained_drone), (GRASPING, trained_arm)):
+            shutil.copytree(trained, output / "cache" / f"unfinished-{key(artefact)}")
+        return output
+
+    return put

@@ -56,8 +56,10 @@ def render(width: int = 100) -> str:
 
 def _paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
     yield path
-    for name, child in getattr(command, "commands", {}).items():
-        yield from _paths(child, *path, name)
+    if hasattr(command, "list_commands"):
+        context = typer.Context(command)
+        for name in command.list_commands(context):
+            yield from _paths(command.get_command(context, name), *path, name)
 
 
 def _help(arguments: tuple[str, ...], width: int) -> str:

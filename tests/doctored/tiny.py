@@ -21,12 +21,12 @@ from reproduction import (
     wind,
 )
 
-RECIPE = Recipe(environments=200, prior_environments=200, prior_steps=30, steps=4)
+RECIPE = Recipe(environments=300, prior_environments=300, prior_steps=30, prior_batch=64, steps=6, samples=2)
 POLICY = NavigationPolicy(RECIPE)
 SWEEP = Sweep(POLICY, ("difficulty:-9", "difficulty:0", "difficulty:9"), environments=500, datasets=10)
 GRASPING = GraspingPolicy(
     GraspingRecipe(
-        demonstrations=24, clone_steps=6, clone_batch=8, prior_environments=2, environments=8, steps=1
+        demonstrations=24, clone_steps=6, clone_batch=8, prior_environments=2, environments=8, steps=2
     )
 )
 

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 import sys
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from reproduction.artefacts import Cache, key
 from reproduction.source import sources
 
 from boundwatch.errors import InvalidSetting
+from doctored.number import Number
 from reproduction import artefacts
-
-
-@dataclass(frozen=True)
-class Number:
-    kind: ClassVar[str] = "number"
-    parallel: ClassVar[bool] = True
-    module: ClassVar[str] = "boundwatch._support.files"
-    value: int
-    changes: str = ""
-
-    def needs(self):
-        return ()
-
-    def make(self, folder: Path, _cache: Cache) -> None:
-        (folder / "number.txt").write_text(str(self.value))
-        if self.changes:
-            Path(self.changes).write_text("new")
-
 
 HOLD = """
 import sys
 from pathlib import Path
-from reproduction.artefacts import _only_run
-with _only_run(Path(sys.argv[1])):
+from boundwatch._support.locks import locked
+with locked(Path(sys.argv[1]), "run"):
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -57,6 +38,29 @@ def test_a_second_run_is_refused_while_the_first_computes(tmp_path):
         first.kill()  # however it ends, the lock goes with it
     cache.build([Number(2)], lambda _: None)
     assert (cache.folder(Number(2)) / "number.txt").read_text() == "2"
+
+
+KILLED = """
+from pathlib import Path
+import sys
+from reproduction.artefacts import Cache
+from doctored.number import Number
+numbers = [Number(value) for value in range(1000)]
+Cache(Path(sys.argv[1])).build(numbers, lambda number: print(number.value, flush=True))
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert [process.stdout.readline() for _ in range(3)] == ["0\n", "1\n", "2\n"]
+        process.kill()
+    complete = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("number-*")}
+    assert 3 <= len(complete) < 1000
+    Cache(tmp_path).build([Number(value) for value in range(len(complete) + 2)], lambda _: None)
+    assert all((tmp_path / name).stat().st_mtime_ns == stamp for name, stamp in complete.items())
+    assert len(list(tmp_path.glob("number-*"))) == len(complete) + 2
 
 
 def test_source_that_changes_while_something_is_made_is_noticed(tmp_path, monkeypatch):

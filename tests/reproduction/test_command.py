@@ -42,9 +42,10 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys, arguments, mes
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch):
+def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch, with_policies):
     monkeypatch.setattr(runner, "quick_settings", tiny_settings)
     (tmp_path / "fan.csv").write_text("cost\n" + "1\n" * 10)
+    with_policies(tmp_path / "out")
     arguments = ["wind", "-o", str(tmp_path / "out"), "--quick", "--jobs", "1"]
     result = CliRunner().invoke(app, [*arguments, "--costs", f"windy:5={tmp_path / 'fan.csv'}"])
     assert result.exit_code == 0, result.output

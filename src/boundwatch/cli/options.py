@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -95,9 +95,5 @@ Evaluation = Annotated[
     typer.Option(
         metavar="K", help="Which evaluation in evaluations.npz, counted from 1. [default: the last]"
     ),
-]
-Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")]
-Backend = Annotated[
-    Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

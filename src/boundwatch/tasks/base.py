@@ -1,50 +1,80 @@
-"""What a task is: it draws environments, rolls policies out in them, and returns costs in [0, 1].
+"""What a task is: something that can be trained and certified, and deployed in new environments.
 
-Nothing inherits from these protocols; whatever has their methods is a task. They import neither torch nor a
-simulator.
+Nothing inherits from these protocols; whatever has their members is a task, a module with three functions
+too. They import neither torch nor a simulator. An entry point of the group ``boundwatch.tasks`` makes a task
+known to the command line: ``boundwatch train NAME`` and ``boundwatch rollout NAME`` are built from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-Environments = TypeVar("Environments", bound=Sized)
+from boundwatch.certificates.certificate import Certificate
+
+ENTRY_POINTS = "boundwatch.tasks"
+
 _Environment = TypeVar("_Environment", contravariant=True)
 
 
-class Task(Protocol[Environments]):
-    """A distribution over environments, with a policy's cost in each.
+class Deployment(Protocol):
+    """What happened in new environments, one entry each."""
 
-    ``Environments`` is whatever suits the task: a list of seeds, arrays with one row for each environment, …
-
-    Examples
-    --------
-    >>> class Coin:
-    ...     binary = True
-    ...     def draw(self, n, rng):
-    ...         return rng.random(n)
-    ...     def rollout(self, policy, environments):
-    ...         return (environments < policy) * 1.0
-    >>> task: Task = Coin()
-    >>> task.rollout(0.5, task.draw(3, np.random.default_rng(0)))
-    array([0., 1., 1.])
-    """
-
-    binary: bool
-    """Whether costs are 0 or 1, which allows the exact methods."""
-
-    def draw(self, n: int, rng: np.random.Generator) -> Environments:
-        """Draw n environments, independently of each other."""
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """Costs in [0, 1], higher is worse."""
         ...
 
-    def rollout(self, policy: Any, environments: Environments) -> ArrayLike:
-        """Return the policy's cost in each environment, in [0, 1], higher is worse.
+    @property
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """What else there is to say of each, by name; these become columns beside the cost."""
+        ...
 
-        A cost depends on the policy and on its own environment, not on the others.
+
+class Run(Protocol):
+    """A finished training."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the policy was certified for."""
+        ...
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """Numbers of the training, as plain JSON values."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences to read beside the certificate."""
+        ...
+
+
+class Task(Protocol):
+    """What an entry point names.
+
+    The keyword-only parameters of `train` and `deploy` become options of the commands. They may be annotated
+    with ``typer.Option``, for a help text; the docstrings become the help of the commands.
+    """
+
+    @property
+    def train(self) -> Callable[..., Run]:
+        """``train(folder, *, ...)`` trains and certifies a policy, or loads what the folder holds already."""
+        ...
+
+    @property
+    def load(self) -> Callable[..., Run]:
+        """``load(folder)`` loads what `train` wrote."""
+        ...
+
+    @property
+    def deploy(self) -> Callable[..., Deployment]:
+        """``deploy(run, n, *, seed, ...)`` tries the policy in n new environments.
+
+        They are drawn independently of each other and of the training's, whatever the seed.
         """
         ...
 

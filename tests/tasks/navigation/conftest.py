@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from boundwatch.tasks.navigation.recipe import Recipe
-from boundwatch.tasks.navigation.train import train
-
-TINY = Recipe(environments=300, prior_environments=300, prior_steps=30, prior_batch=64, steps=6, samples=2)
+from doctored.tiny import RECIPE
 
 
 @pytest.fixture(scope="session")
 def tiny():
-    return TINY
+    return RECIPE
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("navigation") / "run"
-    train(TINY, folder)
-    return folder
+def run_folder(trained_drone):
+    return trained_drone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -47,8 +48,10 @@ def program(tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture(scope="module")
-def demo(tiny, tmp_path_factory):
-    return flow.run_demo(tmp_path_factory.mktemp("demo"), recipe=tiny, trials=12)
+def demo(tiny, run_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    shutil.copytree(run_folder, folder / "run")
+    return flow.run_demo(folder, recipe=tiny, trials=12)
 
 
 class Wellformed(HTMLParser):
@@ -134,7 +137,8 @@ def small(monkeypatch, tiny):
 
 
 @pytest.mark.usefixtures("small")
-def test_demo_command(program, tmp_path):
+def test_demo_command(program, run_folder, tmp_path):
+    shutil.copytree(run_folder, tmp_path / "here" / "run")
     code, out, err = program("demo", "-o", "here")
     assert (code, err) == (0, "")
     assert "task-irrelevant" in out
@@ -153,7 +157,7 @@ def test_demo_command(program, tmp_path):
 def test_train_and_rollout_commands(program, tmp_path):
     code, out, err = program("train", "navigation", "-o", "run", "--quick", "--d-thresh", "300")
     assert (code, err) == (0, "")
-    assert "Wrote run" in out
+    assert "Trained: run" in out
     assert json.loads((tmp_path / "run" / "settings.json").read_text())["recipe"]["d_thresh"] == 0.3
     code, out, err = program(
         "rollout", "navigation", "--policy", "run", "--distribution", "easier", "-o", "e.csv"

@@ -18,12 +18,11 @@ import torch
 from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.tasks.base import Task
+from boundwatch.tasks.base import Deployment, Run
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
 from boundwatch.tasks.navigation.policy import Policy, logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import claim, load_run
-from boundwatch.tasks.navigation.task import Navigation
+from boundwatch.tasks.navigation.runs import load_run
 from boundwatch.tasks.navigation.train import train
 from boundwatch.training import tensorfile
 
@@ -41,6 +40,7 @@ def environments():
 def test_the_folder_holds_what_was_promised(run_folder):
     names = {path.name for path in run_folder.iterdir()}
     assert names == {
+        ".lock",
         "certificate.json",
         "costs.csv",
         "draw.json",
@@ -86,17 +86,17 @@ def test_prior_training_set_and_deployment_are_different_environments(run):
     sets = [run.world.draw(TRAINING, 300, seed=(run.recipe.seed, stream), images=False) for stream in Draw]
     firsts = {tuple(part.obstacles[0].ravel().tolist()) for part in sets}
     assert len(firsts) == len(Draw)
-    costs, _ = run.deploy("training", 300, seed=run.recipe.seed)
+    costs = run.deploy("training", 300, seed=run.recipe.seed).costs
     assert not np.array_equal(costs, run.task().costs(run.logits, sets[Draw.TRAINING]))
 
 
 def test_deployment_repeats_and_its_length_changes_nothing(run):
-    costs, logits = run.deploy("training", 40, seed=2)
-    assert costs.shape == (40,)
-    assert logits.shape == (40, 7)
-    again, _ = run.deploy("training", 25, seed=2)
-    assert np.array_equal(costs[:25], again)
-    assert not np.array_equal(costs, run.deploy("training", 40, seed=3)[0])
+    flown = run.deploy("training", 40, seed=2)
+    assert flown.costs.shape == (40,)
+    assert flown.logits.shape == (40, 7)
+    again = run.deploy("training", 25, seed=2)
+    assert np.array_equal(flown.costs[:25], again.costs)
+    assert not np.array_equal(flown.costs, run.deploy("training", 40, seed=3).costs)
 
 
 @pytest.mark.parametrize("name", ["obstacles:1", "difficulty:-9"])
@@ -123,7 +123,7 @@ def test_expected_cost_is_a_prior_loss_too(tiny, tmp_path):
 
 def test_training_learns(tiny, tmp_path):
     run = train(replace(tiny, prior_environments=1000, prior_steps=250), tmp_path / "run")
-    costs, _ = run.deploy("training", 1024)
+    costs = run.deploy("training", 1024).costs
     assert costs.mean() < 0.45
 
 
@@ -143,7 +143,7 @@ def test_a_posterior_pays_when_the_prior_is_of_another_world(tiny, tmp_path):
     )
     summary = train(recipe, tmp_path / "run").summary
     assert summary["trained"]["upper_pointwise"] < summary["prior_draw"]["upper_pointwise"] - 0.02
-    costs, _ = load_run(tmp_path / "run").deploy("windy:2.5", 1024)
+    costs = load_run(tmp_path / "run").deploy("windy:2.5", 1024).costs
     assert costs.mean() < summary["prior_draw"]["cost"] - 0.05
 
 
@@ -166,17 +166,13 @@ def test_folders_of_other_trainings_are_refused_before_training(tiny, run_folder
         train(replace(tiny, seed=5), run_folder)
 
 
-def test_a_training_that_was_broken_off_may_start_anew(tiny, tmp_path):
-    checkpoint = tmp_path / "checkpoints" / "prior.safetensors"
-    claim(tmp_path, tiny, World())
-    checkpoint.write_text("")
-    claim(tmp_path, tiny, World())
-    assert checkpoint.exists()
-    claim(tmp_path, replace(tiny, seed=5), World())
-    assert not checkpoint.exists()
-    (tmp_path / "draw.json").write_text("{}")
-    with pytest.raises(InvalidSetting, match="already holds a training"):
-        claim(tmp_path, tiny, World())
+def test_a_finished_training_is_loaded_and_not_repeated(tiny, run_folder, monkeypatch):
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run_folder.iterdir()}
+    fingerprint = load_run(run_folder).certificate.fingerprint
+    monkeypatch.delattr("boundwatch.tasks.navigation.train._train")
+    assert train(tiny, run_folder).certificate.fingerprint == fingerprint
+    after = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run_folder.iterdir()}
+    assert after == before
 
 
 KILLED = """
@@ -195,17 +191,25 @@ def test_a_killed_training_continues_to_the_same_bytes(tiny, run_folder, tmp_pat
     folder = tmp_path / "run"
     command = [sys.executable, "-c", KILLED, moment, json.dumps(asdict(tiny)), str(folder)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    with pytest.raises(BoundwatchError, match=r"no such file"):
+    with pytest.raises(SchemaMismatch, match=r"has not finished"):
         load_run(folder)
+    kept = {}
     if moment == "finish":
         _, metadata = tensorfile.load(folder / "checkpoints" / "posterior.safetensors")
         assert int(metadata["step"]) == tiny.steps
-    monkeypatch.delattr("boundwatch.tasks.navigation.train.train_prior")
+        kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
+    # As if it had been killed yesterday: the certificate keeps the date of the first start.
+    (folder / "checkpoints" / "started").write_text("2026-01-02T03:04:05+00:00")
+    monkeypatch.setattr("boundwatch.tasks.navigation.train._cross_entropy", None)
     train(tiny, folder)
     assert {path.name for path in folder.iterdir()} == {path.name for path in run_folder.iterdir()}
     for path in run_folder.iterdir():
         if path.name != "certificate.json":  # it holds the date
             assert (folder / path.name).read_bytes() == path.read_bytes(), path.name
+            assert kept.get(path.name, path.read_bytes()) == path.read_bytes(), path.name
+    ours, other = (Certificate.load(place / "certificate.json") for place in (folder, run_folder))
+    assert ours.provenance.created == "2026-01-02T03:04:05+00:00"
+    assert replace(ours, provenance=replace(ours.provenance, created=other.provenance.created)) == other
 
 
 def test_a_file_in_the_way_is_one_line(tiny, tmp_path):
@@ -297,13 +301,14 @@ def test_adapter_starts_as_no_correction(environments):
         Policy(primitives=7, directions=65)
 
 
-def test_navigation_is_a_task(run):
-    task: Task = Navigation(run.world, TRAINING, 0.3)
-    environments = task.draw(20, np.random.default_rng(0))
-    costs = task.rollout(run.policy, environments)
-    assert costs.shape == (20,)
-    assert np.all((costs >= 0) & (costs <= 1))
-    assert task.binary is False
+def test_a_run_of_navigation_is_what_the_protocols_ask(run):
+    known: Run = run
+    assert known.certificate.n == run.recipe.environments
+    assert "Only the one chosen beforehand (pointwise) is certified" in known.notes[0]
+    deployed: Deployment = run.deploy("training", 20)
+    assert deployed.costs.shape == (20,)
+    assert np.all((deployed.costs >= 0) & (deployed.costs <= 1))
+    assert not deployed.columns
 
 
 def test_theorem_1_is_what_the_summary_says(run):

@@ -1,22 +1,21 @@
-"""A training as a folder: what was asked for, what came out, how to load it again and deploy its policy."""
+"""A finished training of the arm: what came out, how to load it again and deploy its policy."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from boundwatch import bounds
-from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_text
-from boundwatch._version import __version__
+from boundwatch._support.files import make_folder
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import SchemaMismatch
+from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping.attempt import Outcome
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.motion import Grasp
@@ -27,7 +26,7 @@ from boundwatch.tasks.grasping.task import Grasping
 from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, LatentPolicy, load_policy
 
-CHECKPOINTS = "checkpoints"
+NAME = "grasping"
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,14 @@ class Deployment:
     def costs(self) -> NDArray[np.float64]:
         """0 where the object was lifted, else 1."""
         return np.array([outcome.cost for outcome in self.outcomes])
+
+    @property
+    def columns(self) -> dict[str, Sequence[object]]:
+        """How far each object rose, in metres, and what happened."""
+        return {
+            "rise": [f"{outcome.rise:.4f}" for outcome in self.outcomes],
+            "reason": [outcome.reason for outcome in self.outcomes],
+        }
 
     def draw(self, folder: str | Path, title: str, most: int) -> list[Path]:
         """Draw films of the first grasps, at most so many, into a folder; return their paths."""
@@ -93,100 +100,50 @@ class Run:
         grasps = task.grasps(self.policy, images)
         return Deployment(task.physics, scenes, images, grasps, task.attempts(scenes, grasps))
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """How the expert and the prior did, and the other bounds."""
+        return (
+            f"The expert lifted {self.summary['expert_success']:.1%} of its mugs. The cloned policy, before "
+            f"training, failed on {self.summary['prior_cost']:.1%} of {self.recipe.prior_environments} "
+            "others.",
+            folders.compare_bounds(self.summary, self.recipe.bound),
+        )
 
-def claim(folder: Path, recipe: Recipe, physics: Physics) -> bool:
-    """Write down what this training will be; return whether the folder holds it already, finished.
 
-    A folder with another training is refused before minutes are spent, unless that one has not come to draw
-    its policy. Checkpoints stay if they are of the same training, so that it continues.
-    """
-    path = folder / "settings.json"
-    settings = {
-        "boundwatch": __version__,
-        "task": "grasping",
-        "recipe": dataclasses.asdict(recipe),
-        "physics": dataclasses.asdict(physics),
-    }
-    text = json.dumps(settings, indent=2) + "\n"
-    same = path.exists() and read_bytes(path) == text.encode()
-    if (folder / "draw.json").exists() and not same:
-        raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
-    if (folder / "summary.json").exists():
-        return True
-    if not same:
-        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    make_folder(folder / CHECKPOINTS)
-    write_text(path, text)
-    return False
+def settings(recipe: Recipe, physics: Physics) -> dict[str, Any]:
+    """Return everything that determines a training, as plain JSON values."""
+    return {"recipe": dataclasses.asdict(recipe), "physics": dataclasses.asdict(physics)}
 
 
 def finish(
-    folder: Path,
+    claimed: folders.Claim,
     recipe: Recipe,
-    physics: Physics,
     posterior: GaussianPosterior,
     *,
     prior_cost: float,
     expert_success: float,
-) -> Run:
-    """Write the summary, remove the checkpoints."""
-    certificate = Certificate.load(folder / "certificate.json")
-    policy = load_policy(folder / "policy.safetensors", GraspNetwork())
+) -> None:
+    """Write the summary."""
+    certificate = Certificate.load(claimed.folder / folders.CERTIFICATE)
+    policy = load_policy(claimed.folder / folders.POLICY, GraspNetwork())
     if not isinstance(policy, LatentPolicy):
-        raise SchemaMismatch(f"{folder / 'policy.safetensors'} has no latent vector; train again")
-    m, delta, cost = recipe.environments, recipe.delta, float(certificate.mean_cost or 0.0)
-    renyi, log_ratio = (
-        posterior.renyi_divergence(),
-        posterior.log_density_ratio(policy.latent.detach().double()),
+        raise SchemaMismatch(f"{claimed.folder / folders.POLICY} has no latent vector; train again")
+    limits = folders.three_bounds(
+        float(certificate.mean_cost or 0.0),
+        recipe.environments,
+        recipe.delta,
+        renyi=posterior.renyi_divergence(),
+        log_ratio=posterior.log_density_ratio(policy.latent.detach().double()),
     )
-    summary = {
-        "expert_success": expert_success,
-        "prior_cost": prior_cost,
-        "cost": cost,
-        "renyi": renyi,
-        "log_ratio": log_ratio,
-        "upper_pinsker": float(bounds.pac_bayes_upper(cost, m, delta, renyi, "pinsker")),
-        "upper_kl": float(bounds.pac_bayes_upper(cost, m, delta, renyi, "kl")),
-        "upper_pointwise": float(bounds.pointwise_upper(cost, m, delta, log_ratio)),
-    }
-    write_text(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
-    shutil.rmtree(folder / CHECKPOINTS)
-    return Run(recipe, physics, policy, certificate, summary)
+    claimed.finish({"expert_success": expert_success, "prior_cost": prior_cost} | limits)
 
 
 def load_run(folder: str | Path) -> Run:
-    """Load a training that `boundwatch.tasks.grasping.train` wrote.
-
-    Raises
-    ------
-    SchemaMismatch
-        If the folder does not hold a whole training of this task.
-    ProvenanceMismatch
-        If its policy is not the one that its certificate speaks of.
-    """
+    """Load a training that `boundwatch.tasks.grasping.train` wrote; see `boundwatch.tasks.folder.load`."""
     folder = Path(folder)
-    if not (folder / "settings.json").is_file():
-        raise SchemaMismatch(
-            f"{folder} holds no settings.json; give the folder that `boundwatch train` wrote"
-        )
-    if not (folder / "summary.json").is_file():
-        raise SchemaMismatch(f"{folder} holds a training that has not finished; run the same command again")
-    try:
-        settings = json.loads(read_bytes(folder / "settings.json"))
-        if settings["task"] != "grasping":
-            raise SchemaMismatch(f"{folder} holds a training of {settings['task']!r}, not of grasping")
-        recipe, physics = Recipe(**settings["recipe"]), Physics(**settings["physics"])
-        summary = {
-            name: float(value) for name, value in json.loads(read_bytes(folder / "summary.json")).items()
-        }
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise SchemaMismatch(
-            f"{folder} is not a whole training of grasping ({error}); train again"
-        ) from error
-    certificate = Certificate.load(folder / "certificate.json")
-    policy_file = folder / "policy.safetensors"
-    if certificate.provenance.policy_sha256 != sha256_file(policy_file):
-        raise ProvenanceMismatch(
-            f"{policy_file} is not the policy that {folder / 'certificate.json'} certifies"
-        )
-    return Run(recipe, physics, load_policy(policy_file, GraspNetwork()), certificate, summary)
+    saved = folders.load(folder, NAME)
+    with folders.whole(folder, NAME):
+        recipe, physics = Recipe(**saved.settings["recipe"]), Physics(**saved.settings["physics"])
+        summary = {name: float(value) for name, value in saved.summary.items()}
+    return Run(recipe, physics, load_policy(saved.policy, GraspNetwork()), saved.certificate, summary)

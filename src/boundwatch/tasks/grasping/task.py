@@ -1,4 +1,4 @@
-"""Grasping as a `boundwatch.tasks.base.Task`, and as the simulator of Algorithm 4."""
+"""Grasping: draws objects, lets policies grasp them, and is the simulator of Algorithm 4."""
 
 from __future__ import annotations
 

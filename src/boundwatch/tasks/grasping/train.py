@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from boundwatch.errors import InvalidSetting
+from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping import runs
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.expert import ARC, expert_grasp
@@ -36,7 +37,7 @@ from boundwatch.training import (
 
 _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""
-_PART = 1000  # demonstrations between two checkpoints, a quarter of a minute
+_PART = 250  # demonstrations between two checkpoints, a few seconds
 
 
 def train(
@@ -56,7 +57,7 @@ def train(
     folder
         Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
         ``draw.json``, ``settings.json``, ``summary.json`` and ``training.json`` go. A folder that holds
-        another training is refused; one that holds an interrupted one is continued.
+        another training is refused; one that holds this one is loaded, or continued if it was interrupted.
     physics
         Of training; by default as documented.
     jobs, backend
@@ -64,20 +65,23 @@ def train(
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost on such environments lies between the certificate's limits. The same recipe
-    and physics give the same files, byte for byte, but for the certificate's date, on one machine.
+    and physics give the same files, byte for byte, on one machine; the certificate's date is that of the
+    first start, whatever interruption follows.
     """
     physics = Physics() if physics is None else physics
-    folder = Path(folder)
-    if runs.claim(folder, recipe, physics):
-        return runs.load_run(folder)
-    task = Grasping(physics=physics, jobs=jobs, backend=backend)
+    with folders.claim(folder, runs.NAME, runs.settings(recipe, physics)) as claimed:
+        if not claimed.finished:
+            _train(claimed, recipe, Grasping(physics=physics, jobs=jobs, backend=backend))
+    return runs.load_run(folder)
+
+
+def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
     shown = task.draw(recipe.demonstrations, recipe.generator(Draw.DEMONSTRATIONS))
     prior = task.draw(recipe.prior_environments, recipe.generator(Draw.PRIOR))
     scenes = task.draw(recipe.environments, recipe.generator(Draw.TRAINING))
     check_disjoint([*shown, *prior], scenes)
     images = task.photographs(scenes)
-    checkpoints = folder / runs.CHECKPOINTS
-    network, success = _clone(recipe, task, checkpoints, shown, np.stack(images))
+    network, success = _clone(recipe, task, claimed.checkpoints, shown, np.stack(images))
     posterior = GaussianPosterior.over_latent(network, LATENT)
     latents = posterior.sample(len(prior), recipe.generator(Draw.PRIOR_LATENTS))
     judged = LatentCosts(task, network, prior, task.photographs(prior))
@@ -95,11 +99,20 @@ def train(
         learning_rate=recipe.rate,
         variance_rate=recipe.variance_rate,
         seed=recipe.seed,
-        checkpoint=checkpoints / "evolution.safetensors",
+        checkpoint=claimed.checkpoints / "evolution.safetensors",
     )
-    certify(posterior, costs, folder, bound=recipe.bound, delta=recipe.delta, binary=True, seed=recipe.seed)
-    history.save(folder / "training.json")
-    return runs.finish(folder, recipe, physics, posterior, prior_cost=prior_cost, expert_success=success)
+    certify(
+        posterior,
+        costs,
+        claimed.folder,
+        bound=recipe.bound,
+        delta=recipe.delta,
+        binary=True,
+        seed=recipe.seed,
+        created=claimed.started,
+    )
+    history.save(claimed.folder / "training.json")
+    runs.finish(claimed, recipe, posterior, prior_cost=prior_cost, expert_success=success)
 
 
 def _clone(
@@ -111,10 +124,6 @@ def _clone(
     autoencoder = GraspAutoencoder(generator)
     for stage, (share, rate) in enumerate(_STAGES):
         generator.manual_seed(recipe.seed + stage)
-        checkpoint = checkpoints / f"clone{stage + 1}.safetensors"
-        if checkpoint.exists():
-            autoencoder.load_state_dict(tensorfile.load(checkpoint)[0])
-            continue
         train_prior(
             autoencoder,
             lambda model, *batch: model.loss(*batch, generator),
@@ -124,8 +133,9 @@ def _clone(
             batch_size=recipe.clone_batch,
             learning_rate=rate * recipe.clone_rate,
             seed=recipe.seed + stage,
+            generator=generator,
+            checkpoint=checkpoints / f"clone{stage + 1}.safetensors",
         )
-        tensorfile.save(checkpoint, autoencoder.state_dict())
     return autoencoder.network.eval().requires_grad_(False), success
 
 

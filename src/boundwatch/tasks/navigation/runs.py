@@ -1,12 +1,11 @@
-"""A training as a folder: what was asked for, what came out, and how to load it again."""
+"""A finished training of the drone: what came out, how to load it again and deploy its policy."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
-import json
-import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch import bounds
-from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_bytes, write_text
-from boundwatch._version import __version__
+from boundwatch._support.files import read_bytes, write_bytes
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import SchemaMismatch
+from boundwatch.tasks import folder as folders
 from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
 from boundwatch.tasks.navigation.policy import Policy, logits_of
@@ -30,7 +28,19 @@ from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import GaussianPosterior, load_policy
 
-CHECKPOINTS = "checkpoints"  # inside the folder, while it trains
+NAME = "navigation"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What happened in new environments, one entry each."""
+
+    costs: NDArray[np.float64]
+    """From the clearance of the primitive flown."""
+    logits: NDArray[np.float64]
+    """The network's outputs, shape (n, primitives)."""
+    columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    """Nothing: the cost says it all."""
 
 
 @dataclass(frozen=True)
@@ -51,44 +61,36 @@ class Run:
         """Return the task in the distribution of that name; by default the one that was trained in."""
         return Navigation(self.world, distribution(name or self.recipe.distribution), self.recipe.d_thresh)
 
-    def deploy(
-        self, name: str, n: int, *, seed: int | tuple[int, ...] = 0
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Fly n new environments; return costs (n,) and logits (n, primitives).
+    def deploy(self, name: str, n: int, *, seed: int | tuple[int, ...] = 0) -> Deployment:
+        """Fly n new environments of a distribution.
 
         They are independent of the training's, whatever the seed.
         """
         seeds = (seed,) if isinstance(seed, int) else seed
-        return self.task(name).deploy(self.policy, n, seed=(self.recipe.seed, Draw.DEPLOYMENT, *seeds))
+        stream = (self.recipe.seed, Draw.DEPLOYMENT, *seeds)
+        return Deployment(*self.task(name).deploy(self.policy, n, seed=stream))
 
-
-def claim(folder: Path, recipe: Recipe, world: World) -> None:
-    """Refuse a folder with another training before minutes are spent; write down what this one will be.
-
-    Checkpoints stay if they are of the same training, so that it continues.
-    """
-    path = folder / "settings.json"
-    text = json.dumps(_settings(recipe, world), indent=2) + "\n"
-    same = path.exists() and read_bytes(path) == text.encode()
-    drawn = (folder / "draw.json").exists()  # before that, another training may start anew
-    if drawn and not same:
-        raise InvalidSetting(f"{folder} already holds a training with other settings; choose another folder")
-    checkpoints = folder / CHECKPOINTS
-    if checkpoints.exists() and not same:
-        shutil.rmtree(checkpoints)
-    make_folder(checkpoints)
-    write_text(path, text)
-    if world.drone is None:
-        world.recordings.save(folder / "recordings.npz")
+    @property
+    def notes(self) -> Sequence[str]:
+        """The other bounds, and what an untrained draw pays."""
+        untrained = self.summary["prior_draw"]
+        return (
+            folders.compare_bounds(self.summary["trained"], self.recipe.bound),
+            f"An untrained draw from the prior: training cost {untrained['cost']:.4f}, pointwise limit "
+            f"{untrained['upper_pointwise']:.4f}.",
+        )
 
 
 def finish(
-    folder: Path, recipe: Recipe, world: World, posterior: GaussianPosterior, training_set: Environments
-) -> Run:
-    """Write what deployment, the baselines and a reader need besides the certificate; drop checkpoints."""
-    policy = load_policy(folder / "policy.safetensors", network(recipe, world))
-    certificate = Certificate.load(folder / "certificate.json")
-    logits = logits_of(policy, training_set.images).astype(np.float32)
+    claimed: folders.Claim,
+    recipe: Recipe,
+    world: World,
+    posterior: GaussianPosterior,
+    training_set: Environments,
+) -> None:
+    """Write what deployment, the baselines and a reader need besides the certificate."""
+    policy = load_policy(claimed.folder / folders.POLICY, network(recipe, world))
+    certificate = Certificate.load(claimed.folder / folders.CERTIFICATE)
     # The draw is a stream of its own: comparing with it tells nothing about the certified one.
     rng = np.random.default_rng([recipe.seed, len(Draw)])
     untrained = posterior.prior_mean + posterior.prior_variance.sqrt() * torch.from_numpy(
@@ -96,33 +98,26 @@ def finish(
     )
     task = Navigation(world, distribution(recipe.distribution), recipe.d_thresh)
     prior_cost = float(task.rollout(posterior.policy(untrained), training_set).mean())
-    drawn = _adapter_weights(policy)
-    summary = {
-        "trained": _summary(
-            recipe,
-            cost=float(certificate.mean_cost or 0.0),
-            renyi=posterior.renyi_divergence(),
-            log_ratio=posterior.log_density_ratio(drawn),
-        ),
-        "prior_draw": _summary(recipe, cost=prior_cost, renyi=0.0, log_ratio=0.0),
-    }
-    write_text(folder / "summary.json", json.dumps(summary, indent=2) + "\n")
     buffer = io.BytesIO()
-    np.save(buffer, logits, allow_pickle=False)
-    write_bytes(folder / "logits.npy", buffer.getvalue())
-    shutil.rmtree(folder / CHECKPOINTS)
-    return Run(recipe, world, policy, certificate, logits, summary)
+    np.save(buffer, logits_of(policy, training_set.images).astype(np.float32), allow_pickle=False)
+    write_bytes(claimed.folder / "logits.npy", buffer.getvalue())
+    n, delta = recipe.environments, recipe.delta
+    claimed.finish(
+        {
+            "trained": folders.three_bounds(
+                float(certificate.mean_cost or 0.0),
+                n,
+                delta,
+                renyi=posterior.renyi_divergence(),
+                log_ratio=posterior.log_density_ratio(_adapter_weights(policy)),
+            ),
+            "prior_draw": folders.three_bounds(prior_cost, n, delta, renyi=0.0, log_ratio=0.0),
+        }
+    )
 
 
 def load_run(folder: str | Path) -> Run:
-    """Load a training that `train` wrote.
-
-    Raises
-    ------
-    SchemaMismatch
-        If the folder does not hold a whole training of this task.
-    ProvenanceMismatch
-        If its policy is not the one that its certificate speaks of.
+    """Load a training that `boundwatch.tasks.navigation.train` wrote; see `boundwatch.tasks.folder.load`.
 
     Examples
     --------
@@ -131,39 +126,18 @@ def load_run(folder: str | Path) -> Run:
     boundwatch.errors.SchemaMismatch: no/such/folder holds no settings.json; give the folder that ...
     """
     folder = Path(folder)
-    if not (folder / "settings.json").is_file():
-        raise SchemaMismatch(
-            f"{folder} holds no settings.json; give the folder that `boundwatch train` wrote"
-        )
-    try:
-        settings = json.loads(read_bytes(folder / "settings.json"))
-        if settings["task"] != "navigation":
-            raise SchemaMismatch(f"{folder} holds a training of {settings['task']!r}, not of navigation")
-        recipe = Recipe(**settings["recipe"])
-        world = _world(settings, folder)
-        summary = json.loads(read_bytes(folder / "summary.json"))
+    saved = folders.load(folder, NAME)
+    with folders.whole(folder, NAME):
+        recipe = Recipe(**saved.settings["recipe"])
+        world = _world(saved.settings, folder)
         logits = np.load(io.BytesIO(read_bytes(folder / "logits.npy")), allow_pickle=False)
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InvalidSetting):
-            raise
-        raise SchemaMismatch(
-            f"{folder} is not a whole training of navigation ({error}); train again"
-        ) from error
-    certificate = Certificate.load(folder / "certificate.json")
-    policy_file = folder / "policy.safetensors"
-    policy = load_policy(policy_file, network(recipe, world))
-    if certificate.provenance.policy_sha256 != sha256_file(policy_file):
-        raise ProvenanceMismatch(
-            f"{policy_file} is not the policy that {folder / 'certificate.json'} certifies"
-        )
-    return Run(recipe, world, policy, certificate, logits, summary)
+        policy = load_policy(saved.policy, network(recipe, world))
+    return Run(recipe, world, policy, saved.certificate, logits, saved.summary)
 
 
-def _settings(recipe: Recipe, world: World) -> dict[str, Any]:
+def settings(recipe: Recipe, world: World) -> dict[str, Any]:
     """Return everything that determines a training, as plain JSON values."""
     return {
-        "boundwatch": __version__,
-        "task": "navigation",
         "recipe": dataclasses.asdict(recipe),
         "scene": dataclasses.asdict(world.scene),
         "drone": None if world.drone is None else dataclasses.asdict(world.drone),
@@ -198,16 +172,3 @@ def _adapter_weights(policy: nn.Module) -> Tensor:
     return torch.cat(
         [value.reshape(-1) for name, value in policy.named_parameters() if name.startswith("adapter.")]
     )
-
-
-def _summary(recipe: Recipe, *, cost: float, renyi: float, log_ratio: float) -> dict[str, float]:
-    """Return all three bounds beside each other. Only the one that was chosen beforehand is certified."""
-    m, delta = recipe.environments, recipe.delta
-    return {
-        "cost": cost,
-        "renyi": renyi,
-        "log_ratio": log_ratio,
-        "upper_pinsker": float(bounds.pac_bayes_upper(cost, m, delta, renyi, "pinsker")),
-        "upper_kl": float(bounds.pac_bayes_upper(cost, m, delta, renyi, "kl")),
-        "upper_pointwise": float(bounds.pointwise_upper(cost, m, delta, log_ratio)),
-    }

@@ -1,4 +1,4 @@
-"""Navigation as a `boundwatch.tasks.base.Task`, and its evaluation on any number of environments."""
+"""Navigation: draws environments, flies policies through any number of them, returns costs."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from boundwatch.tasks import folder as folders
 from boundwatch.tasks.navigation import runs
 from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.policy import BATCH, Policy
@@ -27,7 +28,6 @@ from boundwatch.training import (
     History,
     certify,
     check_disjoint,
-    tensorfile,
     train_backprop,
     train_prior,
 )
@@ -44,15 +44,15 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     folder
         Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
         ``settings.json``, ``summary.json``, ``training.json`` and ``logits.npy`` go, and ``recordings.npz``
-        if the world flies recordings. A folder that holds another training is refused; one that holds an
-        interrupted one is continued.
+        if the world flies recordings. A folder that holds another training is refused; one that holds this
+        one is loaded, or continued if it was interrupted.
     world
         Scene and drone; by default the published ones.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost in `recipe.distribution` lies between the certificate's limits.
-    The same recipe and world give the same files, byte for byte, but for the certificate's date, on one kind
-    of machine and through any interruption.
+    The same recipe and world give the same files, byte for byte, on one kind of machine; the certificate's
+    date is that of the first start, whatever interruption follows.
     **Assumes**: the recipe, its seed among it, was not chosen by trying on the training environments.
 
     Examples
@@ -61,31 +61,40 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     >>> tiny = Recipe(environments=100, prior_environments=100, prior_steps=2, steps=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = train(tiny, folder)
-    ...     costs, logits = run.deploy("easier", 10)
-    >>> run.certificate.n, costs.shape, logits.shape
+    ...     flown = run.deploy("easier", 10)
+    >>> run.certificate.n, flown.costs.shape, flown.logits.shape
     (100, (10,), (10, 7))
     """
     world = World() if world is None else world
-    folder = Path(folder)
-    runs.claim(folder, recipe, world)
+    with folders.claim(folder, runs.NAME, runs.settings(recipe, world)) as claimed:
+        if not claimed.finished:
+            _train(claimed, recipe, world)
+    return runs.load_run(folder)
+
+
+def _train(claimed: folders.Claim, recipe: Recipe, world: World) -> None:
+    if world.drone is None:
+        world.recordings.save(claimed.folder / "recordings.npz")
     task = Navigation(world, distribution(recipe.distribution), recipe.d_thresh)
     prior_distribution = distribution(recipe.prior_distribution)
     prior_set = world.draw(prior_distribution, recipe.prior_environments, seed=(recipe.seed, Draw.PRIOR))
+    policy = _prior_policy(recipe, world, prior_set, claimed.checkpoints)
     training_set = world.draw(task.distribution, recipe.environments, seed=(recipe.seed, Draw.TRAINING))
     _check_disjoint(prior_set, training_set)
-    checkpoints = folder / runs.CHECKPOINTS
-    policy = _prior_policy(recipe, world, prior_set, checkpoints / "prior.safetensors")
-    posterior, history = _posterior(recipe, policy, training_set, checkpoints / "posterior.safetensors")
+    posterior, history = _posterior(
+        recipe, policy, training_set, claimed.checkpoints / "posterior.safetensors"
+    )
     certify(
         posterior,
         lambda drawn: task.rollout(drawn, training_set),
-        folder,
+        claimed.folder,
         bound=recipe.bound,
         delta=recipe.delta,
         seed=recipe.seed,
+        created=claimed.started,
     )
-    history.save(folder / "training.json")
-    return runs.finish(folder, recipe, world, posterior, training_set)
+    history.save(claimed.folder / "training.json")
+    runs.finish(claimed, recipe, world, posterior, training_set)
 
 
 def _check_disjoint(prior_set: Environments, training_set: Environments) -> None:
@@ -101,13 +110,10 @@ def _check_disjoint(prior_set: Environments, training_set: Environments) -> None
         check_disjoint(prior_rows, training_rows)
 
 
-def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpoint: Path) -> Policy:
-    """Train the network on the prior's environments, unless the checkpoint holds it."""
+def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpoints: Path) -> Policy:
+    """Train the network on the prior's environments."""
     policy = runs.network(recipe, world)
     policy.adapter.requires_grad_(False)
-    if checkpoint.exists():
-        policy.load_state_dict(tensorfile.load(checkpoint)[0])
-        return policy.eval()
     _initialise(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
     if recipe.prior_loss == "cross-entropy":
@@ -117,7 +123,7 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
         targets = torch.from_numpy(prior_set.costs(recipe.d_thresh)).float()
     loss = _cross_entropy if recipe.prior_loss == "cross-entropy" else _expected_cost
     slow = recipe.prior_steps // 3
-    for steps, rate in ((recipe.prior_steps - slow, 1.0), (slow, 0.1)):
+    for name, steps, rate in (("fast", recipe.prior_steps - slow, 1.0), ("slow", slow, 0.1)):
         train_prior(
             policy,
             loss,
@@ -127,9 +133,9 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
             batch_size=recipe.prior_batch,
             learning_rate=rate * recipe.prior_rate,
             seed=recipe.seed,
+            checkpoint=checkpoints / f"prior-{name}.safetensors",
         )
     policy.choose_directions(images)
-    tensorfile.save(checkpoint, policy.state_dict())
     return policy.eval()
 
 

@@ -1,0 +1,75 @@
+"""boundwatch rollout: deploy a trained policy of a task; costs to a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from boundwatch._support.files import write_text
+from boundwatch._support.validation import check_costs
+from boundwatch.cli import output as out
+from boundwatch.cli.options import Json
+from boundwatch.cli.root import command
+from boundwatch.cli.tasks import takes_options_of, task_group
+from boundwatch.reporting.wording import count
+from boundwatch.tasks.base import Deployment, Task
+
+PolicyRun = Annotated[
+    Path, typer.Option("--policy", metavar="RUN", help="Folder that `boundwatch train` wrote.")
+]
+CostsOut = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="CSV to write, one row per episode.")
+]
+Number = Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of episodes.")]
+
+
+def build(name: str, task: Task, group: typer.Typer) -> None:
+    """Add ``rollout NAME``."""
+
+    @takes_options_of(task.deploy)
+    def rollout(
+        policy: PolicyRun, output: CostsOut, n: Number = 10, *, as_json: Json = False, **options: Any
+    ) -> None:
+        run = task.load(policy)
+        deployed = task.deploy(run, n, **options)
+        costs = check_costs(deployed.costs, binary=run.certificate.binary)
+        write_text(output, _table(deployed))
+        error = float(costs.std(ddof=1) / n**0.5) if n > 1 else None
+        if as_json:
+            chosen = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
+            numbers = {"n": n, "mean_cost": float(costs.mean()), "standard_error": error}
+            if run.certificate.binary:
+                numbers["failures"] = int(costs.sum())
+            out.print_json(chosen | numbers | {"output": str(output), "columns": ["cost", *deployed.columns]})
+        elif run.certificate.binary:
+            print(f"Wrote {output}: {count(int(costs.sum()), 'failure')} in {count(n, 'episode')}")
+        else:
+            spread = "" if error is None else f" (standard error {error:.4f})"
+            print(f"Wrote {output}: {count(n, 'episode')}, mean cost {costs.mean():.4f}{spread}")
+
+    rollout.__doc__ = task.deploy.__doc__
+    command(
+        group=group,
+        example=f"boundwatch rollout {name} --policy run -n 10 -o new.csv\n"
+        "boundwatch check run/certificate.json new.csv",
+    )(rollout)
+
+
+task_group(
+    "rollout",
+    "Deploy a trained policy of a task and write its costs. Needs the extra `train`.",
+    build,
+)
+
+
+def _table(deployed: Deployment) -> str:
+    """Return the costs, in digits that give the same numbers back, with what else is known, as CSV."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["cost", *deployed.columns])
+    writer.writerows(zip(deployed.costs.tolist(), *deployed.columns.values(), strict=True))
+    return file.getvalue()

@@ -1,0 +1,128 @@
+"""The arm as a `boundwatch.tasks.base.Task`: what ``train grasping`` and ``rollout grasping`` do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # torch comes with it, and --help does without
+    from boundwatch.tasks.grasping.runs import Run
+
+MOST_FILMS = 10
+Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")]
+Backend = Annotated[
+    Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
+]
+
+
+def train(
+    folder: Path,
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small setting: 1,000 demonstrations, 60 mugs.")
+    ] = False,
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
+    bound: Annotated[
+        Literal["pointwise", "kl", "pinsker"],
+        typer.Option(help="What is minimised and certified; pinsker is Theorem 1 as printed."),
+    ] = "pointwise",
+    delta: Annotated[
+        float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Of everything random.")] = 0,
+) -> Run:
+    """Lift mugs with a Panda arm by one depth image from above.
+
+    A scripted expert shows 9,000 grasps, an autoencoder clones them, and Algorithm 4 trains its latent vector
+    on 500 other mugs, which also give the certificate: six minutes on two cores,
+    under a minute with --quick. An interrupted training continues when the same command is run again. Needs
+    the extras `train` and `sim`.
+    """
+    import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
+    from boundwatch.tasks.grasping.recipe import QUICK, Recipe
+    from boundwatch.tasks.grasping.train import train
+
+    recipe = replace(QUICK if quick else Recipe(), bound=bound, delta=delta, seed=seed)
+    return train(recipe, folder, jobs=jobs, backend=backend)
+
+
+def load(folder: Path) -> Run:
+    """Load what `train` wrote."""
+    import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
+    from boundwatch.tasks.grasping.runs import load_run
+
+    return load_run(folder)
+
+
+@dataclass(frozen=True)
+class Grasped:
+    """What happened to each object, with its film where one was drawn."""
+
+    costs: NDArray[np.float64]
+    columns: Mapping[str, Sequence[object]]
+
+
+def deploy(
+    run: Run,
+    n: int,
+    *,
+    objects: Annotated[
+        Literal["mugs", "bowls", "wide-bowls"],
+        typer.Option(help="What stands on the table; bowls are 12-18 cm across, wide-bowls 15-21 cm."),
+    ] = "mugs",
+    placement: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            min=1,
+            max=6,
+            help="Where: a square with sides of 10 (training), 20, 30, 40, 50 or 60 cm.",
+        ),
+    ] = 1,
+    friction: Annotated[
+        float | None,
+        typer.Option(metavar="MU", help="Of the finger pads. [default: that of the training, 0.5]"),
+    ] = None,
+    density: Annotated[
+        float | None,
+        typer.Option(metavar="KG/M3", help="Of the objects. [default: that of the training, 2300]"),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(metavar="SEED", min=0, help="Of the objects; never those of the training.")
+    ] = 0,
+    jobs: Jobs = 1,
+    backend: Backend = "loky",
+    render: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help=f"Draw films (GIF) of the first {MOST_FILMS} grasps; needs `plot`."),
+    ] = None,
+) -> Grasped:
+    """Let a trained policy grasp new objects.
+
+    A row of the CSV has the cost (0 if the object was lifted by 10 cm, else 1), how far it rose in metres,
+    what happened, and its film if one was asked for. Needs the extras `train` and `sim`.
+    """
+    if render is not None:
+        from boundwatch.tasks.grasping import pictures  # noqa: F401  (names its extra before the work)
+    given = {name: v for name, v in (("pad_friction", friction), ("density", density)) if v is not None}
+    deployed = run.deploy(
+        n,
+        objects=objects,
+        placement=placement,
+        physics=replace(run.physics, **given),
+        seed=seed,
+        jobs=jobs,
+        backend=backend,
+    )
+    columns = dict(deployed.columns)
+    if render is not None:
+        films = deployed.draw(render, f"{objects}, placement {placement}", MOST_FILMS)
+        columns["film"] = [*map(str, films), *[""] * (n - len(films))]
+    return Grasped(deployed.costs, columns)

@@ -1,0 +1,93 @@
+"""A task from another package: installed, listed, trained, deployed and checked through the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from boundwatch.cli import app, main
+from boundwatch.tasks.base import Task
+from boundwatch.tasks.entries import grasping, navigation
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pendulum"
+OURS: tuple[Task, ...] = (navigation, grasping)  # what mypy and a reader check: modules are tasks
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Install the example into a folder of its own, and return the folder."""
+    source, target = tmp_path_factory.mktemp("source") / "pendulum", tmp_path_factory.mktemp("site")
+    shutil.copytree(EXAMPLE, source)  # a build leaves files beside the source
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--no-index", "--target", target, source], check=True)
+    return target
+
+
+@pytest.fixture
+def program(installed, tmp_path, monkeypatch, capsys):
+    """Return a function that runs ``boundwatch`` where the example is installed: code, stdout, stderr."""
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return SimpleNamespace(returncode=ended.value.code or 0, stdout=captured.out, stderr=captured.err)
+
+    return run
+
+
+def test_the_example_is_short():
+    assert len((EXAMPLE / "pendulum_task.py").read_text().splitlines()) <= 80
+
+
+def test_an_installed_task_is_trained_and_deployed_by_the_command_line(program, tmp_path):
+    small = ["train", "pendulum", "-o", "run", "--environments", "20", "--steps", "2"]
+    trained = program(*small, "--json")
+    assert trained.returncode == 0, trained.stderr
+    certificate = json.loads(trained.stdout)
+    assert certificate["n"] == 20
+    assert certificate["summary"]["cost"] == certificate["mean_cost"] < 0.3
+    files = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    again = program(*small)
+    assert "Trained: run" in again.stdout, again.stderr
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == files
+    rolled = program("rollout", "pendulum", "--policy", "run", "--mass", "3", "-n", "12", "-o", "new.csv")
+    assert rolled.stdout.startswith("Wrote new.csv: 12 episodes, mean cost "), rolled.stderr
+    assert len((tmp_path / "new.csv").read_text().splitlines()) == 13
+    other = program("train", "pendulum", "-o", "run", "--seed", "1")
+    assert (other.returncode, other.stderr.count("\n")) == (1, 1)
+    assert "already holds a training with other settings" in other.stderr
+
+
+@pytest.mark.parametrize("group", ["train", "rollout"])
+def test_tasks_are_listed_with_their_help_and_none_other(group):
+    listed = CliRunner().invoke(app, [group, "--help"]).output
+    assert "navigation" in listed
+    assert "grasping" in listed
+    assert "Fly a" in listed
+    unknown = CliRunner().invoke(app, [group, "juggling"])
+    assert unknown.exit_code == 2
+
+
+def test_a_package_that_cannot_be_imported_does_not_stop_the_others(installed, program):
+    info = installed / "broken-1.0.dist-info"
+    info.mkdir(exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[boundwatch.tasks]\njuggling = no_such_module\n")
+    listed = program("train", "--help")
+    assert "navigation" in listed.stdout
+    asked = program("train", "juggling")
+    assert (asked.returncode, asked.stderr.count("\n")) == (1, 1)
+    assert "task 'juggling' of broken cannot be loaded, ModuleNotFoundError" in asked.stderr
+    shutil.rmtree(info)
