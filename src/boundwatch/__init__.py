@@ -36,7 +36,7 @@ from boundwatch.detectors import (
     TaskFinding,
     Verdict,
 )
-from boundwatch.planning import Plan, plan
+from boundwatch.planning import Plan, TrialPlan, plan
 from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 from boundwatch.reporting import views as _views
 
@@ -74,6 +74,7 @@ __all__ = [
     "SequentialTest",
     "StreamFinding",
     "TaskFinding",
+    "TrialPlan",
     "Verdict",
     "__version__",
     "bounds",

@@ -44,7 +44,7 @@ def is_computable(n0: int, n1: int) -> bool:
     >>> is_computable(200, 50), is_computable(5000, 50)
     (True, False)
     """
-    return (n0 + 1) * (max(n0, n1) + 1) <= MOST_CELLS
+    return (max(n0, n1) + 1) ** 2 <= MOST_CELLS
 
 
 @lru_cache(maxsize=4096)

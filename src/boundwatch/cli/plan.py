@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -9,24 +10,49 @@ import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import CertificateFile, Json
+from boundwatch.cli.options import Json
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
-from boundwatch.planning import SIZES, Plan
+from boundwatch.planning import SIZES, Plan, TrialPlan
 from boundwatch.planning import plan as make_plan
 
 
 @command(
-    example="boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
+    example="boundwatch plan --cost 0.1 --new-cost 0.3 --lab-trials 50 -n 20\n"
+    "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.1\n"
+    "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
     "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
 @reads_costs
 def plan(
-    certificate: CertificateFile,
+    certificate: Annotated[
+        Path | None,
+        typer.Argument(metavar="[CERTIFICATE]", help="Certificate, if there is one already."),
+    ] = None,
     cost: Annotated[
         float | None,
-        typer.Option(metavar="C", help="Suspected expected cost; powers are exact if new costs are 0 or 1."),
+        typer.Option(
+            metavar="C",
+            help="Suspected expected cost; powers are exact if new costs are 0 or 1. Without a certificate: "
+            "the failure rate in the lab.",
+        ),
+    ] = None,
+    new_cost: Annotated[
+        float | None,
+        typer.Option(metavar="C", help="Without a certificate: the failure rate at the new site."),
+    ] = None,
+    lab_trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Without a certificate: trials in the lab. [default: the best number]"
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            metavar="M", help="Without a certificate: plan for showing that the site is at most M worse."
+        ),
     ] = None,
     costs: Annotated[
         str | None,
@@ -35,7 +61,11 @@ def plan(
     n: Annotated[
         list[int] | None,
         typer.Option(
-            "-n", min=1, metavar="N", help="Also say the smallest shift noticed in N trials; repeatable."
+            "-n",
+            min=1,
+            metavar="N",
+            help="Also say the smallest shift noticed in N trials; repeatable. Without a certificate: the "
+            "power of N trials at the new site.",
         ),
     ] = None,
     alpha_adverse: Annotated[
@@ -61,8 +91,33 @@ def plan(
     """Say how many trials each detector needs to notice a shift.
 
     Also how long the sequential test takes on average, the information limit, and the smallest shift that
-    a given number of trials can show. Ask before the hardware is booked.
+    a given number of trials can show. Without a certificate: how many trials to run in the lab and at the
+    new site. Ask before the hardware is booked.
     """
+    if certificate is None:
+        if cost is None or new_cost is None or costs is not None or len(n or []) > 1 or alpha_benign:
+            raise typer.BadParameter(
+                "without a CERTIFICATE give --cost and --new-cost, and optionally --lab-trials, --margin, "
+                "--alpha-adverse and one -n"
+            )
+        reading.refuse_without_costs()
+        _plan_trials(
+            make_plan(
+                cost=cost,
+                new_cost=new_cost,
+                lab_trials=lab_trials,
+                trials=n[0] if n else None,
+                margin=margin,
+                alpha=alpha_adverse,
+            ),
+            plot,
+            as_json,
+        )
+        return
+    if new_cost is not None or lab_trials is not None or margin is not None:
+        raise typer.BadParameter(
+            "--new-cost, --lab-trials and --margin are for planning without a CERTIFICATE"
+        )
     loaded = Certificate.load(certificate)
     if (cost is None) == (costs is None):
         raise typer.BadParameter("give either --cost or --costs")
@@ -92,6 +147,42 @@ def plan(
             print(f"\n  costs: {out.describe_source(episodes)}")
 
 
+def _plan_trials(answer: TrialPlan, plot: Path | None, as_json: bool) -> None:
+    if plot is not None:
+        from boundwatch.reporting import plots
+
+        plots.save_figure(plots.plot_trials(answer), plot)
+    if as_json:
+        out.print_json(answer.to_dict())
+        return
+    print("\n".join(textwrap.wrap(answer.recommendation, 100)) + "\n")
+    print(f"  {'one look, power of':<22}{'in the lab':>12}{'at the site':>13}{'in all':>9}")
+    for power, booking in answer.bookings.items():
+        cells = ("-", "-", "-")
+        if booking is not None:
+            about = "" if booking.exact else "~"
+            cells = (f"{booking.lab:,}", f"{about}{booking.site:,}", f"{about}{booking.lab + booking.site:,}")
+        print(f"  {power:<22.0%}{cells[0]:>12}{cells[1]:>13}{cells[2]:>9}")
+    if answer.watch_mean is not None:
+        lab = answer.lab_trials or (answer.recommended.lab if answer.recommended else None)
+        sites = answer.site_trials or (answer.recommended.site if answer.recommended else None)
+        within = (
+            ""
+            if answer.watch_power is None
+            else f", within {sites:,} with probability {answer.watch_power:.0%}"
+        )
+        print(
+            f"\n  watch, read after every trial: with {lab:,} in the lab it alarms after "
+            f"{answer.watch_mean:.1f} trials on average{within}"
+        )
+    notes = ["Exact for costs of 0 and 1; other costs of these means usually need fewer trials."]
+    if any(booking is not None and not booking.exact for booking in answer.bookings.values()):
+        notes = ["~: normal approximation, as there are too many trials to enumerate."]
+    if answer.watch_mean is not None:
+        notes.append("watch: averages count runs of at most 1,000 trials.")
+    out.print_section("Note", notes, bullet="- ")
+
+
 def _print_plan(answer: Plan) -> None:
     exactness = (
         "exact, for costs of 0 and 1"
@@ -105,7 +196,11 @@ def _print_plan(answer: Plan) -> None:
         cells = "".join(f"{_number(value, answer):>7}" for value in power.trials.values())
         print(f"  {name:<34}{cells}   level {power.level:.3g}")
     sequential = answer.powers[-1]
-    mean = "more than can be counted" if sequential.mean_trials is None else f"{sequential.mean_trials:.1f}"
+    mean = (
+        f"more than {sequential.mean_trials_at_least:.0f}"
+        if sequential.mean_trials is None
+        else f"{sequential.mean_trials:.1f}"
+    )
     median = _number(sequential.median_trials, answer)
     print(
         f"\n  sequential test: alarm after {mean} trials on average, median {median}; "

@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,12 @@ from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
+from boundwatch.planning.before import Booking, TrialPlan, plan_before
 from boundwatch.planning.exact import exact_powers, smallest_shift
 from boundwatch.planning.side import MOST_TRIALS, Power, choose_side
 from boundwatch.planning.simulated import MOST_DRAWS, RUNS, information_rate, simulated_powers
 
-__all__ = ["Plan", "Power", "plan"]
+__all__ = ["Booking", "Plan", "Power", "TrialPlan", "plan"]
 
 SIZES = (10, 25, 50, 100, 250)
 CAVEAT = (
@@ -87,6 +88,7 @@ class Plan:
         return content | {"verdict": self.verdict.value, "powers": [power.to_dict() for power in self.powers]}
 
 
+@overload
 def plan(
     certificate: Certificate,
     *,
@@ -95,21 +97,64 @@ def plan(
     alpha: float | None = None,
     sizes: Sequence[int] = SIZES,
     seed: int = 0,
-) -> Plan:
+) -> Plan: ...
+
+
+@overload
+def plan(
+    *,
+    cost: float,
+    new_cost: float,
+    lab_trials: int | None = None,
+    trials: int | None = None,
+    margin: float | None = None,
+    alpha: float | None = None,
+    delta: float = 0.01,
+) -> TrialPlan: ...
+
+
+def plan(
+    certificate: Certificate | None = None,
+    *,
+    cost: float | None = None,
+    costs: ArrayLike | None = None,
+    new_cost: float | None = None,
+    lab_trials: int | None = None,
+    trials: int | None = None,
+    margin: float | None = None,
+    alpha: float | None = None,
+    delta: float = 0.01,
+    sizes: Sequence[int] = SIZES,
+    seed: int = 0,
+) -> Plan | TrialPlan:
     """Compute how many trials each detector needs to notice a suspected shift.
+
+    With a certificate, the answer is a `Plan` for it. Before there is one, `cost` and `new_cost` are what
+    you expect in the lab and suspect at the new site, as failure rates, and the answer is a `TrialPlan`: how
+    many trials to run in both places.
 
     Parameters
     ----------
     certificate
-        The promise to compare with.
+        The promise to compare with; left out before there is one.
     cost
-        The suspected expected cost. New costs are then taken to be 0 or 1, for which every power is exact.
-        Other costs of this mean usually need fewer trials, but may need more: pass a sample of them.
+        The suspected expected cost (without a certificate: the one expected in the lab). Costs are then taken
+        to be 0 or 1, for which every power is exact. Other costs of this mean usually need fewer trials, but
+        may need more: pass a sample of them.
     costs
         Or a sample of costs from the suspected world; powers are simulated by drawing from it.
     alpha
         The level of every detector, delta not included. Left out: what each takes by default (0.05 for the
         hypothesis test, 0.05 less delta for the confidence interval, 0.04 for the sequential test).
+    new_cost
+        Without a certificate: the failure rate suspected at the new site.
+    lab_trials, trials
+        Without a certificate: the trials that you can run in the lab and at the new site; left out, the
+        answer is the split that needs the fewest in total.
+    margin
+        Without a certificate: plan for showing that the new site is at most this much worse.
+    delta
+        Without a certificate: the delta that the certificate will have.
     sizes
         Numbers of trials for which to find the smallest shift that would be noticed.
     seed
@@ -125,10 +170,23 @@ def plan(
      ('hypothesis-test', 'betting'): 37, ('sequential-test', 'mixture'): 35}
     >>> round(answer.powers[-1].mean_trials, 1), round(answer.information_limit, 1)
     (16.5, 14.4)
+    >>> booked = bw.plan(cost=0.1, new_cost=0.5, lab_trials=30).recommended
+    >>> booked.site, round(booked.power, 2)
+    (16, 0.92)
     """
+    if certificate is None:
+        return _plan_before(cost, new_cost, lab_trials, trials, margin, alpha, delta, costs)
+    for name, value in {
+        "new_cost": new_cost,
+        "lab_trials": lab_trials,
+        "trials": trials,
+        "margin": margin,
+    }.items():
+        if value is not None:
+            raise InvalidSetting(f"{name} is for planning without a certificate; leave one of them out")
     if (cost is None) == (costs is None):
         raise InvalidSetting("give either cost, the suspected expected cost, or costs, a sample; not both")
-    trials = [_check_size(size) for size in sizes]
+    wanted = [_check_size(size, "sizes has") for size in sizes]
     sample = None if costs is None else certificate.check_costs(costs)
     mean = _check_cost(cost) if sample is None else float(sample.mean())
     verdict, side = choose_side(certificate, mean, None if alpha is None else check_level(alpha, "alpha"))
@@ -149,17 +207,46 @@ def plan(
         most_trials=MOST_TRIALS if sample is None else MOST_DRAWS,
         information_limit=math.log(1 / side.levels["sequential-test"]) / information,
         powers=powers,
-        smallest_shifts=[smallest_shift(side, n) for n in trials],
+        smallest_shifts=[smallest_shift(side, n) for n in wanted],
     )
 
 
-def _check_cost(cost: object) -> float:
+def _plan_before(
+    cost: float | None,
+    new_cost: float | None,
+    lab_trials: int | None,
+    trials: int | None,
+    margin: float | None,
+    alpha: float | None,
+    delta: float,
+    costs: ArrayLike | None,
+) -> TrialPlan:
+    if cost is None or new_cost is None or costs is not None:
+        raise InvalidSetting(
+            "without a certificate give cost, expected in the lab, and new_cost, suspected at the new site"
+        )
+    side = check_level(delta, "delta") / 2
+    level = None if alpha is None else check_level(alpha, "alpha")
+    if (level or 0.05) + side >= 1:
+        raise InvalidSetting("alpha and half of delta add up to 1 or more; choose smaller ones")
+    return plan_before(
+        _check_cost(cost),
+        _check_cost(new_cost, "new_cost"),
+        lab_trials=None if lab_trials is None else _check_size(lab_trials, "lab_trials ="),
+        site_trials=None if trials is None else _check_size(trials, "trials ="),
+        margin=None if margin is None else check_level(margin, "margin"),
+        alpha=level,
+        delta=side,
+    )
+
+
+def _check_cost(cost: object, name: str = "cost") -> float:
     if isinstance(cost, bool) or not isinstance(cost, numbers.Real) or not 0 <= float(cost) <= 1:
-        raise InvalidSetting(f"cost = {cost!r} is outside [0, 1]; give the suspected expected cost")
+        raise InvalidSetting(f"{name} = {cost!r} is outside [0, 1]; give the suspected expected cost")
     return float(cost)
 
 
-def _check_size(size: int) -> int:
+def _check_size(size: int, name: str) -> int:
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise InvalidSetting(f"sizes has {size!r}; give whole numbers of trials, of at least 1")
+        raise InvalidSetting(f"{name} {size!r}; give whole numbers of trials, of at least 1")
     return int(size)

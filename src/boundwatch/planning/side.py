@@ -37,7 +37,9 @@ class Power:
         Power to the fewest trials that reach it, None if the plan's `most_trials` do not suffice. For the
         sequential test: the number within which the alarm comes with this probability.
     mean_trials, median_trials
-        Trials to the alarm; of the sequential test only.
+        Trials to the alarm; of the sequential test only. None if too many streams outlast the computation.
+    mean_trials_at_least
+        What is then sure of the mean: streams that have not alarmed count as if they did at the end.
     n, power
         The curve: numbers of trials, and the power at each.
     """
@@ -48,6 +50,7 @@ class Power:
     trials: dict[float, int | None]
     mean_trials: float | None = None
     median_trials: int | None = None
+    mean_trials_at_least: float | None = None
     n: Array = dataclasses.field(repr=False)
     power: Array = dataclasses.field(repr=False)
 
@@ -112,6 +115,7 @@ def sequential_power(side: Side, reached: Array, mean: float | None) -> Power:
         trials=trials,
         mean_trials=mean,
         median_trials=trials[0.5],
+        mean_trials_at_least=float((1 - reached[:-1]).sum()),
         n=np.arange(1.0, end + 1),
         power=reached[1 : end + 1],
     )

@@ -12,7 +12,7 @@ from boundwatch._support.figures import save_figure as save_figure  # beside wha
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding
 from boundwatch.detectors.family import TaskFinding
-from boundwatch.planning import Plan
+from boundwatch.planning import Plan, TrialPlan
 from boundwatch.reporting.wording import HEADLINES, ceiling, count, floor, headline, new_interval
 
 if TYPE_CHECKING:
@@ -199,6 +199,55 @@ def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
     axes.set_ylim(0, min(1.02, 1.1 * max(max(values) for values, _ in curves.values())))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
+    return figure
+
+
+def plot_trials(plan: TrialPlan) -> Figure:
+    """Draw the power of one look against the trials at the new site, with the recommended number.
+
+    Parameters
+    ----------
+    plan
+        What `boundwatch.plan` returned without a certificate.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Independent of pyplot; write it with `save_figure`.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> plot_trials(bw.plan(cost=0.1, new_cost=0.6, lab_trials=20)).axes[0].get_xlabel()
+    'trials at the new site'
+    """
+    figure = new_figure(6.4, 4.0)
+    axes = figure.subplots()
+    lab, sites, power = plan.curve()
+    axes.plot(sites, power, color=_CERTIFIED_EDGE, linewidth=2.4)
+    marked = [(booking, _NEW) for booking in (plan.recommended,) if booking is not None]
+    marked += [(booking, _EPISODE) for booking in (plan.asked,) if booking is not None]
+    for booking, color in marked:
+        axes.plot(
+            [booking.site, booking.site], [0, booking.power], color=color, linewidth=1, linestyle=(0, (4, 2))
+        )
+        axes.plot([booking.site], [booking.power], "o", color=color, markersize=7)
+        axes.annotate(
+            f"{booking.site:,} trials: {booking.power:.0%}",
+            (booking.site, booking.power),
+            (8, -16),
+            textcoords="offset points",
+            fontsize=10,
+            color=color,
+        )
+    axes.set(xlabel="trials at the new site", ylabel="power", ylim=(0, 1.02), xlim=(0, sites[-1] * 1.08))
+    axes.spines[["top", "right"]].set_visible(False)
+    change = f"failure rate {plan.cost:g} in the lab, {plan.new_cost:g} at the new site"
+    title = {"worse": "Noticing that it is worse", "better": "Showing that it is better"}.get(
+        plan.question, f"Showing that it is at most {plan.margin} worse"
+    )
+    axes.set_title(f"{title}: {lab:,} trials in the lab\n", loc="left", fontweight="bold", fontsize=11)
+    axes.text(0, 1.03, f"{change}; wrong answers at most {plan.rate:g}", transform=axes.transAxes, fontsize=9)
     return figure
 
 
