@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo reproduce test lint bench dist clean
+.PHONY: install demo reproduce test test-browser lint bench dist clean
 
 install: $(VENV)/installed
 
@@ -22,6 +22,9 @@ reproduce: install
 
 test: install
 	$(BIN)/pytest -n 2 --dist loadgroup # tests of a group share what is slow to make
+
+test-browser: install # needs Debian's chromium
+	$(BIN)/pytest -m browser
 
 lint: install
 	$(BIN)/ruff format --check .
