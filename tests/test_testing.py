@@ -32,7 +32,9 @@ def test_exported_detectors_keep_the_contract(detector, certificate):
 
 @pytest.mark.parametrize("upper", [0.0, 0.95, 0.995, 0.9999, 1.0])
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "bounded"])
-@pytest.mark.parametrize("detector", [bw.SequentialTest, bw.ChangeDetector], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "detector", [bw.SequentialTest, bw.PredictedTest, bw.ChangeDetector], ids=lambda kind: kind.__name__
+)
 def test_correct_detectors_pass_whatever_is_certified(detector, binary, upper):
     check_detector(detector(bw.Certificate.from_bounds(lower=0.0, upper=upper, delta=0.01, binary=binary)))
 

@@ -1,0 +1,112 @@
+"""Write ``docs/api.md``, a table to scan and the reference behind it: ``python tools/generate_api.py``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import boundwatch as bw
+
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+
+INTRODUCTION = """\
+# Python
+
+<!-- Written by tools/generate_api.py from docstrings. Change those or the generator, not this page. -->
+
+`import boundwatch as bw`. What needs an extra is imported when you use it, and says which extra is missing.
+"""
+
+# A name without a dot is one of `bw`; the others are found by their path.
+SECTIONS: dict[str, list[str]] = {
+    "Certify": ["Certificate", "Campaign", "CertificateFamily", "Provenance"],
+    "Read episodes": ["boundwatch.episodes.read_costs", "boundwatch.episodes.Episodes"],
+    "Look once": ["HypothesisTest", "ConfidenceInterval", "Finding", "Findings", "Verdict"],
+    "Look after every episode": [
+        "SequentialTest",
+        "SequentialFinding",
+        "ChangeDetector",
+        "ChangeFinding",
+        "PredictedTest",
+        "PredictedFinding",
+    ],
+    "Several tasks, many robots": [
+        "FamilyTest",
+        "FamilyFinding",
+        "TaskFinding",
+        "Fleet",
+        "StreamFinding",
+        "boundwatch.server.client.Client",
+    ],
+    "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict"],
+    "Plan": ["plan", "Plan"],
+    "Gymnasium": [
+        "boundwatch.gymnasium.rollout",
+        "boundwatch.gymnasium.watch",
+        "boundwatch.gymnasium.Episode",
+    ],
+    "Gates and contracts for tests": [
+        "boundwatch.testing.assert_not_adverse",
+        "boundwatch.testing.check_detector",
+    ],
+    "Train": [
+        f"boundwatch.training.{name}"
+        for name in (
+            "GaussianPosterior",
+            "train_prior",
+            "train_backprop",
+            "train_evolution",
+            "certify",
+            "Rollouts",
+            "TrainingCosts",
+            "History",
+            "LatentPolicy",
+            "load_policy",
+            "save_policy",
+            "check_disjoint",
+            "environment_hash",
+        )
+    ],
+    "Figures and reports": ["boundwatch.reporting.plots", "boundwatch.reporting.report.render_report"],
+    "Bounds and errors": ["boundwatch.bounds", "boundwatch.errors"],
+}
+
+
+def render() -> str:
+    """Return the page."""
+    lines = [INTRODUCTION]
+    for section, names in SECTIONS.items():
+        lines += [f"**{section}**\n", "| Name | What it is |", "|---|---|"]
+        for name in names:
+            path = name if "." in name else f"boundwatch.{name}"
+            lines.append(f"| [`{path.removeprefix('boundwatch.')}`][{path}] | {_summary(path)} |")
+        lines.append("")
+    for section, names in SECTIONS.items():
+        lines.append(f"## {section}\n")
+        lines += [f"::: {name if '.' in name else f'boundwatch.{name}'}\n" for name in names]
+    return "\n".join(lines)
+
+
+def listed() -> set[str]:
+    """Return the names of `bw` that the page lists."""
+    return {name.removeprefix("boundwatch.") for names in SECTIONS.values() for name in names}
+
+
+def _summary(path: str) -> str:
+    text = inspect.getdoc(_find(path)) or ""
+    return text.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+
+
+def _find(path: str) -> Any:
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError:
+        module, _, name = path.rpartition(".")
+        return getattr(bw if module == "boundwatch" else importlib.import_module(module), name)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")
+    print("wrote docs/api.md")
