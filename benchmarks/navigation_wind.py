@@ -58,7 +58,7 @@ def fly(run: Run, wind: Wind | None) -> dict[str, float]:
     """Return what one wind costs, and in what share of the datasets the interval says ADVERSE."""
     task = Navigation(run.world, replace(TRAINING, name="jet", wind=wind), run.recipe.d_thresh)
     costs, _ = task.deploy(run.policy, FLIGHTS, seed=(run.recipe.seed, Draw.DEPLOYMENT, SEED))
-    interval = ConfidenceInterval(run.certificate, false_positive=LEVEL, false_negative=LEVEL)
+    interval = ConfidenceInterval(run.certificate, false_positive_rate=LEVEL, false_negative_rate=LEVEL)
     verdicts = interval.decide_many(costs[: FLIGHTS // N * N].reshape(-1, N)).verdict
     return {"mean_cost": float(costs.mean()), "adverse": float(np.mean(verdicts == "adverse"))}
 

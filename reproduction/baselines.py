@@ -98,7 +98,9 @@ class Watch:
     def __init__(self, certificate: Certificate, logits: Array, alpha: float) -> None:
         self._detectors = (
             HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail="hoeffding"),
-            ConfidenceInterval(certificate, false_positive=alpha, false_negative=alpha, tail="hoeffding"),
+            ConfidenceInterval(
+                certificate, false_positive_rate=alpha, false_negative_rate=alpha, tail="hoeffding"
+            ),
         )
         self._baselines = (MSP(logits, alpha=alpha), MaxLogit(logits, alpha=alpha))
 

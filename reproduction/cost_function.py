@@ -97,7 +97,10 @@ def run(settings: Settings, cache: Cache) -> Results:
             }
         )
         detector = ConfidenceInterval(
-            certificate, false_positive=settings.rate, false_negative=settings.rate, tail="hoeffding"
+            certificate,
+            false_positive_rate=settings.rate,
+            false_negative_rate=settings.rate,
+            tail="hoeffding",
         )
         for name in settings.settings:
             costs = _flights(settings, threshold, name).costs(cache)

@@ -66,7 +66,10 @@ def run(settings: Settings, cache: Cache) -> Results:
     certificate = sweep.policy.load(cache).certificate
     detectors = (
         ConfidenceInterval(
-            certificate, false_positive=settings.rate, false_negative=settings.rate, tail="hoeffding"
+            certificate,
+            false_positive_rate=settings.rate,
+            false_negative_rate=settings.rate,
+            tail="hoeffding",
         ),
         HypothesisTest(
             certificate, alpha_adverse=settings.alpha, alpha_benign=settings.alpha, tail="hoeffding"

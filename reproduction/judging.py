@@ -118,7 +118,9 @@ def indicators(certificate: Certificate, alpha: float, datasets: Array) -> dict[
     {'hypothesis-test': 1.0, 'confidence-interval': 0.299}
     """
     test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
-    interval = ConfidenceInterval(certificate, false_positive=alpha, tail="hoeffding").decide_many(datasets)
+    interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding").decide_many(
+        datasets
+    )
     columns = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower}
     return {
         name: {"first": float(v[0]), "mean": float(v.mean()), "deviation": float(v.std())}
@@ -238,7 +240,7 @@ def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | 
     return [
         *(HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail=tail) for tail in tails),
         *(
-            ConfidenceInterval(certificate, false_positive=alpha, false_negative=alpha, tail=tail)
+            ConfidenceInterval(certificate, false_positive_rate=alpha, false_negative_rate=alpha, tail=tail)
             for tail in tails
         ),
     ]

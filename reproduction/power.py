@@ -73,7 +73,10 @@ def run(settings: Settings, cache: Cache) -> Results:
             found = []
             for n, tail in product(settings.sizes, TAILS):
                 detector = ConfidenceInterval(
-                    certificate, false_positive=settings.rate, false_negative=settings.rate, tail=tail
+                    certificate,
+                    false_positive_rate=settings.rate,
+                    false_negative_rate=settings.rate,
+                    tail=tail,
                 )
                 found.append(tally(detector, split(costs, n, sweep.datasets), name, shift))
             streams = split(costs, max(settings.sizes), sweep.datasets)

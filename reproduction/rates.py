@@ -66,7 +66,7 @@ def run(settings: Settings, cache: Cache) -> Results:
             datasets = split(costs, n, sweep.datasets)
             for positive, negative in (settings.usual, *settings.rates):
                 detector = ConfidenceInterval(
-                    certificate, false_positive=positive, false_negative=negative, tail="hoeffding"
+                    certificate, false_positive_rate=positive, false_negative_rate=negative, tail="hoeffding"
                 )
                 tallies.append(tally(detector, datasets, name, shift))
     return {

@@ -37,7 +37,7 @@ def levels_at(alpha: float, delta: float) -> dict[str, float]:
 def curves(certificate: Certificate, alpha: float, stream: Array) -> dict[str, list[float]]:
     """Return every indicator after 1, 2, … trials of one stream, those of fixed samples included."""
     test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding")
-    interval = ConfidenceInterval(certificate, false_positive=alpha, tail="hoeffding")
+    interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding")
     watch = sequential_test(certificate, alpha)
     prefixes = [stream[: n + 1] for n in range(stream.size)]
     return {

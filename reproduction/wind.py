@@ -143,7 +143,7 @@ def run(settings: Settings, cache: Cache) -> Results:
 
 def _judge_recorded(certificate: Certificate, alpha: float, costs: Sequence[float]) -> dict[str, Any]:
     test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide(costs)
-    interval = ConfidenceInterval(certificate, false_positive=alpha, tail="hoeffding").decide(costs)
+    interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding").decide(costs)
     return {
         "n": test.n,
         "mean_cost": test.mean_cost,

@@ -58,7 +58,9 @@ def alarms(run: Run, sets: np.ndarray) -> dict[str, int]:
     counts = {}
     for tail in ("hoeffding", "exact"):
         test = bw.HypothesisTest(run.certificate, alpha_adverse=0.05, alpha_benign=0.05, tail=tail)
-        interval = bw.ConfidenceInterval(run.certificate, false_positive=0.05, false_negative=0.05, tail=tail)
+        interval = bw.ConfidenceInterval(
+            run.certificate, false_positive_rate=0.05, false_negative_rate=0.05, tail=tail
+        )
         for name, detector in (("test", test), ("interval", interval)):
             verdicts = [detector.decide(costs).verdict for costs in sets]
             counts[f"{name}_{tail}"] = sum(verdict is bw.Verdict.ADVERSE for verdict in verdicts)

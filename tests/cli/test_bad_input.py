@@ -195,7 +195,7 @@ def test_bad_costs_on_standard_input(run, folder):
                 "costs.csv",
                 "--detector",
                 "confidence-interval",
-                "--false-positive",
+                "--false-positive-rate",
                 "0.005",
             ],
             "is already spent by the certificate's delta",

@@ -276,10 +276,17 @@ def test_check_json_has_the_fields_of_the_library(run, folder):
 
 
 def test_check_by_confidence_interval(run, folder):
-    options = ["--detector", "confidence-interval", "--false-positive", "0.1", "--false-negative", "0.2"]
+    options = [
+        "--detector",
+        "confidence-interval",
+        "--false-positive-rate",
+        "0.1",
+        "--false-negative-rate",
+        "0.2",
+    ]
     content = json.loads(run("check", "binary.json", "success.csv", "--json", *options).out)
     interval = bw.ConfidenceInterval(
-        bw.Certificate.load(folder / "binary.json"), false_positive=0.1, false_negative=0.2
+        bw.Certificate.load(folder / "binary.json"), false_positive_rate=0.1, false_negative_rate=0.2
     )
     finding = interval.decide(1 - np.loadtxt(folder / "success.csv", skiprows=1))
     assert content["shift_lower"] == finding.shift_lower
@@ -383,12 +390,12 @@ def test_check_draws(run, folder, ending):
         (("check", "certificate.json", "costs.csv", "--detector", "magic"), "'hypothesis-test'"),
         (("check", "certificate.json", "costs.csv", "--cost-range", "0"), "--cost-range"),
         (
-            ("check", "certificate.json", "costs.csv", "--false-positive", "0.1"),
-            "--false-positive does not go with --detector hypothesis-test; use --alpha-adverse",
+            ("check", "certificate.json", "costs.csv", "--false-positive-rate", "0.1"),
+            "--false-positive-rate does not go with --detector hypothesis-test; use --alpha-adverse",
         ),
         (
-            ("check", "certificate.json", "costs.csv", "--false-negative", "0.1"),
-            "--false-negative does not go with --detector hypothesis-test; use --alpha-benign",
+            ("check", "certificate.json", "costs.csv", "--false-negative-rate", "0.1"),
+            "--false-negative-rate does not go with --detector hypothesis-test; use --alpha-benign",
         ),
         (
             (
@@ -400,7 +407,7 @@ def test_check_draws(run, folder, ending):
                 "--alpha-benign",
                 "0.1",
             ),
-            "--alpha-benign does not go with --detector confidence-interval; use --false-negative",
+            "--alpha-benign does not go with --detector confidence-interval; use --false-negative-rate",
         ),
         (("verify", "certificate.json", "--success", "ok"), "--success goes with --costs"),
         (

@@ -256,8 +256,8 @@ def test_faults_are_one_line_and_nothing_is_written(run, logs, case):
             "--detector does not go with several",
         ),
         (
-            ["check", "c.json", "same.json", "--false-positive", "0.1"],
-            "--false-positive does not go with several",
+            ["check", "c.json", "same.json", "--false-positive-rate", "0.1"],
+            "--false-positive-rate does not go with several",
         ),
         (["check", "one.json", "same.json", "--control", "holm"], "--control goes with several tasks"),
         (["check", "c.json", "same.json", "--format", "xml"], "is not one of"),

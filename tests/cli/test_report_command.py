@@ -12,7 +12,7 @@ from boundwatch.certificates.provenance import costs_digest
 
 def test_the_verdict_is_that_of_check(run, folder):
     for costs in ("same.csv", "worse.csv", "better.csv"):
-        options = ["--detector", "confidence-interval", "--false-positive", "0.1", "--tail", "kl"]
+        options = ["--detector", "confidence-interval", "--false-positive-rate", "0.1", "--tail", "kl"]
         verdict = json.loads(run("check", "certificate.json", costs, *options, "--json").out)["verdict"]
         result = run("report", "certificate.json", costs, "-o", "report.html", *options)
         assert result.code == 0

@@ -34,7 +34,7 @@ def test_lemma_1_and_2_exactly_one_verdict(tail, interval, costs, a, b):
     cert, costs = certificate(interval, tail), of_kind(costs, tail)
     test = bw.HypothesisTest(cert, alpha_adverse=a, alpha_benign=b, tail=tail).decide(costs)
     assert test.verdict is implied(test.p_adverse <= a, test.p_benign <= b)
-    interval = bw.ConfidenceInterval(cert, false_positive=a, false_negative=b, tail=tail)
+    interval = bw.ConfidenceInterval(cert, false_positive_rate=a, false_negative_rate=b, tail=tail)
     ci = interval.decide(costs)
     assert ci.verdict is implied(ci.p_adverse < interval.levels[0], ci.p_benign <= interval.levels[1])
     assert not (ci.shift_lower > 1e-12 and ci.shift_upper <= -1e-12)
@@ -138,9 +138,9 @@ def test_refusals():
     with pytest.raises(InvalidSetting, match=r"certificate = 'certificate\.json' is not a Certificate"):
         bw.HypothesisTest("certificate.json")
     with pytest.raises(
-        InvalidLevel, match=r"false_positive = 0\.01 is already spent by the certificate's delta"
+        InvalidLevel, match=r"false_positive_rate = 0\.01 is already spent by the certificate's delta"
     ):
-        bw.ConfidenceInterval(EXTERNAL, false_positive=0.01)
+        bw.ConfidenceInterval(EXTERNAL, false_positive_rate=0.01)
     with pytest.raises(InvalidLevel, match="alpha_benign = 1 is outside"):
         bw.HypothesisTest(EXTERNAL, alpha_benign=1)
     with pytest.raises(InvalidSetting, match="tail = 'normal' is unknown"):
@@ -156,5 +156,5 @@ def test_refusals():
 @pytest.mark.parametrize("number", [float, np.float32, np.float64])
 def test_a_finding_is_plain_json(number):
     finding = bw.HypothesisTest(EXTERNAL, alpha_adverse=number(0.05)).decide([0.5] * 10)
-    json.dumps(bw.ConfidenceInterval(EXTERNAL, false_positive=number(0.05)).decide([0.5]).to_dict())
+    json.dumps(bw.ConfidenceInterval(EXTERNAL, false_positive_rate=number(0.05)).decide([0.5]).to_dict())
     assert json.loads(json.dumps(finding.to_dict()))["verdict"] == finding.verdict.value

@@ -41,7 +41,9 @@ def test_false_declarations_stay_below_the_level(tail, n, lower, upper):
         test = bw.HypothesisTest(cert, alpha_adverse=a, alpha_benign=b, tail=tail)
         assert declaration_rates(test, n, not_worse)[0].max() <= a
         assert declaration_rates(test, n, worse)[1].max() <= b
-        interval = bw.ConfidenceInterval(cert, false_positive=a + 0.01, false_negative=b + 0.01, tail=tail)
+        interval = bw.ConfidenceInterval(
+            cert, false_positive_rate=a + 0.01, false_negative_rate=b + 0.01, tail=tail
+        )
         assert declaration_rates(interval, n, not_worse)[0].max() <= a + 1e-15
         assert declaration_rates(interval, n, worse)[1].max() <= b + 1e-15
 

@@ -76,12 +76,12 @@ REGIMES = {
 }
 
 
-def trained(algorithm, objective, x, y, index):
-    regime = REGIMES[algorithm, objective]
+def trained(algorithm, bound, x, y, index):
+    regime = REGIMES[algorithm, bound]
     posterior = prior(regime.dim, 1 / regime.dim)
     options = {
         "steps": 1,
-        "objective": objective,
+        "bound": bound,
         "delta": DELTA,
         "learning_rate": regime.rate,
         "variance_rate": 0.1,
@@ -101,12 +101,12 @@ def draw(posterior, x, y, index):
     return weights, float((posterior.call(weights, x)[:, 0] * y < 0).double().mean())
 
 
-def limits(objective, costs, m, divergences):
-    if objective == "pointwise":
+def limits(bound, costs, m, divergences):
+    if bound == "pointwise":
         c = np.array([bounds.pointwise_complexity(m, DELTA, ratio) for ratio in divergences])
     else:
         c = np.array([bounds.pac_bayes_complexity(m, DELTA, renyi) for renyi in divergences])
-    if objective == "pinsker":
+    if bound == "pinsker":
         return np.maximum(costs - np.sqrt(c / 2), 0), np.minimum(costs + np.sqrt(c / 2), 1)
     return bounds.kl_inverse_lower(costs, c), bounds.kl_inverse_upper(costs, c)
 
@@ -116,7 +116,7 @@ def misses(lower, upper):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "objective"),
+    ("algorithm", "bound"),
     [
         ("backprop", "pinsker"),
         ("backprop", "kl"),
@@ -124,16 +124,16 @@ def misses(lower, upper):
         pytest.param("evolution", "pointwise", marks=pytest.mark.slow),
     ],
 )
-def test_coverage_and_what_happens_without_paying_for_training(algorithm, objective, tmp_path):
-    m, dim, scale, _, _ = REGIMES[algorithm, objective]
+def test_coverage_and_what_happens_without_paying_for_training(algorithm, bound, tmp_path):
+    m, dim, scale, _, _ = REGIMES[algorithm, bound]
     costs, divergences = np.empty(SETS), np.empty(SETS)
     certificates = []
     for index in range(SETS):
         x, y = training_set(m, dim, scale, index)
         learnt = y if index % 2 == 0 else -y
-        posterior = trained(algorithm, objective, x, learnt, index)
+        posterior = trained(algorithm, bound, x, learnt, index)
         weights, costs[index] = draw(posterior, x, y, index)
-        if objective == "pointwise":
+        if bound == "pointwise":
             divergences[index] = posterior.log_density_ratio(weights)
         else:
             divergences[index] = posterior.renyi_divergence()
@@ -144,16 +144,16 @@ def test_coverage_and_what_happens_without_paying_for_training(algorithm, object
 
             folder = tmp_path / str(index)
             certificates.append(
-                certify(posterior, costs_of, folder, bound=objective, delta=DELTA, binary=True, seed=index)
+                certify(posterior, costs_of, folder, bound=bound, delta=DELTA, binary=True, seed=index)
             )
-    lower, upper = limits(objective, costs, m, divergences)
+    lower, upper = limits(bound, costs, m, divergences)
     for index, certificate in enumerate(certificates):
         assert (certificate.lower, certificate.upper) == pytest.approx((lower[index], upper[index]), abs=1e-9)
     assert_rate_at_most(misses(lower, upper), SETS, DELTA)
     assert min_trials(limit=DELTA, broken=0.2) <= SETS  # what so many sets can tell from the promise
     assert np.mean(upper - lower) < 0.95  # limits of 0 and 1 would never fail either
     # The negative controls: ln P/P0 or D2 left out, and the costs taken for those of fresh environments.
-    free = limits(objective, costs, m, np.zeros(SETS))
+    free = limits(bound, costs, m, np.zeros(SETS))
     held_out = bounds.chernoff_lower(costs, m, DELTA), bounds.chernoff_upper(costs, m, DELTA)
     for broken in (free, held_out):
         for side in (slice(0, None, 2), slice(1, None, 2)):

@@ -135,7 +135,7 @@ def test_every_combination_of_settings_trains():
         {"antithetic": False, "samples": 5},
         {"baseline": False},
         {"natural": True},
-        {"optimiser": "sgd", "natural": True, "learning_rate": 2.0, "variance_rate": 0.2},
+        {"optimizer": "sgd", "natural": True, "learning_rate": 2.0, "variance_rate": 0.2},
         {"variance_rate": 0.0},
     ):
         trained = posterior()
@@ -166,9 +166,9 @@ def test_each_environment_meets_its_own_policies():
     [
         ({"samples": 3}, "samples = 3 must be at least 1, and even if antithetic"),
         ({"samples": 0, "antithetic": False}, "samples = 0"),
-        ({"optimiser": "lbfgs"}, "choose adam or sgd"),
+        ({"optimizer": "lbfgs"}, "choose adam or sgd"),
         ({"learning_rate": -1}, "learning_rate = -1"),
-        ({"objective": "elbo"}, "choose pinsker, kl or pointwise"),
+        ({"bound": "elbo"}, "choose pinsker, kl or pointwise"),
         ({"steps": 0}, "steps = 0"),
         ({"delta": 0.0}, "delta = 0"),
     ],

@@ -191,7 +191,7 @@ def test_more_steps_continue_and_fewer_are_refused(tmp_path):
         {"seed": 1},
         {"learning_rate": 0.1},
         {"delta": 0.02},
-        {"objective": "kl"},
+        {"bound": "kl"},
         {"samples": 4},
         {"batch_size": 8},
     ],

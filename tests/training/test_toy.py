@@ -13,8 +13,8 @@ from training.toy import THETA, Simulator, expected_cost, posterior, surrogate, 
 
 M, DELTA = 1000, 0.01
 ALGORITHMS = {
-    "backprop": lambda p, e, o: train_backprop(p, surrogate, (e,), steps=150, objective=o, samples=4),
-    "evolution": lambda p, e, o: train_evolution(p, Simulator(e), steps=150, objective=o, samples=16),
+    "backprop": lambda p, e, o: train_backprop(p, surrogate, (e,), steps=150, bound=o, samples=4),
+    "evolution": lambda p, e, o: train_evolution(p, Simulator(e), steps=150, bound=o, samples=16),
 }
 
 
@@ -45,14 +45,14 @@ def test_training_lowers_the_certified_bound(algorithm, objective):
     assert trained.mean.numpy() == pytest.approx(np.full(2, THETA), abs=0.15)
     # The history tells the same story: its bound is an estimate of the one that is certified.
     assert len(history) == 150
-    assert np.mean(history.bound[-20:]) == pytest.approx(after, abs=0.03)
+    assert np.mean(history.upper[-20:]) == pytest.approx(after, abs=0.03)
 
 
 def test_more_is_paid_for_distance_when_environments_are_few():
     """With 10 environments the posterior stays near the prior; with 1000 it goes to the optimum."""
     few, many = posterior(), posterior()
-    train_backprop(few, surrogate, (targets(10, 0),), steps=150, objective="kl")
-    train_backprop(many, surrogate, (targets(1000, 0),), steps=150, objective="kl")
+    train_backprop(few, surrogate, (targets(10, 0),), steps=150, bound="kl")
+    train_backprop(many, surrogate, (targets(1000, 0),), steps=150, bound="kl")
     assert few.renyi_divergence() < 0.8 * many.renyi_divergence()
 
 
@@ -61,8 +61,8 @@ def test_the_history_is_drawn_with_its_numbers(tmp_path):
     history.plot(tmp_path / "training.png")
     assert (tmp_path / "training.png").read_bytes().startswith(b"\x89PNG")
     numbers = json.loads((tmp_path / "training.json").read_text())
-    assert numbers["bound"] == history.bound
-    assert numbers["objective"] == "pointwise"
+    assert numbers["upper"] == history.upper
+    assert numbers["bound"] == "pointwise"
     with pytest.raises(InvalidSetting, match="no steps"):
         History("kl").plot(tmp_path / "none.png")
 
@@ -91,12 +91,12 @@ def test_true_costs_go_into_the_history_and_not_into_the_gradient():
     [
         ({"surrogate": lambda p, e: surrogate(p, e).mean()}, r"shape \(\) for 50 environments"),
         ({"surrogate": lambda p, e: 2 + surrogate(p, e)}, "outside"),
-        ({"surrogate": lambda p, e: surrogate(p, e) * torch.nan, "objective": "pinsker"}, "not finite"),
+        ({"surrogate": lambda p, e: surrogate(p, e) * torch.nan, "bound": "pinsker"}, "not finite"),
         ({"data": (torch.zeros(50, 2), torch.zeros(49))}, r"parts of \[49, 50\] rows"),
         ({"data": (torch.zeros(7, 2),)}, "at least 8"),
         ({"samples": 0}, "samples = 0"),
         ({"jobs": 0}, "jobs = 0"),
-        ({"objective": "elbo"}, "choose pinsker"),
+        ({"bound": "elbo"}, "choose pinsker"),
     ],
 )
 def test_bad_arguments_are_explained(change, message):

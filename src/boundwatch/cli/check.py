@@ -44,8 +44,8 @@ def check(
     tail: Tail = None,
     alpha_adverse: AlphaAdverse = None,
     alpha_benign: AlphaBenign = None,
-    false_positive: FalsePositive = None,
-    false_negative: FalseNegative = None,
+    false_positive_rate: FalsePositive = None,
+    false_negative_rate: FalseNegative = None,
     control: Annotated[
         Literal["holm", "e-bh"] | None,
         typer.Option(
@@ -74,7 +74,7 @@ def check(
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
-    rates = {"false_positive": false_positive, "false_negative": false_negative}
+    rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
     if isinstance(loaded, CertificateFamily) or by is not None:
         other = None if detector == HypothesisTest.name else detector
         for name, value in {"detector": other, "plot": plot, **rates}.items():

@@ -39,8 +39,8 @@ def report(
     tail: Tail = None,
     alpha_adverse: AlphaAdverse = None,
     alpha_benign: AlphaBenign = None,
-    false_positive: FalsePositive = None,
-    false_negative: FalseNegative = None,
+    false_positive_rate: FalsePositive = None,
+    false_negative_rate: FalseNegative = None,
     key: Key = None,
     *,
     reading: Reading,
@@ -64,7 +64,7 @@ def report(
         detector,
         tail,
         levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
-        rates={"false_positive": false_positive, "false_negative": false_negative},
+        rates={"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate},
     )
     episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
     html = render_report(

@@ -131,7 +131,9 @@ def _judge(run: Run, costs: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
         test = HypothesisTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA, tail=tail)
         findings[f"test, {tail}"] = test.decide(costs).to_dict()
     for tail in ("hoeffding", "betting"):
-        interval = ConfidenceInterval(run.certificate, false_positive=TOTAL, false_negative=TOTAL, tail=tail)
+        interval = ConfidenceInterval(
+            run.certificate, false_positive_rate=TOTAL, false_negative_rate=TOTAL, tail=tail
+        )
         findings[f"interval, {tail}"] = interval.decide(costs).to_dict()
     return findings
 

@@ -18,16 +18,16 @@ class ConfidenceInterval(FixedSampleDetector):
 
     The rates are totals: what the certificate's delta has not spent goes into the interval.
 
-    **Guarantee**: ADVERSE is declared with probability at most `false_positive` in any world that is not
-    worse, BENIGN with at most `false_negative` in any that is; and each limit on the shift fails with at most
-    the same probability. **Assumes**: i.i.d. episodes, one look at a number of them fixed beforehand, an
+    **Guarantee**: ADVERSE is declared with probability at most `false_positive_rate` in any world that is not
+    worse, BENIGN with at most `false_negative_rate` in any that is; and each limit on the shift fails with at
+    most the same probability. **Assumes**: i.i.d. episodes, one look at a number of them fixed beforehand, an
     unchanged policy.
 
     Parameters
     ----------
     certificate
         The promise to compare with.
-    false_positive, false_negative
+    false_positive_rate, false_negative_rate
         The rates to guarantee, larger than the certificate's `delta_upper` and `delta_lower`.
     tail
         As in `HypothesisTest`.
@@ -42,21 +42,21 @@ class ConfidenceInterval(FixedSampleDetector):
     ('within', -0.111)
     """
 
-    false_positive: float = field(default=0.05, kw_only=True)
-    false_negative: float = field(default=0.05, kw_only=True)
+    false_positive_rate: float = field(default=0.05, kw_only=True)
+    false_negative_rate: float = field(default=0.05, kw_only=True)
     name: ClassVar[str] = "confidence-interval"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_spent("false_positive", self.certificate.delta_upper)
-        self._refuse_spent("false_negative", self.certificate.delta_lower)
+        self._refuse_spent("false_positive_rate", self.certificate.delta_upper)
+        self._refuse_spent("false_negative_rate", self.certificate.delta_lower)
 
     @property
     def levels(self) -> tuple[float, float]:
         """What delta leaves of the rates: the paper's delta'_A and delta'_B."""
         return (
-            self.false_positive - self.certificate.delta_upper,
-            self.false_negative - self.certificate.delta_lower,
+            self.false_positive_rate - self.certificate.delta_upper,
+            self.false_negative_rate - self.certificate.delta_lower,
         )
 
     def _refuse_spent(self, name: str, delta: float) -> None:

@@ -136,7 +136,10 @@ def _detectors(
     totals = alpha_adverse + certificate.delta_upper, alpha_benign + certificate.delta_lower
     if max(totals) >= 1:
         raise InvalidLevel(f"alpha and delta add up to {max(totals):g}; choose a smaller alpha")
-    return [*found, ConfidenceInterval(certificate, false_positive=totals[0], false_negative=totals[1])]
+    return [
+        *found,
+        ConfidenceInterval(certificate, false_positive_rate=totals[0], false_negative_rate=totals[1]),
+    ]
 
 
 def _worlds(certificate: Certificate, costs: ArrayLike | None) -> list[tuple[Verdict, str, Draw]]:

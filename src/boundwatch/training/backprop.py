@@ -8,7 +8,7 @@
         B <- 1/(mk) Σ_E Σ_i C_E(π_{w_i}) + √R                                    l. 6
         ψ <- ψ - γ ∇B                                                            l. 7
 
-Where the paper runs over all of S in each step, we take a minibatch of it, and B may be any of the objectives
+Where the paper runs over all of S in each step, we take a minibatch of it, and B may be any of the bounds
 in `boundwatch.training.objectives`. Both keep the algorithm deterministic, which is all that the theorem
 asks.
 """
@@ -32,7 +32,8 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
 from boundwatch.training.data import as_tensors, digest, minibatch
 from boundwatch.training.history import History
-from boundwatch.training.optimisers import Optimiser
+from boundwatch.training.objectives import Bound
+from boundwatch.training.optimizers import Optimizer
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import Run
 from boundwatch.training.seeds import Stream, generator
@@ -47,11 +48,11 @@ def train_backprop(
     data: Sequence[Tensor | NDArray[Any]],
     *,
     steps: int,
-    objective: str = "pointwise",
+    bound: Bound = "pointwise",
     delta: float = 0.01,
     samples: int = 2,
     batch_size: int = 256,
-    optimiser: str = "adam",
+    optimizer: str = "adam",
     learning_rate: float = 0.05,
     variance_rate: float | None = None,
     seed: int = 0,
@@ -70,12 +71,12 @@ def train_backprop(
         (b,) tensor: ``policy`` maps observations to the module's outputs, ``batch`` holds rows of ``data``.
         For instance the expected cost under a softmax over actions. It may return a pair (surrogate, true)
         with the costs that will be certified beside it; these go into the history. Costs in [0, 1], except
-        that objective ``"pinsker"`` takes any surrogate.
+        that the bound ``"pinsker"`` takes any surrogate.
     data
         The m training environments: tensors or arrays with m rows each.
     steps
         Number of steps. Fixed beforehand: nothing stops early by looking at a certificate.
-    objective
+    bound
         ``"pointwise"`` (default), ``"kl"`` or ``"pinsker"``; see `boundwatch.training.objectives`. Use the
         one that `boundwatch.training.certify` will.
     delta
@@ -84,7 +85,7 @@ def train_backprop(
         Number k of policies a step.
     batch_size
         Environments a step; at most m.
-    optimiser
+    optimizer
         ``"adam"``, or ``"sgd"``, plain gradient descent. Adam moves every parameter about equally far,
         however little it matters; over many parameters that costs divergence, and descent may do better.
     learning_rate, variance_rate
@@ -118,10 +119,10 @@ def train_backprop(
     ...     _ = net.weight.zero_(), net.bias.zero_()
     >>> posterior = GaussianPosterior.over(net, prior_variance=1.0)
     >>> history = train_backprop(posterior, surrogate, (x, costs), steps=100)
-    >>> history.bound[-1] < history.bound[0]
+    >>> history.upper[-1] < history.upper[0]
     True
     """
-    objective = objectives.check_objective(objective)
+    bound = objectives.check_bound(bound)
     delta = check_level(delta, "delta")
     tensors, m = as_tensors(data)
     if m < MIN_ENVIRONMENTS:
@@ -133,8 +134,8 @@ def train_backprop(
         )
     run = Run(
         posterior,
-        Optimiser(optimiser, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
-        objective=objective,
+        Optimizer(optimizer, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
+        bound=bound,
         steps=steps,
         settings={
             "algorithm": "backprop",
@@ -142,7 +143,7 @@ def train_backprop(
             "delta": delta,
             "samples": samples,
             "batch_size": batch_size,
-            "optimiser": [optimiser, learning_rate, variance_rate],
+            "optimizer": [optimizer, learning_rate, variance_rate],
             "seed": seed,
         },
         checkpoint=checkpoint,
@@ -160,18 +161,16 @@ def train_backprop(
             # Alg. 3, l. 6: B <- mean cost + regulariser
             rows = minibatch(m, batch_size, seed, step)
             costs, true_costs = workers.costs(weights, [part[rows] for part in tensors])
-            divergence = objectives.divergence(objective, noise, shift, log_ratio)
-            c = objectives.budget(objective, m, delta, divergence)
-            bound, true_bound = objectives.upper_bound(objective, torch.stack([costs, true_costs]), c).mean(
-                -1
-            )
+            divergence = objectives.divergence(bound, noise, shift, log_ratio)
+            c = objectives.budget(bound, m, delta, divergence)
+            upper, true_upper = objectives.upper_bound(bound, torch.stack([costs, true_costs]), c).mean(-1)
             # Alg. 3, l. 7: ψ <- ψ - γ ∇B
-            by_mean, by_log_variance = torch.autograd.grad(bound, (mean, log_variance))
+            by_mean, by_log_variance = torch.autograd.grad(upper, (mean, log_variance))
             run.advance(
                 torch.stack([deviation * by_mean, by_log_variance]),
                 cost=float(true_costs.mean()),
                 divergence=float(divergence.detach().mean()),
-                bound=float(true_bound.detach()),
+                upper=float(true_upper.detach()),
             )
     return run.history
 

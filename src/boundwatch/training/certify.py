@@ -17,7 +17,7 @@ from boundwatch._support.files import make_folder, read_bytes, write_costs, writ
 from boundwatch._support.validation import check_costs, check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
-from boundwatch.training.objectives import check_objective
+from boundwatch.training.objectives import Bound, check_bound
 from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.seeds import Stream, generator
@@ -29,7 +29,7 @@ def certify(
     costs_of: Callable[[nn.Module], ArrayLike],
     directory: str | os.PathLike[str],
     *,
-    bound: str = "pointwise",
+    bound: Bound = "pointwise",
     delta: float = 0.01,
     binary: bool = False,
     seed: int = 0,
@@ -97,7 +97,7 @@ def certify(
     candidates = [posterior] if isinstance(posterior, GaussianPosterior) else list(posterior)
     if not candidates:
         raise InvalidSetting("posterior is an empty list; give at least one candidate")
-    bound = check_objective(bound, "bound")
+    bound = check_bound(bound)
     folder = Path(directory)
     make_folder(folder)
     generators = [generator(seed, Stream.CERTIFIED_POLICY, index) for index in range(len(candidates))]

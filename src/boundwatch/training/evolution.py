@@ -26,8 +26,8 @@ from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import gaussians, objectives
 from boundwatch.training.history import History
-from boundwatch.training.objectives import Objective
-from boundwatch.training.optimisers import Optimiser
+from boundwatch.training.objectives import Bound
+from boundwatch.training.optimizers import Optimizer
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
 from boundwatch.training.run import Run
@@ -40,14 +40,14 @@ def train_evolution(
     rollouts: TrainingCosts,
     *,
     steps: int,
-    objective: str = "pointwise",
+    bound: Bound = "pointwise",
     delta: float = 0.01,
     samples: int = 16,
     per_environment: bool = False,
     antithetic: bool = True,
     baseline: bool = True,
     natural: bool = False,
-    optimiser: str = "adam",
+    optimizer: str = "adam",
     learning_rate: float = 0.05,
     variance_rate: float | None = None,
     seed: int = 0,
@@ -65,7 +65,7 @@ def train_evolution(
     steps
         Number of steps, fixed beforehand. The posterior after the last one is the result; none is chosen by
         its certificate. To choose, pass several to `boundwatch.training.certify`, which pays for it.
-    objective, delta, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
+    bound, delta, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
         As in `boundwatch.training.train_backprop`.
     samples
         Number k of policies a step; even if antithetic.
@@ -78,7 +78,7 @@ def train_evolution(
         Subtract from each policy's cost the mean of the others'; changes the variance, not the mean.
     natural
         Follow the natural gradient: the gradient divided by the Fisher information of P.
-    optimiser
+    optimizer
         ``"adam"`` or ``"sgd"``.
 
     Returns
@@ -101,7 +101,7 @@ def train_evolution(
     >>> history.cost[-1] < history.cost[0]
     True
     """
-    objective = objectives.check_objective(objective)
+    bound = objectives.check_bound(bound)
     delta = check_level(delta, "delta")
     m = len(rollouts)
     if m < MIN_ENVIRONMENTS:
@@ -112,15 +112,15 @@ def train_evolution(
         raise InvalidSetting(f"samples = {samples} must be at least 1, and even if antithetic")
     run = Run(
         posterior,
-        Optimiser(optimiser, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
-        objective=objective,
+        Optimizer(optimizer, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
+        bound=bound,
         steps=steps,
         settings={
             "algorithm": "evolution",
             "data": rollouts.fingerprint if checkpoint is not None else "",
             "delta": delta,
             "samples": [samples, per_environment, antithetic, baseline, natural],
-            "optimiser": [optimiser, learning_rate, variance_rate],
+            "optimizer": [optimizer, learning_rate, variance_rate],
             "seed": seed,
         },
         checkpoint=checkpoint,
@@ -138,8 +138,8 @@ def train_evolution(
             cost = torch.from_numpy(check_costs(costs, ndim=2).mean(-1))
             # Alg. 4, l. 6: grad <- mean of C̃_E(w_i)
             shift, log_ratio = posterior.shift, posterior.log_ratio
-            bound, divergence, price, by_cost, by_divergence = _linearise(
-                objective, m, delta, cost.mean(), noise, shift, log_ratio
+            upper, divergence, price, by_cost, by_divergence = _linearise(
+                bound, m, delta, cost.mean(), noise, shift, log_ratio
             )
             values = by_cost * cost + by_divergence * price
             if baseline:
@@ -149,7 +149,7 @@ def train_evolution(
                 # The Fisher information of P is s₀/s for the shift and 1/2 for ln s.
                 gradient = gradient * torch.stack([log_ratio.exp(), torch.full_like(log_ratio, 2.0)])
             # Alg. 4, l. 7: ψ <- ψ - γ grad
-            run.advance(gradient, cost=float(cost.mean()), divergence=divergence, bound=bound)
+            run.advance(gradient, cost=float(cost.mean()), divergence=divergence, upper=upper)
     return run.history
 
 
@@ -164,7 +164,7 @@ def _mean_score(values: Tensor, noise: Tensor, log_ratio: Tensor) -> Tensor:
 
 
 def _linearise(
-    objective: Objective, m: int, delta: float, cost: Tensor, noise: Tensor, shift: Tensor, log_ratio: Tensor
+    bound: Bound, m: int, delta: float, cost: Tensor, noise: Tensor, shift: Tensor, log_ratio: Tensor
 ) -> tuple[float, float, Tensor, Tensor, Tensor]:
     """Return the bound at the mean cost, the divergence D in it, and what its gradient is made of.
 
@@ -172,16 +172,16 @@ def _linearise(
     the cost and by D. For C + √R, price times derivative is e^(ln P(w)/P₀(w) - D₂) / (2 m √R).
     """
     ratios = gaussians.log_density_ratio(noise, shift, log_ratio)
-    if objective == "pointwise":
+    if bound == "pointwise":
         divergence = gaussians.kl_divergence(shift, log_ratio)
         price = ratios  # ∇ E_P[ln P/P₀] = E_P[ln P/P₀ ∇ ln P]
     else:
         divergence = gaussians.renyi_divergence(shift, log_ratio)
         price = 2 * torch.exp(ratios - divergence)  # ∇ ln E_P[P/P₀] = 2 e^-D₂ E_P[P/P₀ ∇ ln P]
     cost, divergence = cost.clone().requires_grad_(), divergence.clone().requires_grad_()
-    bound = objectives.upper_bound(objective, cost, objectives.budget(objective, m, delta, divergence))
-    by_cost, by_divergence = torch.autograd.grad(bound, (cost, divergence))
-    return float(bound.detach()), float(divergence.detach()), price, by_cost, by_divergence
+    upper = objectives.upper_bound(bound, cost, objectives.budget(bound, m, delta, divergence))
+    by_cost, by_divergence = torch.autograd.grad(upper, (cost, divergence))
+    return float(upper.detach()), float(divergence.detach()), price, by_cost, by_divergence
 
 
 def _noise(n: int, dim: int, antithetic: bool, rng: np.random.Generator) -> Tensor:

@@ -19,38 +19,38 @@ class History:
 
     Attributes
     ----------
-    objective
-        What was minimised.
+    bound
+        Which bound was minimized.
     cost
         Mean training cost of the sampled policies; the true cost where the surrogate gave it.
     divergence
-        D₂(P‖P₀). For the pointwise objective, ln P(w)/P₀(w): the mean over the sampled policies in
+        D₂(P‖P₀). For the pointwise bound, ln P(w)/P₀(w): the mean over the sampled policies in
         Algorithm 3, the expectation KL(P‖P₀) in Algorithm 4.
-    bound
+    upper
         Upper bound: the mean of those of the sampled policies in Algorithm 3, the bound at their mean cost
         and at that divergence in Algorithm 4.
 
     Examples
     --------
     >>> history = History("kl")
-    >>> history.append(cost=0.3, divergence=0.0, bound=0.4)
-    >>> len(history), history.bound
+    >>> history.append(cost=0.3, divergence=0.0, upper=0.4)
+    >>> len(history), history.upper
     (1, [0.4])
     """
 
-    objective: str
+    bound: str
     cost: list[float] = field(default_factory=list)
     divergence: list[float] = field(default_factory=list)
-    bound: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.bound)
+        return len(self.upper)
 
-    def append(self, *, cost: float, divergence: float, bound: float) -> None:
+    def append(self, *, cost: float, divergence: float, upper: float) -> None:
         """Add the numbers of one step."""
         self.cost.append(cost)
         self.divergence.append(divergence)
-        self.bound.append(bound)
+        self.upper.append(upper)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the numbers as JSON."""
@@ -66,13 +66,13 @@ class History:
         figure = new_figure(7, 5)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
         steps = range(1, len(self) + 1)
-        above.plot(steps, self.bound, color="black", label=f"upper bound ({self.objective})")
+        above.plot(steps, self.upper, color="black", label=f"upper bound ({self.bound})")
         above.plot(steps, self.cost, color="#0072B2", linestyle="--", label="training cost")
         above.set_ylabel("cost")
         above.set_ylim(bottom=0)
         above.legend(frameon=False)
         below.plot(steps, self.divergence, color="#D55E00")
-        below.set_ylabel("ln P(w)/P₀(w)" if self.objective == "pointwise" else "D₂(P‖P₀)")
+        below.set_ylabel("ln P(w)/P₀(w)" if self.bound == "pointwise" else "D₂(P‖P₀)")
         below.set_xlabel("step")
         for axes in (above, below):
             axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""What training minimises: the certified upper bound itself, differentiable.
+"""What training minimizes: the certified upper bound itself, differentiable.
 
 ==============  ==============================================================================================
 ``pinsker``     C + √R with R = c/2, Theorem 1 as the paper prints it
@@ -21,7 +21,8 @@ from boundwatch import bounds
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import gaussians
 
-Objective = Literal["pinsker", "kl", "pointwise"]
+Bound = Literal["pinsker", "kl", "pointwise"]
+"""The bounds that can be minimized and certified."""
 
 _SMALLEST_COST = 1e-9
 """Below it the slope of the kl-inverse, infinite at 0, is that at this cost."""
@@ -29,24 +30,24 @@ _BELOW_ONE = 1 - 2.0**-53
 _NEWTON_STEPS = 12
 
 
-def check_objective(name: str, argument: str = "objective") -> Objective:
-    """Return the name of an objective, or raise an error that lists them.
+def check_bound(name: str) -> Bound:
+    """Return the name of a bound, or raise an error that lists them.
 
     Examples
     --------
-    >>> check_objective("kl")
+    >>> check_bound("kl")
     'kl'
-    >>> check_objective("mcallester")
+    >>> check_bound("mcallester")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: objective = 'mcallester' is unknown; choose pinsker, kl or pointwise
+    boundwatch.errors.InvalidSetting: bound = 'mcallester' is unknown; choose pinsker, kl or pointwise
     """
-    *first, last = get_args(Objective)
+    *first, last = get_args(Bound)
     if name in (*first, last):
-        return cast("Objective", name)
-    raise InvalidSetting(f"{argument} = {name!r} is unknown; choose {', '.join(first)} or {last}")
+        return cast("Bound", name)
+    raise InvalidSetting(f"bound = {name!r} is unknown; choose {', '.join(first)} or {last}")
 
 
-def divergence(objective: Objective, noise: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
+def divergence(bound: Bound, noise: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
     """Return the divergence that each of k policies w = μ + √s z pays for, as a (k,) tensor.
 
     It is ln P(w)/P₀(w), its own for each policy, for ``"pointwise"``, and D₂(P‖P₀), the same for all, for the
@@ -57,12 +58,12 @@ def divergence(objective: Objective, noise: Tensor, shift: Tensor, log_ratio: Te
     >>> divergence("kl", torch.zeros(2, 1), torch.ones(1), torch.zeros(1))
     tensor([1., 1.], dtype=torch.float64)
     """
-    if objective == "pointwise":
+    if bound == "pointwise":
         return gaussians.log_density_ratio(noise, shift, log_ratio)
     return gaussians.renyi_divergence(shift, log_ratio).expand(len(noise))
 
 
-def budget(objective: Objective, m: int, delta: float, divergence: Tensor) -> Tensor:
+def budget(bound: Bound, m: int, delta: float, divergence: Tensor) -> Tensor:
     """Return c in kl(C_S‖C_D) <= c for a divergence; the functions of `boundwatch.bounds`, differentiable.
 
     Examples
@@ -71,12 +72,12 @@ def budget(objective: Objective, m: int, delta: float, divergence: Tensor) -> Te
     tensor(0.0021)
     """
     # Both are linear in the divergence; the constants are those of the certificates.
-    if objective == "pointwise":
+    if bound == "pointwise":
         return torch.clamp(bounds.pointwise_complexity(m, delta, 0.0) + divergence / m, min=0.0)
     return bounds.pac_bayes_complexity(m, delta, 0.0) + divergence / m
 
 
-def upper_bound(objective: Objective, cost: Tensor, c: Tensor) -> Tensor:
+def upper_bound(bound: Bound, cost: Tensor, c: Tensor) -> Tensor:
     """Return the upper bound on the expected cost from training costs C and complexities c.
 
     Examples
@@ -85,13 +86,13 @@ def upper_bound(objective: Objective, cost: Tensor, c: Tensor) -> Tensor:
     >>> [round(float(upper_bound(name, cost, c)), 4) for name in ("pinsker", "kl")]
     [0.3316, 0.3295]
     """
-    if objective == "pinsker":
+    if bound == "pinsker":
         return cost + torch.sqrt(c / 2)
     if not bool(((cost >= 0) & (cost <= 1)).all()):
         worst = float(cost.detach().flatten()[int((cost.detach() - 0.5).abs().argmax())])
         raise InvalidCost(
             f"the mean cost {worst:.6g} is outside [0, 1], where kl is defined; "
-            "scale the surrogate, or use objective='pinsker'"
+            "scale the surrogate, or use bound='pinsker'"
         )
     result: Tensor = KlInverseUpper.apply(cost, c.expand_as(cost))  # type: ignore[no-untyped-call]  # torch has no types here
     return result

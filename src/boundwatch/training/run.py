@@ -19,21 +19,21 @@ from boundwatch._support.progress import progress_bar
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.training import tensorfile
 from boundwatch.training.history import History
-from boundwatch.training.optimisers import Optimiser
+from boundwatch.training.optimizers import Optimizer
 from boundwatch.training.posterior import GaussianPosterior
 
 _KIND = "boundwatch.checkpoint/1"
-_SERIES = ("cost", "divergence", "bound")
+_SERIES = ("cost", "divergence", "upper")
 
 
 class Run:
-    """A training's state: which step it is at, where ψ and the optimiser are, what it saw.
+    """A training's state: which step it is at, where ψ and the optimizer are, what it saw.
 
     Use as a context manager around the loop::
 
         with Run(...) as run:
             for step in run.remaining():
-                run.advance(gradient, cost=..., divergence=..., bound=...)
+                run.advance(gradient, cost=..., divergence=..., upper=...)
 
     **Guarantee**: killed at any moment and started again with the same arguments, it continues from its last
     checkpoint and ends with the same bytes as if it had not been killed, provided that a step's randomness
@@ -44,9 +44,9 @@ class Run:
     def __init__(
         self,
         posterior: GaussianPosterior,
-        optimiser: Optimiser,
+        optimizer: Optimizer,
         *,
-        objective: str,
+        bound: str,
         steps: int,
         settings: Mapping[str, object],
         checkpoint: str | os.PathLike[str] | None,
@@ -57,12 +57,12 @@ class Run:
                 f"steps = {steps}, checkpoint_every = {checkpoint_every} must both be at least 1"
             )
         self.posterior = posterior
-        self.optimiser = optimiser
-        self.history = History(objective)
+        self.optimizer = optimizer
+        self.history = History(bound)
         self._steps = steps
         self._path = None if checkpoint is None else Path(checkpoint)
         self._every = checkpoint_every
-        self._settings = {"objective": objective, **settings}
+        self._settings = {"bound": bound, **settings}
         self._start = {"start.mean": posterior.mean, "start.log_variance": posterior.log_variance}
         self._fingerprint = self._identify()
         self._progress = progress_bar("training")
@@ -77,21 +77,21 @@ class Run:
         task = self._progress.add_task("", total=self._steps, completed=len(self.history), note="")
         for step in range(len(self.history), self._steps):
             yield step
-            self._progress.update(task, advance=1, note=f"bound {self.history.bound[-1]:.4f}")
+            self._progress.update(task, advance=1, note=f"bound {self.history.upper[-1]:.4f}")
 
-    def advance(self, gradient: Tensor, *, cost: float, divergence: float, bound: float) -> None:
+    def advance(self, gradient: Tensor, *, cost: float, divergence: float, upper: float) -> None:
         """Take one step against the gradient (2, d) in (shift, ln s/s₀), and note the numbers."""
         if not bool(gradient.isfinite().all()):
             raise InvalidSetting(
                 f"the gradient at step {len(self.history)} is not finite; lower the learning rates, "
                 "or look for NaN in the costs"
             )
-        move = self.optimiser.step(gradient)
+        move = self.optimizer.step(gradient)
         deviation = self.posterior.prior_variance.sqrt()
         self.posterior.move(
             self.posterior.mean - deviation * move[0], self.posterior.log_variance - move[1]
         )  # ψ <- ψ - γ grad, projected into s < 2 s₀
-        self.history.append(cost=cost, divergence=divergence, bound=bound)
+        self.history.append(cost=cost, divergence=divergence, upper=upper)
         self._finished = self._snapshot()
         if len(self.history) % self._every == 0 or len(self.history) == self._steps:
             self._save()
@@ -133,7 +133,7 @@ class Run:
 
     def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, str]]:
         tensors = {"mean": self.posterior.mean, "log_variance": self.posterior.log_variance}
-        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.state.items()}
+        tensors |= {f"optimizer.{name}": value for name, value in self.optimizer.state.items()}
         return tensors, {"kind": _KIND, "training": self._fingerprint, "step": str(len(self.history))}
 
     def _save(self) -> None:
@@ -173,6 +173,6 @@ class Run:
         ):
             raise SchemaMismatch(f"{path} is not a whole checkpoint; remove it to start anew")
         self.posterior.move(tensors["mean"], tensors["log_variance"])
-        self.optimiser.state = {name: tensors[f"optimiser.{name}"] for name in self.optimiser.state}
+        self.optimizer.state = {name: tensors[f"optimizer.{name}"] for name in self.optimizer.state}
         for name, values in series.items():
             setattr(self.history, name, values.tolist())

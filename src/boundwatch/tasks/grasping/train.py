@@ -91,7 +91,7 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
         posterior,
         costs,
         steps=recipe.steps,
-        objective=recipe.bound,
+        bound=recipe.bound,
         delta=recipe.delta,
         samples=2,
         per_environment=True,

@@ -178,7 +178,7 @@ def _posterior(
         surrogate,
         (scores, coordinates, costs),
         steps=recipe.steps,
-        objective=recipe.bound,
+        bound=recipe.bound,
         delta=recipe.delta,
         samples=recipe.samples,
         batch_size=max(recipe.environments // 4, 1),

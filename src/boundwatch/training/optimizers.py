@@ -15,20 +15,20 @@ from boundwatch.errors import InvalidSetting
 _DECAY_FIRST, _DECAY_SECOND, _EPSILON = 0.9, 0.999, 1e-12
 
 
-class Optimiser:
+class Optimizer:
     """Adam (Kingma and Ba, 2015) or plain gradient descent.
 
     Examples
     --------
-    >>> optimiser = Optimiser("adam", learning_rate=0.1, variance_rate=0.01, dim=1)
-    >>> optimiser.step(torch.tensor([[1e-3], [-2.0]], dtype=torch.float64))
+    >>> optimizer = Optimizer("adam", learning_rate=0.1, variance_rate=0.01, dim=1)
+    >>> optimizer.step(torch.tensor([[1e-3], [-2.0]], dtype=torch.float64))
     tensor([[ 0.1000],
             [-0.0100]], dtype=torch.float64)
     """
 
     def __init__(self, name: str, *, learning_rate: float, variance_rate: float | None, dim: int) -> None:
         if name not in ("adam", "sgd"):
-            raise InvalidSetting(f"optimiser = {name!r} is unknown; choose adam or sgd")
+            raise InvalidSetting(f"optimizer = {name!r} is unknown; choose adam or sgd")
         variance_rate = learning_rate if variance_rate is None else variance_rate
         for label, rate in (("learning_rate", learning_rate), ("variance_rate", variance_rate)):
             if not 0 <= rate < float("inf"):
