@@ -96,14 +96,14 @@ def compare(
     More: all are compared with each other, and those that cannot be told apart share a letter.
     """
     _refuse_overwriting(policies, plot, report)
-    question = _Question(alpha, paired, binary, horizon, margin)
+    question = _Question(alpha, paired, binary or None, horizon, margin)
     two = len(policies) == 2 and by is None
     if follow:
         if not two or "-" in policies:
             raise typer.BadParameter("--follow needs two files, one per policy")
         named = _follow(policies, reading, question, as_json=as_json)
     else:
-        named = _read(policies, reading, by, binary=binary)
+        named = _read(policies, reading, by, binary=question.binary)
     for episodes in named.values():
         out.print_warnings(episodes)
     if len(named) == 2:
@@ -122,7 +122,7 @@ class _Question:
 
     alpha: float
     paired: bool
-    binary: bool
+    binary: bool | None  # left open, it is up to the column
     horizon: int | None
     margin: float
 
@@ -150,7 +150,9 @@ def _refuse_overwriting(inputs: list[str], *outputs: Path | None) -> None:
             raise InvalidSetting(f"{path} is one of the inputs, and would be replaced; choose another name")
 
 
-def _read(policies: list[str], reading: Reading, by: str | None, *, binary: bool) -> dict[str, Episodes]:
+def _read(
+    policies: list[str], reading: Reading, by: str | None, *, binary: bool | None
+) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name."""
     if by is not None:
         if len(policies) != 1:
