@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import (
     calibrate_drone,
     campaign,
+    comparison,
     drone,
     fixed_sample,
     grasping,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "predicted": predicted,
     "grasping": grasping,
     "fixed_sample": fixed_sample,
+    "comparison": comparison,
     "drone": drone,
     "calibrate_drone": calibrate_drone,
     "navigation_speed": navigation_speed,

@@ -1,0 +1,368 @@
+"""Two policies: error rates, mean pairs to the verdict beside STEP and others, what pairing saves, speed.
+
+Costs of 0 and 1 are enumerated exactly; STEP's decisions come from its published tables (bench group,
+CC BY-NC, used as installed). Everything else is simulated; runs and seed are in the results.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import beta, binom, hypergeom, norm
+
+import boundwatch as bw
+from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
+from boundwatch.comparison.evidence import DifferenceBets, LateBets
+from boundwatch.comparison.region import (
+    LAST_PAIR,
+    Region,
+    alarm_coefficients,
+    design_region,
+    find_region,
+    forward,
+)
+from boundwatch.comparison.walks import IndependentWalk, binomial
+
+Array = NDArray[np.float64]
+Rule = Callable[[int, NDArray[np.int64], NDArray[np.int64]], Array]
+ALPHA = 0.05
+HORIZON = 200
+# Success rates; the other cases in the table are there so that nothing is tuned to four cells.
+CELLS = [
+    (0.56, 0.92),
+    (0.28, 0.80),
+    (0.10, 0.40),
+    (0.70, 0.90),
+    (0.80, 0.90),
+    (0.50, 0.60),
+    (0.85, 0.99),
+    (0.40, 0.65),
+    (0.05, 0.20),
+    (0.30, 0.55),
+]
+CORRELATIONS = (-0.3, -0.1, 0.0, 0.2, 0.4, 0.6, 0.8)
+RUNS, SEED = 4000, 15
+
+
+def chances(rule: Rule, outcomes: dict[tuple[int, int], float], pairs: int) -> Array:
+    """Return P[first alarm at pair n]; `rule` gives the chance to alarm at every (a, b)."""
+    alive, alarms = np.ones((1, 1)), np.zeros(pairs + 1)
+    for n in range(1, pairs + 1):
+        moved = np.zeros((n + 1, n + 1))
+        for (a, b), chance in outcomes.items():
+            moved[a : a + n, b : b + n] += chance * alive
+        stop = rule(n, *np.indices(moved.shape))
+        alarms[n] = (moved * stop).sum()
+        alive = moved * (1 - stop)
+    return alarms
+
+
+def independent(low: float, high: float) -> dict[tuple[int, int], float]:
+    """Return the chances of what a pair of independent trials adds to the two counts."""
+    return correlated(low, high, 0.0)
+
+
+def correlated(low: float, high: float, correlation: float) -> dict[tuple[int, int], float]:
+    """Return the same for two outcomes with a correlation."""
+    both = low * high + correlation * math.sqrt(low * (1 - low) * high * (1 - high))
+    return {(0, 0): 1 - low - high + both, (1, 0): low - both, (0, 1): high - both, (1, 1): both}
+
+
+def only_differing(outcomes: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    """Return the chances of a pair in which only A, or only B, failed."""
+    return {(0, 0): outcomes[0, 0] + outcomes[1, 1], (1, 0): outcomes[1, 0], (0, 1): outcomes[0, 1]}
+
+
+def table(region: Region) -> Rule:
+    """Return a region of counts as a rule."""
+    return lambda n, a, b: (b >= np.array(region.needed[n])[a]).astype(float)
+
+
+def signs(region: Any) -> Rule:
+    """Return a region of differing pairs as a rule."""
+    return lambda n, a, b: (b >= np.array(region.needed)[np.minimum(a + b, n)]).astype(float)
+
+
+def fisher(n: int, a: NDArray[np.int64], b: NDArray[np.int64]) -> Array:
+    """Alarm when Fisher's one-sided p-value is at most alpha: a fixed-sample test, read after every pair."""
+    return (hypergeom.sf(b - 1, 2 * n, np.minimum(a + b, 2 * n), n) <= ALPHA).astype(float)
+
+
+def step_rule() -> Rule | None:
+    """Return STEP's decisions for at most 200 pairs, None if it is not installed."""
+    try:
+        from sequentialized_barnard_tests import Hypothesis, StepTest
+    except ImportError:
+        return None
+    test = StepTest(Hypothesis.P0LessThanP1, n_max=HORIZON, alpha=ALPHA)
+    test.load_existing_policy()  # from the files of the package
+    policy = test.policy
+
+    def rule(n: int, a: NDArray[np.int64], _: NDArray[np.int64]) -> Array:
+        chance = np.zeros(a.shape)
+        for x in range(n + 1):
+            bins = np.asarray(policy[n][x], dtype=float)
+            first = int(bins[0])
+            row = np.zeros(n + 1)
+            inner = bins[1 : 1 + max(0, n - first)]
+            row[first + 1 : first + 1 + inner.size] = inner
+            row[first + 1 + inner.size :] = 1.0
+            row[: x + 1] = 0.0
+            chance[x] = row
+        return chance
+
+    return rule
+
+
+def summary(alarms: Array) -> dict[str, float]:
+    """Return the mean number of pairs, counted to the end, and the power."""
+    return {"mean": float((1 - np.cumsum(alarms)[:-1]).sum()), "power": float(alarms.sum())}
+
+
+def e_value_2x2(low: float, high: float, rng: np.random.Generator) -> dict[str, float]:
+    """Simulate the e-value for 2x2 tables of Turner, Ly and Grünwald: plug-in estimates, Beta(0.18, 0.18)."""
+    a = np.zeros(RUNS)
+    b = np.zeros(RUNS)
+    logs, alarm = np.zeros(RUNS), np.full(RUNS, HORIZON + 1)
+    for n in range(HORIZON):
+        rate_a, rate_b = (a + 0.18) / (n + 0.36), (b + 0.18) / (n + 0.36)
+        rate_a, rate_b = np.minimum(rate_a, rate_b), rate_b  # one-sided: bet on B failing more
+        null = (rate_a + rate_b) / 2
+        fails_a, fails_b = rng.random(RUNS) < low, rng.random(RUNS) < high
+        logs += np.log(np.where(fails_a, rate_a / null, (1 - rate_a) / (1 - null)))
+        logs += np.log(np.where(fails_b, rate_b / null, (1 - rate_b) / (1 - null)))
+        a, b = a + fails_a, b + fails_b
+        alarm[(logs >= math.log(1 / ALPHA)) & (alarm > HORIZON)] = n + 1
+    return {"mean": float(np.minimum(alarm, HORIZON).mean()), "power": float((alarm <= HORIZON).mean())}
+
+
+def fixed_sample_size(low: float, high: float) -> int | None:
+    """Return the trials of each policy after which one look at Fisher's test has 90 % power."""
+    for n in range(5, 1001):
+        k = np.arange(n + 1)
+        first = [int(np.argmax(row)) if row.any() else n + 1 for row in fisher(n, k[:, None], k[None]) > 0]
+        tails = np.append(np.cumsum(_binomial(n, high)[::-1])[::-1], 0.0)
+        if float(_binomial(n, low) @ tails[first]) >= 0.9:
+            return n
+    return None
+
+
+def _binomial(n: int, rate: float) -> Array:
+    value: Array = binom.pmf(np.arange(n + 1), n, rate)
+    return value
+
+
+def lower_bound(low: float, high: float, pairs: int = HORIZON) -> float:
+    """Return a bound on E min(tau, pairs) that no test of level alpha beats.
+
+    For any prices on common rates, mean pairs plus priced false alarms are at least what the best rule for
+    them has, and a test of level alpha pays at most alpha times the prices. The largest such bound is sought.
+    """
+    walk = IndependentWalk()
+    worlds = walk.chances(pairs, np.array([low]), np.array([high]), np.ones(1))
+    ends = np.arcsin(np.sqrt([low, high]))
+    rates = np.sin(np.clip(np.linspace(*ends, 9), 0.02, 1.55)) ** 2
+    by_pooled, shares = binomial(2 * pairs, rates), walk.shares(pairs)
+    pooled = np.add.outer(np.arange(pairs + 1), np.arange(pairs + 1))
+    best = 0.0
+
+    def negative(logs: Array) -> tuple[float, Array]:
+        nonlocal best
+        prices = np.exp(np.clip(logs, -30, 30))
+        gain, later, needed = -shares * (by_pooled @ prices)[pooled], worlds, [np.array([1])] * (pairs + 1)
+        for n in range(pairs, -1, -1):
+            if n < pairs:
+                later = walk.back(later, n)
+                gain = walk.back(gain, n) + later
+            if n:
+                stops = np.logical_and.accumulate(gain[:, ::-1] >= 0, axis=1).sum(axis=1)
+                needed[n] = np.maximum.accumulate(n + 1 - stops)
+                gain = np.minimum(gain, 0.0)
+        value = float(gain[0, 0] + prices.sum() - ALPHA * prices.sum())
+        best = max(best, value)
+        levels = alarm_coefficients(walk, forward(walk, needed), None, math.inf) @ by_pooled
+        return -value, -(levels - ALPHA) * prices
+
+    overlap = -2 * math.log(math.sqrt(low * high) + math.sqrt((1 - low) * (1 - high)))
+    start = np.full(9, math.log(1.8 / overlap * 20 / 9))
+    minimize(negative, start, jac=True, method="L-BFGS-B", options={"maxfun": 30, "maxiter": 30})
+    return best
+
+
+def run() -> dict[str, Any]:
+    """Measure, and return the numbers."""
+    return {
+        "alpha": ALPHA,
+        "runs": RUNS,
+        "seed": SEED,
+        "level": _levels(),
+        "cells": list(_cells()),
+        "matched": list(_matched()),
+        "bounded": _bounded(),
+        "peeking": {
+            "fisher, read after every pair to 200": float(
+                chances(fisher, independent(0.5, 0.5), HORIZON).sum()
+            )
+        },
+        "speed": _speed(),
+    }
+
+
+def _levels() -> dict[str, Any]:
+    walk, rates = IndependentWalk(), np.linspace(0.001, 0.999, 999)
+    answer = {}
+    for name, horizon in (("open-ended", None), ("horizon 200", HORIZON)):
+        region = find_region(ALPHA, paired=False, horizon=horizon)
+        assert isinstance(region, Region)
+        alive = forward(walk, [np.array(row) for row in region.needed])
+        table_only = alarm_coefficients(walk, alive, None, math.inf)
+        wealth = LateBets(LAST_PAIR).wealth() if horizon is None else None
+        total = alarm_coefficients(walk, alive, wealth, region.threshold)
+        answer[name] = {
+            "bernstein_bound": bernstein_upper(total),
+            "largest_of_999_rates": float(bernstein_values(total, rates).max()),
+            "within_the_table": float(bernstein_values(table_only, rates).max()),
+            "after_the_table_at_one_half": float(bernstein_values(total - table_only, [0.5])[0]),
+        }
+    return answer
+
+
+def _cells() -> Iterator[dict[str, Any]]:
+    opened, ended = (find_region(ALPHA, paired=False, horizon=horizon) for horizon in (None, HORIZON))
+    assert isinstance(opened, Region)
+    assert isinstance(ended, Region)
+    step, rng = step_rule(), np.random.default_rng(SEED)
+    for worse, better in CELLS:
+        low, high = 1 - better, 1 - worse
+        world = independent(low, high)
+        yield {
+            "success rates": (worse, better),
+            "open": summary(chances(table(opened), world, HORIZON)),
+            "horizon_200": summary(chances(table(ended), world, HORIZON)),
+            "step_200": None if step is None else summary(chances(step, world, HORIZON)),
+            "e_value_2x2": e_value_2x2(low, high, rng),
+            "fisher_90": fixed_sample_size(low, high),
+            "lower_bound": lower_bound(low, high),
+        }
+
+
+def _matched() -> Iterator[dict[str, Any]]:
+    unpaired, paired = (find_region(ALPHA, paired=matched) for matched in (False, True))
+    assert isinstance(unpaired, Region)
+    for correlation in CORRELATIONS:
+        null = correlated(0.5, 0.5, correlation)
+        row: dict[str, Any] = {
+            "correlation": correlation,
+            "level_unpaired_region": float(chances(table(unpaired), null, HORIZON).sum()),
+            "level_sign_test": float(chances(signs(paired), only_differing(null), HORIZON).sum()),
+        }
+        world = correlated(0.1, 0.3, correlation)
+        if min(world.values()) >= 0:
+            row["sign_test .7 .9"] = summary(chances(signs(paired), only_differing(world), HORIZON))
+        yield row
+
+
+def _bounded() -> dict[str, Any]:
+    rng = np.random.default_rng(SEED)
+
+    def draw(mean: float, spread: float, z: Array) -> Array:
+        value: Array = beta.ppf(norm.cdf(z), mean * spread, (1 - mean) * spread)
+        return value
+
+    def stopped(costs_a: Array, costs_b: Array) -> Array:
+        bets = DifferenceBets()
+        logs = np.tile(bets.log_shares, (costs_a.shape[0], 1))
+        alarm = np.full(costs_a.shape[0], costs_a.shape[1] + 1)
+        for n, (a, b) in enumerate(zip(costs_a.T, costs_b.T, strict=True), start=1):
+            logs += bets.log_factors(a[:, None], b[:, None])
+            alarm[(np.exp(logs).sum(axis=1) >= 1 / ALPHA) & (alarm > n)] = n
+        return np.minimum(alarm, costs_a.shape[1] + 1).astype(float)
+
+    shape = RUNS, 300
+    nulls = {
+        "two-point: 0 or 1 against 0.05": ((rng.random(shape) < 0.05).astype(float), np.full(shape, 0.05)),
+        "beta(0.5, 1) against beta(2, 4)": (rng.beta(0.5, 1, shape), rng.beta(2, 4, shape)),
+    }
+    level = {}
+    for name, (one, other) in nulls.items():
+        level[name] = [float((stopped(x, y) <= shape[1]).mean()) for x, y in ((one, other), (other, one))]
+    saved = []
+    for spread in (1.0, 2.0, 5.0):
+        means = []
+        for correlation in (0.0, 0.8):
+            z = rng.standard_normal((RUNS // 4, 300))
+            w = correlation * z + math.sqrt(1 - correlation**2) * rng.standard_normal(z.shape)
+            means.append(float(stopped(draw(0.3, spread, z), draw(0.4, spread, w)).mean()))
+        saved.append({"beta a + b": spread, "pairs": means, "saved": 1 - means[1] / means[0]})
+    return {"level": level, "means .3 and .4, correlation 0 and .8": saved}
+
+
+def _speed() -> dict[str, float]:
+    rng = np.random.default_rng(SEED)
+    answer = {}
+    for binary in (True, False):
+        test = bw.PolicyComparison(binary=binary, paired=False)
+        costs = rng.random((3000, 2))
+        pairs = ((costs < 0.3).astype(float) if binary else costs).tolist()
+        test.update(*pairs[0])
+        start = time.perf_counter()
+        for pair in pairs:
+            test.update(*pair)
+        kind = "binary" if binary else "bounded"
+        answer[f"update, {kind}, microseconds"] = (time.perf_counter() - start) / len(pairs) * 1e6
+    start = time.perf_counter()
+    design_region(IndependentWalk(), 0.03, LAST_PAIR, open_ended=True)
+    answer["region for a level that is not shipped, seconds"] = time.perf_counter() - start
+    return answer
+
+
+def show(results: dict[str, Any]) -> None:
+    """Print the table."""
+    for name, row in results["level"].items():
+        print(f"level, {name}: " + ", ".join(f"{key} {value:.5f}" for key, value in row.items()))
+    heads = ("open", "horizon_200", "step_200", "e_value_2x2")
+    print(
+        f"\n{'success rates':>14}" + "".join(f"{head:>18}" for head in heads) + "   fisher 90 %   lower bound"
+    )
+    for row in results["cells"]:
+        cells = [
+            "-" if row[head] is None else f"{row[head]['mean']:.1f} ({row[head]['power']:.3f})"
+            for head in heads
+        ]
+        worse, better = row["success rates"]
+        limit = row["lower_bound"]
+        ratio = row["open"]["mean"] / limit
+        print(
+            f"{worse:>8.2f}, {better:.2f}"
+            + "".join(f"{cell:>18}" for cell in cells)
+            + f"{row['fisher_90'] or '> 1000':>14}{limit:>9.1f} (x {ratio:.2f})"
+        )
+    print()
+    for row in results["matched"]:
+        case = row.get("sign_test .7 .9")
+        pairs = (
+            "" if case is None else f", sign test at (.7, .9): {case['mean']:.1f} pairs ({case['power']:.3f})"
+        )
+        print(
+            f"correlation {row['correlation']:+.1f}: level of the unpaired region "
+            f"{row['level_unpaired_region']:.4f}, of the sign test {row['level_sign_test']:.4f}{pairs}"
+        )
+    print()
+    for name, rates in results["bounded"]["level"].items():
+        print(f"bounded costs, {name}: false verdicts {rates[0]:.4f} and {rates[1]:.4f}")
+    for row in results["bounded"]["means .3 and .4, correlation 0 and .8"]:
+        one, other = row["pairs"]
+        print(
+            f"beta costs with a + b = {row['beta a + b']:g}: {one:.1f} -> {other:.1f} pairs, "
+            f"{row['saved']:.0%} fewer"
+        )
+    for name, value in results["peeking"].items():
+        print(f"{name}: level {value:.3f}")
+    for name, value in results["speed"].items():
+        print(f"{name}: {value:.2f}")
