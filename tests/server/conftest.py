@@ -55,7 +55,7 @@ class Server:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
                 if self.ask("GET", "/readyz")[0] == 200:
@@ -68,7 +68,7 @@ class Server:
     def stop(self, how=signal.SIGTERM):
         if self.process is not None:
             os.killpg(self.process.pid, how)
-            self.process.wait(20)
+            self.process.wait(60)
             self.process = None
 
     def log(self):
@@ -87,7 +87,7 @@ class Server:
             sent["Authorization"] = f"Bearer {token}"
         request = urllib.request.Request(self.url + path, data, sent, method=method)  # noqa: S310
         try:
-            with _OPENER.open(request, timeout=20) as answer:
+            with _OPENER.open(request, timeout=60) as answer:
                 return answer.status, _parse(answer)
         except urllib.error.HTTPError as error:
             with error:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, select, text
@@ -141,7 +144,16 @@ def test_a_wrong_setting_is_named(tmp_path, text, message):
 
 def test_two_processes_share_one_postgresql_and_end_cleanly(start, postgres):
     server = start("--workers", "2", database=postgres())
-    server.report(*({"stream": f"arm-{i % 4}", "episode": str(i), "success": i % 5 != 0} for i in range(200)))
+
+    def report(i):
+        episode = i // 2
+        return server.report(
+            {"stream": f"arm-{episode % 4}", "episode": str(episode), "success": episode % 5 != 0}
+        )
+
+    with ThreadPoolExecutor(8) as pool:  # every episode is sent twice, to whichever process answers
+        answers = [answer for _, answer in pool.map(report, range(400))]
+    assert sum(answer["counted"] for answer in answers) == 200
     status, answer = server.ask("GET", "/api/v1/streams")
     assert (status, answer["total"]) == (200, 4)
     server.stop(signal.SIGTERM)
@@ -207,7 +219,7 @@ def test_nothing_that_openapi_allows_breaks_the_server(start):
         operation = result.ok()
 
         @settings(
-            max_examples=15,
+            max_examples=8,
             deadline=None,
             derandomize=True,
             phases=[Phase.generate],
@@ -222,3 +234,30 @@ def test_nothing_that_openapi_allows_breaks_the_server(start):
     assert ("POST", "/api/v1/episodes") in tried
     assert len(tried) == 11
     assert '"level": "error"' not in server.log()
+
+
+def test_what_is_deployed_knows_the_metrics_and_options(tmp_path):
+    import yaml
+
+    from boundwatch.server.metrics import _Standing
+
+    database = Database(str(tmp_path / "monitor.sqlite"))
+    database.migrate()
+    fill(database, load_flights(), 2)
+    with database.read() as connection:
+        known = {metric.name for metric in _Standing(connection, 10).collect()}
+    database.close()
+    folder = Path(__file__).parents[2] / "deploy"
+    used = set(
+        re.findall(
+            r"boundwatch_\w+", (folder / "alerts.yml").read_text() + (folder / "grafana.json").read_text()
+        )
+    )
+    assert used <= known
+    assert len(used) >= 5
+    assert json.loads((folder / "grafana.json").read_text())["panels"]
+    monitor = yaml.safe_load((folder / "compose.yaml").read_text())["services"]["monitor"]
+    settings = Settings.gather({}, None, monitor["environment"])
+    assert (settings.workers, settings.allow_hosts, settings.silent_minutes) == (2, ("monitor",), 30.0)
+    rules = yaml.safe_load((folder / "alerts.yml").read_text())["groups"][0]["rules"]
+    assert all(rule["expr"] and rule["annotations"]["summary"] for rule in rules)

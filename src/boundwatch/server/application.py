@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -13,7 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import select, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -98,11 +99,15 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
         return None
     certificate = Certificate.load(settings.certificate)
     known = select(certificates.c.id).where(certificates.c.fingerprint == certificate.fingerprint)
-    with database.write() as connection:
-        if (found := connection.execute(known).scalar()) is None:
+    with (
+        contextlib.suppress(IntegrityError),
+        database.write() as connection,
+    ):  # another was quicker
+        if connection.execute(known).scalar() is None:
             name = Path(settings.certificate).stem[:100]
             acts.upload(connection, certificate.to_dict(), name, by="command line")
-            found = connection.execute(known).scalar_one()
+    with database.read() as connection:
+        found = connection.execute(known).scalar_one()
     return Binding.checked(found, settings.detector, settings.alpha_adverse, settings.alpha_benign)
 
 

@@ -80,6 +80,7 @@ def run(settings: Settings) -> None:
         "timeout_graceful_shutdown": _GRACE,
         "ssl_certfile": settings.tls_certificate,
         "ssl_keyfile": settings.tls_key,
+        "timeout_worker_healthcheck": 30,  # a busy process is not a dead one
         "backlog": 2048,
         "h11_max_incomplete_event_size": 64 * 1024,
     }
