@@ -11,6 +11,7 @@ from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
+from boundwatch.cli.campaign import StoppingRule, run_campaign
 from boundwatch.cli.family import print_family
 from boundwatch.cli.options import By, CostsFile, Json
 from boundwatch.cli.reading import Reading, reads_costs
@@ -21,7 +22,8 @@ from boundwatch.reporting import wording
 @command(
     example="boundwatch certify trials.csv --success grasped -o certificate.json\n"
     "boundwatch certify episodes.parquet --reward return --cost-range -200 0 -o certificate.json\n"
-    "boundwatch certify eval_info.json --by task -o certificates.json"
+    "boundwatch certify eval_info.json --by task -o certificates.json\n"
+    "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
 @reads_costs
 def certify(
@@ -59,6 +61,20 @@ def certify(
         ),
     ] = None,
     by: By = None,
+    until_width: Annotated[
+        float | None,
+        typer.Option(metavar="W", help="Read trial by trial and stop once the interval is this narrow."),
+    ] = None,
+    until_upper: Annotated[
+        float | None,
+        typer.Option(metavar="C", help="The same, once the upper limit is this low (with both: once both)."),
+    ] = None,
+    at_most: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The same, or after this many trials.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="With a stopping rule: wait for the file to grow.")
+    ] = False,
     *,
     reading: Reading,
     seed: Annotated[
@@ -77,12 +93,37 @@ def certify(
     """Certify a policy's expected cost from fresh episodes.
 
     The policy must not have been trained or chosen on them. With --by, every task gets a certificate and an
-    equal share of delta. An existing FILE is replaced, but never on error.
+    equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most) trials are read line
+    by line, the interval is printed after each, and the limits hold whenever and however you stop; Ctrl-C
+    ends it with a certificate, too. An existing FILE is replaced, but never on error.
     """
     if delta is not None and (delta_upper is not None or delta_lower is not None):
         raise typer.BadParameter(
             "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
         )
+    rule = StoppingRule(until_width, until_upper, at_most)
+    if rule.given:
+        if by is not None or method is not None:
+            raise typer.BadParameter("--by and --method do not go with a stopping rule; leave them out")
+        run_campaign(
+            costs,
+            output,
+            rule,
+            reading,
+            deltas={
+                **({} if delta is None else {"delta": delta}),
+                "delta_upper": delta_upper,
+                "delta_lower": delta_lower,
+            },
+            binary=binary,
+            follow=follow,
+            sign=sign,
+            provenance={"seed": seed, "policy": policy},
+            as_json=as_json,
+        )
+        return
+    if follow:
+        raise typer.BadParameter("--follow goes with --until-width, --until-upper or --at-most")
     episodes = reading.read(costs, binary=binary, by=by)
     settings: dict[str, Any] = {
         **({} if delta is None else {"delta": delta}),

@@ -67,6 +67,12 @@ class LineReader:
     _fresh: bool = True
     _plans: dict[tuple[str, ...], tuple[str, Meaning]] = field(default_factory=dict, repr=False)
 
+    @property
+    def chosen(self) -> tuple[str | None, Meaning]:
+        """The column of the latest line and what it holds; the column is None for bare values."""
+        column, meaning = next(reversed(self._plans.values()))
+        return (None if self.values_only else column), meaning
+
     def begin_file(self) -> None:
         """Expect that the header comes once more, in a file that goes on where another ended."""
         self._fresh = True

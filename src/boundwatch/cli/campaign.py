@@ -1,0 +1,175 @@
+"""How `certify` runs a campaign: a line per trial, and a certificate as soon as a rule says stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from boundwatch.certificates import signing
+from boundwatch.certificates.campaign import Campaign
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.cli import output as out
+from boundwatch.cli.reading import Reading
+from boundwatch.episodes import Episodes
+from boundwatch.episodes.lines import LineReader
+from boundwatch.episodes.table import Wanted
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.reporting import wording
+from boundwatch.watching.sources import FileSource, PipeSource, is_pipe, name_of
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When to stop: at a width and an upper limit, both if both are given, or after so many trials.
+
+    Examples
+    --------
+    >>> rule = StoppingRule(until_width=0.9, at_most=2)
+    >>> campaign = Campaign(binary=True)
+    >>> [rule.met(campaign.update(cost)) for cost in (0, 0)]
+    ['', 'after 2 trials, the most allowed']
+    """
+
+    until_width: float | None = None
+    until_upper: float | None = None
+    at_most: int | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any."""
+        return any(value is not None for value in dataclasses.astuple(self))
+
+    def met(self, campaign: Campaign) -> str:
+        """Return why to stop, or nothing."""
+        wanted = []
+        if self.until_width is not None:
+            wanted.append((campaign.width <= self.until_width, f"the width is at most {self.until_width:g}"))
+        if self.until_upper is not None:
+            wanted.append(
+                (campaign.upper <= self.until_upper, f"the upper limit is at most {self.until_upper:g}")
+            )
+        if wanted and all(met for met, _ in wanted):
+            return " and ".join(reason for _, reason in wanted)
+        if self.at_most is not None and campaign.n >= self.at_most:
+            return f"after {wording.count(campaign.n, 'trial')}, the most allowed"
+        return ""
+
+
+def run_campaign(
+    stream: str,
+    output: Path,
+    rule: StoppingRule,
+    reading: Reading,
+    *,
+    deltas: dict[str, Any],
+    binary: bool | None,
+    follow: bool,
+    sign: Path | None,
+    provenance: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Count trials until the rule is met or the stream ends, then write the certificate."""
+    _refuse(reading, rule, stream, output, follow)
+    lines = LineReader(
+        Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward),
+        reading.cost_range,
+        bool(binary),
+        tuple(reading.success_values or ()),
+    )
+    campaign, costs, reason = None, [], ""
+    try:
+        for number, cost in _trials(stream, lines, follow=follow):
+            if campaign is None:
+                _, meaning = lines.chosen
+                campaign = Campaign(binary=meaning == "success" if binary is None else binary, **deltas)
+            try:
+                campaign.update(cost)
+            except InvalidCost as error:
+                raise InvalidCost(f"{name_of(stream)}: line {number}: {error}") from error
+            costs.append(cost)
+            _print_trial(campaign, cost, as_json)
+            if reason := rule.met(campaign):
+                break
+    except KeyboardInterrupt:
+        reason = "it was interrupted" if campaign is not None else ""
+    if campaign is None:
+        raise InvalidCost(
+            f"{name_of(stream)}: no trial was counted, so nothing was certified; send at least one"
+        )
+    column, meaning = lines.chosen
+    episodes = Episodes(
+        np.array(costs), campaign.binary, name_of(stream), column, meaning, cost_range=reading.cost_range
+    )
+    certificate = campaign.certificate(
+        measured=episodes.measured, cost_range=reading.cost_range, **provenance
+    )
+    if sign is not None:
+        signing.sign(output, certificate.to_dict(), sign)
+    certificate.save(output)
+    _print_end(certificate, output, reason or "the trials ended before the rule was met", as_json)
+
+
+def _refuse(reading: Reading, rule: StoppingRule, stream: str, output: Path, follow: bool) -> None:
+    for name in ("file_format", "sheet", "episode", "reduce", "evaluation"):
+        if getattr(reading, name) is not None:
+            flag = "--format" if name == "file_format" else f"--{name}"
+            raise typer.BadParameter(f"{flag} does not go with a stopping rule, which reads line by line")
+    for name in ("until_width", "until_upper"):
+        value = getattr(rule, name)
+        if value is not None and not 0 < value < 1:
+            flag = f"--{name.replace('_', '-')}"
+            raise InvalidSetting(f"{flag} = {value:g} is outside (0, 1); give a limit such as 0.1")
+    if follow and stream == "-":
+        raise typer.BadParameter("--follow is for files; standard input is always waited for")
+    if stream != "-" and Path(stream).exists() and output.exists() and output.samefile(stream):
+        raise InvalidSetting(f"{output}: is the file of trials itself; write the certificate elsewhere")
+
+
+def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[int, float]]:
+    source: PipeSource | FileSource
+    if is_pipe(stream):
+        source = PipeSource(stream, once=True)
+    else:
+        source = FileSource(stream, follow=follow, once=not follow)
+    for batch in source.batches():
+        for line in batch.lines:
+            try:
+                if line.fault:
+                    raise InvalidCost(line.fault)
+                found = lines.read(line.raw.decode("utf-8", "replace"))
+            except InvalidCost as error:
+                # A trial left out would void the promise.
+                raise InvalidCost(f"{name_of(stream)}: line {line.number}: {error}") from error
+            except InvalidSetting as error:
+                raise InvalidSetting(f"{name_of(stream)}: line {line.number}: {error}") from error
+            if found is not None:
+                yield line.number, found.cost
+
+
+def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"cost": cost} | campaign.to_dict(), allow_nan=False), flush=True)
+        return
+    mean = campaign.mean_cost or 0.0
+    seen = f"{round(mean * campaign.n)} failed" if campaign.binary else f"mean cost {mean:.4f}"
+    print(
+        f"trial {campaign.n:>5}  cost {cost:<6.4g} {seen:<17} expected cost {wording.floor(campaign.lower)} "
+        f"to {wording.ceiling(campaign.upper)}  width {wording.ceiling(campaign.width)}",
+        flush=True,
+    )
+
+
+def _print_end(certificate: Certificate, output: Path, reason: str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"stopped": reason, "output": str(output), "certificate": certificate.to_dict()}))
+        return
+    print(f"\nStopped: {reason}\nWrote {output}")
+    out.print_section("Promise", wording.promise(certificate))
+    out.print_section("Basis", wording.basis(certificate))

@@ -1,0 +1,89 @@
+"""boundwatch certify with a stopping rule."""
+
+import json
+import subprocess
+import sys
+import time
+
+import boundwatch as bw
+
+
+def trials(count: int, every: int) -> str:
+    return "".join(f"{trial},{'no' if trial % every == 0 else 'yes'}\n" for trial in range(1, count + 1))
+
+
+def test_it_stops_at_the_width_and_the_certificate_holds_what_was_printed(run, tmp_path):
+    (tmp_path / "trials.csv").write_text("trial,ok\n" + trials(300, 10))
+    done = run("certify", "trials.csv", "--success", "ok", "--until-width", "0.3", "-o", "c.json")
+    assert done.code == 0
+    assert "Stopped: the width is at most 0.3\n" in done.out
+    certificate = bw.Certificate.load(tmp_path / "c.json")
+    lines = [line for line in done.out.splitlines() if line.startswith("trial")]
+    assert (len(lines), certificate.method, certificate.binary) == (certificate.n, "anytime", True)
+    assert certificate.upper - certificate.lower <= 0.3
+    campaign = bw.Campaign(binary=True).update_many(
+        [float(trial % 10 == 0) for trial in range(1, certificate.n)]
+    )
+    assert campaign.width > 0.3  # one trial fewer would not have done
+    assert run("verify", "c.json").code == 0
+
+
+def test_both_limits_must_be_met_or_the_number(run, tmp_path):
+    (tmp_path / "trials.csv").write_text("trial,ok\n" + trials(300, 10))
+    rule = ("--until-width", "0.3", "--until-upper", "0.25", "--at-most", "150")
+    done = run("certify", "trials.csv", "--success", "ok", *rule, "-o", "c.json", "--json")
+    *steps, end = map(json.loads, done.out.splitlines())
+    assert end["stopped"] == "the width is at most 0.3 and the upper limit is at most 0.25"
+    assert steps[-1]["upper"] <= 0.25 < steps[-2]["upper"]
+    done = run("certify", "trials.csv", "--success", "ok", "--at-most", "7", "-o", "c.json")
+    assert "Stopped: after 7 trials" in done.out
+
+
+def test_a_stream_that_ends_leaves_a_certificate_and_says_so(run, tmp_path):
+    (tmp_path / "costs.txt").write_text("0.2\n0.4\n")
+    done = run("certify", "costs.txt", "--cost", "1", "--until-width", "0.1", "-o", "c.json")
+    assert done.code == 0
+    assert "the trials ended before the rule was met" in done.out
+    assert bw.Certificate.load(tmp_path / "c.json").n == 2
+
+
+def test_a_growing_file_is_followed(tmp_path):
+    path = tmp_path / "trials.jsonl"
+    path.write_text('{"ok": true}\n')
+    program = "from boundwatch.cli import main; main()"
+    command = [sys.executable, "-c", program, "certify", str(path), "--success", "ok", "--at-most", "3"]
+    with subprocess.Popen(
+        [*command, "--follow", "-o", str(tmp_path / "c.json")], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout.readline().startswith("trial     1")
+        with path.open("a") as file:
+            for _ in range(2):
+                file.write('{"ok": false}\n')
+                file.flush()
+                time.sleep(0.01)
+        out, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "after 3 trials" in out
+    assert bw.Certificate.load(tmp_path / "c.json").failures == 2
+
+
+def test_what_is_refused(run, tmp_path):
+    (tmp_path / "bad.txt").write_text("0.2\nx\n")
+    (tmp_path / "empty.txt").write_text("")
+    for arguments, complaint in {
+        ("bad.txt", "--cost", "1", "--at-most", "9"): "line 2",
+        ("bad.txt", "--at-most", "9"): "say what to read",
+        ("empty.txt", "--cost", "1", "--at-most", "9"): "no trial was counted",
+        ("bad.txt", "--cost", "1", "--until-width", "3"): "--until-width = 3 is outside (0, 1)",
+        ("bad.txt", "--cost", "1", "--at-most", "9", "--by", "robot"): "--by and --method",
+        ("bad.txt", "--cost", "1", "--at-most", "9", "--method", "kl"): "--by and --method",
+        ("bad.txt", "--cost", "1", "--at-most", "9", "--episode", "e"): "--episode does not go",
+        ("bad.txt", "--cost", "1", "--follow"): "--follow goes with",
+        ("-", "--cost", "1", "--follow", "--at-most", "9"): "--follow is for files",
+    }.items():
+        done = run("certify", *arguments, "-o", "c.json")
+        assert done.code in (1, 2), arguments
+        assert complaint in " ".join(done.err.split()), arguments
+        assert not (tmp_path / "c.json").exists()
+    done = run("certify", "bad.txt", "--cost", "1", "--at-most", "1", "-o", "bad.txt")
+    assert "is the file of trials itself" in done.err
