@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import binom
 
 from boundwatch import bounds
+from boundwatch.bounds.pac_bayes import Variant
 from reproduction import style
 from reproduction.artefacts import Artefact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, holds, percent
@@ -115,7 +116,7 @@ def _by_mean(lower: Callable[..., Array], upper: Callable[..., Array]) -> Limits
     return limits
 
 
-def _pac_bayes(method: str) -> Limits:
+def _pac_bayes(method: Variant) -> Limits:
     def limits(rows: Array, delta: float) -> tuple[Array, Array]:
         n = rows.shape[1]
         pairs = [

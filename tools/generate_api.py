@@ -40,8 +40,8 @@ SECTIONS: dict[str, list[str]] = {
         "StreamFinding",
         "boundwatch.server.client.Client",
     ],
-    "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict"],
-    "Plan": ["plan", "Plan"],
+    "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],
+    "Plan": ["plan", "Plan", "TrialPlan", "plan_comparison", "ComparisonPlan"],
     "Gymnasium": [
         "boundwatch.gymnasium.rollout",
         "boundwatch.gymnasium.watch",
@@ -49,6 +49,7 @@ SECTIONS: dict[str, list[str]] = {
     ],
     "Gates and contracts for tests": [
         "boundwatch.testing.assert_not_adverse",
+        "boundwatch.testing.assert_not_worse_than",
         "boundwatch.testing.check_detector",
     ],
     "Train": [

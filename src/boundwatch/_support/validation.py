@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch.errors import InvalidCost, InvalidLevel
+from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 
 
 def check_costs(
@@ -78,6 +79,33 @@ def check_level(value: object, name: str) -> float:
     if not 0 < level < 1:
         raise InvalidLevel(f"{name} = {shortest(level)} is outside (0, 1); choose a probability such as 0.05")
     return level
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return True or False, or raise an error that names what came instead.
+
+    Examples
+    --------
+    >>> check_flag("no", "binary")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: binary = 'no' is not True or False; choose one
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidSetting(f"{name} = {value!r} is not True or False; choose one")
+    return bool(value)
+
+
+def check_choice(value: object, name: str, allowed: Iterable[str]) -> None:
+    """Refuse what is not one of some names.
+
+    Examples
+    --------
+    >>> check_choice("bonferroni", "control", ["holm", "e-bh"])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: control = 'bonferroni' is unknown; choose one of holm, e-bh
+    """
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidSetting(f"{name} = {value!r} is unknown; choose one of {', '.join(allowed)}")
 
 
 def shortest(value: float) -> str:

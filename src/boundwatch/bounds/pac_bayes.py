@@ -11,9 +11,13 @@ the environments were seen, a deterministic training algorithm, and m >= 8 envir
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from boundwatch.bounds.kl import kl_inverse_lower, kl_inverse_upper
 from boundwatch.errors import InvalidSetting
+
+Variant = Literal["kl", "pinsker"]
+"""How Theorem 1 is solved for the expected cost."""
 
 MIN_ENVIRONMENTS = 8
 """Maurer's lemma, E exp(m kl) <= 2 sqrt(m), needs this many; every bound here rests on it."""
@@ -70,7 +74,7 @@ def pointwise_complexity(m: int, delta: float, log_ratio: float) -> float:
     return max((log_ratio + math.log(2 * math.sqrt(m) / delta)) / m, 0.0)
 
 
-def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: str = "kl") -> float:
+def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: Variant = "kl") -> float:
     """Return Theorem 1's upper bound on the expected cost of the policy drawn.
 
     **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
@@ -95,7 +99,7 @@ def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: str
     return min(mean + math.sqrt(c / 2), 1.0) if method == "pinsker" else float(kl_inverse_upper(mean, c))
 
 
-def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: str = "kl") -> float:
+def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: Variant = "kl") -> float:
     """Return Corollary 1's lower bound on the expected cost of the policy drawn.
 
     **Guarantee**: on the same event as `pac_bayes_upper`, so both hold together with probability 1 - delta.

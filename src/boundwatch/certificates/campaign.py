@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch._support.notebook import InTable
-from boundwatch._support.validation import check_costs
+from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate, split_delta
 from boundwatch.certificates.record import CostRecord
@@ -66,7 +66,7 @@ class Campaign(InTable):
         delta_lower: float | None = None,
     ) -> None:
         self.delta_upper, self.delta_lower = split_delta(delta, delta_upper, delta_lower)
-        self.binary = bool(binary)
+        self.binary = check_flag(binary, "binary")
         self._costs: list[float] = []
         self._limits: tuple[float, float] | None = None
 

@@ -20,10 +20,12 @@ from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
-from boundwatch._support.validation import check_costs, check_level
+from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
+from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates import limits, schema, verification
 from boundwatch.certificates.provenance import Provenance, provenance_of
 from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.verification import Check
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
 
@@ -91,7 +93,7 @@ class Certificate(InNotebook):
         costs: ArrayLike,
         delta: float = 0.01,
         *,
-        method: str | None = None,
+        method: HeldOutMethod | None = None,
         binary: bool = False,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
@@ -157,7 +159,7 @@ class Certificate(InNotebook):
         delta: float = 0.01,
         *,
         renyi: float,
-        method: str = "kl",
+        method: Variant = "kl",
         binary: bool = False,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
@@ -306,7 +308,7 @@ class Certificate(InNotebook):
             mean_cost=None,
             source="external",
             method="external",
-            binary=bool(binary),
+            binary=check_flag(binary, "binary"),
             renyi=None,
             log_ratio=None,
             provenance=provenance_of(None, seed, policy),
@@ -329,12 +331,13 @@ class Certificate(InNotebook):
         record: bool = False,
         cost_range: tuple[float, float] | None = None,
     ) -> Certificate:
+        binary = check_flag(binary, "binary")
         values = check_costs(costs, binary=binary)
         delta, delta_upper, delta_lower = deltas
         facts: dict[str, Any] = {
             "n": values.size,
             "mean_cost": float(values.mean()),
-            "binary": bool(binary),
+            "binary": binary,
             "delta_upper": delta_upper,
             "delta_lower": delta_lower,
             "renyi": renyi,
@@ -499,10 +502,23 @@ class Certificate(InNotebook):
         return verification.verify(self, costs, policy)
 
 
+def require_certificate(value: object) -> Certificate:
+    """Return a certificate, or refuse what a detector cannot compare with.
+
+    Examples
+    --------
+    >>> require_certificate("certificate.json")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: certificate = 'certificate.json' is not a Certificate; make or load one
+    """
+    if not isinstance(value, Certificate):
+        raise InvalidSetting(f"certificate = {value!r} is not a Certificate; make or load one")
+    return value
+
+
 def _require_method(method: str, source: str) -> None:
     allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
-    if method not in allowed:
-        raise InvalidSetting(f"method = {method!r} is unknown; choose one of {', '.join(allowed)}")
+    check_choice(method, "method", allowed)
 
 
 def _range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:

@@ -15,6 +15,7 @@ from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.signing import check_signature
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 
@@ -78,7 +79,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         delta: float = 0.01,
         *,
         by: str = "task",
-        method: str | None = None,
+        method: HeldOutMethod | None = None,
         binary: bool = False,
         delta_upper: float | None = None,
         delta_lower: float | None = None,

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, get_args
 
-from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Variant
 from boundwatch.certificates.record import MOST_POINTS
 from boundwatch.errors import SchemaMismatch
 
@@ -21,9 +21,12 @@ Version 1 had neither `record` nor `cost_range`. A certificate of version 1 stay
 written as it was read, so that its fingerprint, and every state that names it, stays valid.
 """
 
-METHODS = {
-    "held-out": ("betting", "kl", "hoeffding", "exact", "anytime"),
-    "pac-bayes": ("kl", "pinsker"),
+HeldOutMethod = Literal["betting", "kl", "hoeffding", "exact"]
+"""How limits may follow from a number of held-out costs that was fixed beforehand."""
+
+METHODS: dict[str, tuple[str, ...]] = {
+    "held-out": (*get_args(HeldOutMethod), "anytime"),
+    "pac-bayes": get_args(Variant),
     "pointwise": ("kl",),
     "external": ("external",),
 }

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InNotebook
-from boundwatch._support.validation import check_costs, check_level, shortest
+from boundwatch._support.validation import check_costs, check_flag, check_level, shortest
 from boundwatch.bounds.memory import STEPS, CostMemory
 from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
@@ -171,7 +171,7 @@ class PolicyComparison:
         margin: float = 0.0,
     ) -> None:
         self.alpha = check_level(alpha, "alpha")
-        self.binary, self.paired = bool(binary), bool(paired)
+        self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
         self.horizon = _check_horizon(horizon, binary=self.binary)
         self.margin = check_margin(margin)
         self._bets = DifferenceBets()

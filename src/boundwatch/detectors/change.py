@@ -5,20 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from boundwatch._support.notebook import InTable
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.wealth import Bets, bet_bounds, linear_factors
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.errors import SchemaMismatch
 
-METHODS = ("shiryaev-roberts", "cusum")
+Method = Literal["shiryaev-roberts", "cusum"]
+METHODS: tuple[Method, ...] = get_args(Method)
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
 _CEILING = 1e250
 _KIND = "ChangeDetector"
@@ -108,11 +109,10 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         *,
         alpha_adverse: float = 0.001,
         alpha_benign: float = 0.001,
-        method: str = "shiryaev-roberts",
+        method: Method = "shiryaev-roberts",
     ) -> None:
-        if method not in METHODS:
-            raise InvalidSetting(f"method = {method!r} is unknown; choose {' or '.join(METHODS)}")
-        self.certificate = certificate
+        check_choice(method, "method", METHODS)
+        self.certificate = require_certificate(certificate)
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.method = method

@@ -18,7 +18,7 @@ from boundwatch._support.validation import check_level
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.bounds.wealth import Array, Bets, bet_bounds
 from boundwatch.bounds.wealth_table import WealthTable
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.mixture import Mark
@@ -91,7 +91,7 @@ class Fleet:
     def __init__(
         self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
     ) -> None:
-        self.certificate = certificate
+        self.certificate = require_certificate(certificate)
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         bets = Bets.for_costs(binary=certificate.binary)

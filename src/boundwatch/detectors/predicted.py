@@ -33,7 +33,7 @@ from scipy.special import expit, logit
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.memory import STEPS, CostMemory
 from boundwatch.bounds.wealth import Bets, bet_bounds
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.sequential import bounded_exp
@@ -111,9 +111,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
     def __init__(
         self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
     ) -> None:
-        if not isinstance(certificate, Certificate):
-            raise InvalidSetting(f"certificate = {certificate!r} is not a Certificate; make or load one")
-        self.certificate = certificate
+        self.certificate = require_certificate(certificate)
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.bets = Bets.for_costs(binary=certificate.binary)

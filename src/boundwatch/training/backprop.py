@@ -33,7 +33,7 @@ from boundwatch.training import objectives
 from boundwatch.training.data import as_tensors, digest, minibatch
 from boundwatch.training.history import History
 from boundwatch.training.objectives import Bound
-from boundwatch.training.optimizers import Optimizer
+from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import Run
 from boundwatch.training.seeds import Stream, generator
@@ -52,7 +52,7 @@ def train_backprop(
     delta: float = 0.01,
     samples: int = 2,
     batch_size: int = 256,
-    optimizer: str = "adam",
+    optimizer: OptimizerName = "adam",
     learning_rate: float = 0.05,
     variance_rate: float | None = None,
     seed: int = 0,

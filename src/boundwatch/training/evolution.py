@@ -27,7 +27,7 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.training import gaussians, objectives
 from boundwatch.training.history import History
 from boundwatch.training.objectives import Bound
-from boundwatch.training.optimizers import Optimizer
+from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
 from boundwatch.training.run import Run
@@ -47,7 +47,7 @@ def train_evolution(
     antithetic: bool = True,
     baseline: bool = True,
     natural: bool = False,
-    optimizer: str = "adam",
+    optimizer: OptimizerName = "adam",
     learning_rate: float = 0.05,
     variance_rate: float | None = None,
     seed: int = 0,

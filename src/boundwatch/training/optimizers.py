@@ -7,10 +7,15 @@ tensors, replaced and never changed in place, which is what a checkpoint needs.
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
+from boundwatch._support.validation import check_choice
 from boundwatch.errors import InvalidSetting
+
+OptimizerName = Literal["adam", "sgd"]
 
 _DECAY_FIRST, _DECAY_SECOND, _EPSILON = 0.9, 0.999, 1e-12
 
@@ -26,9 +31,10 @@ class Optimizer:
             [-0.0100]], dtype=torch.float64)
     """
 
-    def __init__(self, name: str, *, learning_rate: float, variance_rate: float | None, dim: int) -> None:
-        if name not in ("adam", "sgd"):
-            raise InvalidSetting(f"optimizer = {name!r} is unknown; choose adam or sgd")
+    def __init__(
+        self, name: OptimizerName, *, learning_rate: float, variance_rate: float | None, dim: int
+    ) -> None:
+        check_choice(name, "optimizer", get_args(OptimizerName))
         variance_rate = learning_rate if variance_rate is None else variance_rate
         for label, rate in (("learning_rate", learning_rate), ("variance_rate", variance_rate)):
             if not 0 <= rate < float("inf"):
