@@ -66,3 +66,19 @@ def test_a_pilot_that_was_measured_otherwise_is_warned_of(run, tmp_path):
     done = run("plan", "c.json", "--costs", "pilot.csv", "-n", "10", "--json")
     assert "warning: pilot.csv: these costs are not measured the way" in done.err
     assert len(json.loads(done.out)["warnings"]) == 1
+
+
+def test_a_comparison_is_planned(run, tmp_path):
+    done = run("plan", "--compare", "0.1", "0.4", "--plot", "power.png")
+    assert done.code == 0
+    assert "independent trials" in done.out
+    assert "matched, correlation 0.2" in done.out
+    assert (tmp_path / "power.png").exists()
+    plan = json.loads(
+        run("plan", "--compare", "0.1", "0.4", "--paired", "--correlation", "0.2", "--json").out
+    )
+    assert plan["paired"]
+    assert plan["mean_pairs"] < 28
+    assert "leave the others out" in run("plan", "--compare", "0.1", "0.4", "--cost", "0.1").err
+    assert "go with --compare" in run("plan", "--paired", "--cost", "0.1", "--new-cost", "0.3").err
+    assert run("plan", "--compare", "0.1", "0.1").err.startswith("boundwatch: cost_a = cost_b")

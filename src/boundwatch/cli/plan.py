@@ -16,11 +16,13 @@ from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.planning import SIZES, Plan, TrialPlan
 from boundwatch.planning import plan as make_plan
+from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 
 
 @command(
     example="boundwatch plan --cost 0.1 --new-cost 0.3 --lab-trials 50 -n 20\n"
     "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.1\n"
+    "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
     "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
@@ -53,6 +55,23 @@ def plan(
         typer.Option(
             metavar="M", help="Without a certificate: plan for showing that the site is at most M worse."
         ),
+    ] = None,
+    compare: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="A B",
+            help="Plan a comparison of two policies (boundwatch compare) by their failure rates.",
+        ),
+    ] = None,
+    paired: Annotated[
+        bool, typer.Option("--paired", help="With --compare: trials will share seeds or scenes.")
+    ] = False,
+    correlation: Annotated[
+        float, typer.Option(metavar="R", help="With --paired: of the two outcomes of a pair.")
+    ] = 0.0,
+    horizon: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --compare: the largest number of trials of each, if fixed."),
     ] = None,
     costs: Annotated[
         str | None,
@@ -94,6 +113,19 @@ def plan(
     a given number of trials can show. Without a certificate: how many trials to run in the lab and at the
     new site. Ask before the hardware is booked.
     """
+    if compare is not None:
+        if any(value is not None for value in (certificate, cost, new_cost, lab_trials, margin, costs, n)):
+            raise typer.BadParameter(
+                "--compare goes with --paired, --correlation, --horizon and --plot; leave the others out"
+            )
+        reading.refuse_without_costs()
+        plan_of_two = plan_comparison(
+            cost_a=compare[0], cost_b=compare[1], paired=paired, correlation=correlation, horizon=horizon
+        )
+        _plan_comparison(plan_of_two, plot, as_json)
+        return
+    if paired or correlation or horizon is not None:
+        raise typer.BadParameter("--paired, --correlation and --horizon go with --compare A B")
     if certificate is None:
         if cost is None or new_cost is None or costs is not None or len(n or []) > 1 or alpha_benign:
             raise typer.BadParameter(
@@ -145,6 +177,37 @@ def plan(
         _print_plan(answer)
         if episodes is not None:
             print(f"\n  costs: {out.describe_source(episodes)}")
+
+
+def _plan_comparison(answer: ComparisonPlan, plot: Path | None, as_json: bool) -> None:
+    if plot is not None:
+        from boundwatch.reporting import comparison_plots, plots
+
+        plots.save_figure(comparison_plots.plot_comparison_plan(answer), plot)
+    if as_json:
+        out.print_json(answer.to_dict())
+        return
+    kind = f"matched trials, correlation {answer.correlation:g}" if answer.paired else "independent trials"
+    until = "" if answer.horizon is None else f", at most {answer.horizon} of each"
+    print(f"Failure rates {answer.cost_a:g} and {answer.cost_b:g}, {kind}{until}\n")
+    print(f"  {'trials of each policy':<38}{'mean':>8}{'50 %':>8}{'80 %':>8}{'90 %':>8}")
+    most = answer.most_pairs
+    rows = [("as asked", answer.mean_pairs, answer.trials)]
+    rows += [
+        (f"matched, correlation {each.correlation:g}", each.mean_pairs, each.trials)
+        for each in answer.pairing
+    ]
+    for label, mean, trials in rows:
+        cells = "".join(f"{f'> {most}' if value is None else value:>8}" for value in trials.values())
+        print(f"  {label:<38}{mean:>8.1f}{cells}")
+    notes = [
+        f"Until the right verdict, at level {answer.alpha:g} per side, read after every trial. Exact for "
+        f"costs of 0 and 1 up to {answer.exact_pairs} trials of each; beyond, simulated.",
+        "Matched: trial i of both shares its seed or scene; scenes that are hard for both correlate them.",
+    ]
+    if answer.trials[0.9] is None:
+        notes.append(f"The mean counts a run without a verdict as {most} trials.")
+    out.print_section("Note", notes, bullet="- ")
 
 
 def _plan_trials(answer: TrialPlan, plot: Path | None, as_json: bool) -> None:

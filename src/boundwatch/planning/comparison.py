@@ -161,7 +161,7 @@ def plan_comparison(
         mean_pairs=_mean(power),
         trials=_trials(power),
         power=tuple(power.tolist()),
-        exact_pairs=LAST_PAIR if isinstance(region, Region) else power.size - 1,
+        exact_pairs=min(LAST_PAIR, power.size - 1) if isinstance(region, Region) else power.size - 1,
         most_pairs=power.size - 1,
         pairing=_pairing(level, low, high),
     )
