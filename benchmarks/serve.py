@@ -65,14 +65,15 @@ def run() -> dict[str, Any]:
 def measure_ingest(database: str, certificate: Path) -> dict[str, Any]:
     """Return rates of single reports and batches of 100, and the latency at half of the promised rates."""
     options = ("--certificate", str(certificate))
-    with serving(database, *options) as (port, _):
-        build = _Episodes().build
-        _drive(port, "/api/v1/episodes", lambda: build(1), seconds=2)  # new streams, cold caches
+    with serving(database, *options) as (port, process):
+        build, path = _Episodes().build, "/api/v1/episodes"
+        _drive(process, port, path, lambda: build(1), seconds=2)  # new streams, cold caches
         return {
-            "single": _drive(port, "/api/v1/episodes", lambda: build(1)),
-            "batches": _drive(port, "/api/v1/episodes", lambda: build(100), clients=8, size=100),
-            "single_at_250": _drive(port, "/api/v1/episodes", lambda: build(1), rate=250),
-            "batches_at_5000": _drive(port, "/api/v1/episodes", lambda: build(100), rate=50, size=100),
+            "single": _drive(process, port, path, lambda: build(1)),
+            "batches_mixed": _drive(process, port, path, lambda: build(100), clients=8, size=100),
+            "batches": _drive(process, port, path, lambda: build(100, alone=True), clients=8, size=100),
+            "single_at_250": _drive(process, port, path, lambda: build(1), rate=250),
+            "batches_at_5000": _drive(process, port, path, lambda: build(100), rate=50, size=100),
         }
 
 
@@ -126,11 +127,11 @@ def measure_mlflow(folder: Path) -> dict[str, Any]:
         def batch() -> Any:
             return {"run_id": draw.choice(runs), "metrics": [metric() for _ in range(100)]}
 
-        _drive(port, f"{api}/runs/log-metric", single, seconds=2)
+        _drive(process, port, f"{api}/runs/log-metric", single, seconds=2)
         return {
             "version": MLFLOW,
-            "single": _drive(port, f"{api}/runs/log-metric", single),
-            "batches": _drive(port, f"{api}/runs/log-batch", batch, clients=8, size=100),
+            "single": _drive(process, port, f"{api}/runs/log-metric", single),
+            "batches": _drive(process, port, f"{api}/runs/log-batch", batch, clients=8, size=100),
         }
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -155,7 +156,8 @@ def measure_many(folder: Path, certificate: Path) -> dict[str, Any]:
         ):
             times = [_get(port, path) for _ in range(12)][2:]
             pages[path] = {"median_ms": _ms(float(np.median(times))), "worst_ms": _ms(max(times))}
-        load = _drive(port, "/api/v1/episodes", lambda: build(100, MANY_STREAMS), clients=8, size=100)
+        path = "/api/v1/episodes"
+        load = _drive(process, port, path, lambda: build(100, MANY_STREAMS), clients=8, size=100)
         return {
             "streams": MANY_STREAMS,
             "episodes": MANY_EPISODES,
@@ -193,17 +195,21 @@ class _Episodes:
         self.prefix = uuid.uuid4().hex[:8]
         self.count = 0
 
-    def build(self, size: int, streams: int = LOAD_STREAMS) -> Any:
+    def build(self, size: int, streams: int = LOAD_STREAMS, *, alone: bool = False) -> Any:
+        """Return episodes of random streams, or of one, as a robot sends them that was away."""
         made = []
+        stream = f"arm-{self.random.randrange(streams)}"
         for _ in range(size):
             self.count += 1
-            stream = f"arm-{self.random.randrange(streams)}"
+            if not alone:
+                stream = f"arm-{self.random.randrange(streams)}"
             success = self.random.random() > 0.1
             made.append({"stream": stream, "episode": f"{self.prefix}-{self.count}", "success": success})
         return made if size > 1 else made[0]
 
 
 def _drive(
+    process: subprocess.Popen[bytes],
     port: int,
     path: str,
     build: Callable[[], Any],
@@ -215,11 +221,14 @@ def _drive(
 ) -> dict[str, Any]:
     """Send requests over kept connections: as fast as they are answered, or at a rate; say what came."""
     latencies: list[float] = []
+    cpu = _cpu_seconds(process.pid)
     spent = asyncio.run(_drive_all(port, path, build, clients, seconds, rate, latencies))
+    cpu = _cpu_seconds(process.pid) - cpu
     times = np.array(latencies)
     return {
         "clients": clients,
         "episodes_per_s": round(len(times) * size / spent),
+        "server_cpu_us_per_episode": round(1e6 * cpu / (len(times) * size), 1),
         "p50_ms": _ms(float(np.quantile(times, 0.5))),
         "p99_ms": _ms(float(np.quantile(times, 0.99))),
         "requests": len(times),
@@ -342,6 +351,19 @@ def _memory(pid: int) -> int:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 
+def _cpu_seconds(session: int) -> float:
+    """Return the processor time of a server and its processes: it depends little on the load."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(fields[3]) == session:
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def _machine() -> str:
     return f"{os.cpu_count()} cores, Python {platform.python_version()}"
 
@@ -361,13 +383,14 @@ def _ms(seconds: float) -> float:
 
 def show(result: dict[str, Any]) -> None:
     """Print the numbers as a table."""
-    print(f"  {result['machine']}; load average before {result['load_before']:.1f}")
+    loads = f"load average {result['load_before']:.1f} before, {result['load_after']:.1f} after"
+    print(f"  {result['machine']}; {loads}")
     for name in ("sqlite", "postgresql", "mlflow"):
         for kind, row in result[name].items():
             if isinstance(row, dict):
                 print(
-                    f"  {name:11} {kind:16} {row['episodes_per_s']:>7,} per s, "
-                    f"p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms"
+                    f"  {name:11} {kind:16} {row['episodes_per_s']:>7,} per s, p50 {row['p50_ms']:.1f} ms, "
+                    f"p99 {row['p99_ms']:.1f} ms, {row['server_cpu_us_per_episode']:.0f} us of CPU each"
                 )
     many = result["many"]
     print(f"  {many['streams']:,} streams, {many['episodes']:,} episodes: {many['memory_mb']} MB at most")
