@@ -191,6 +191,15 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     assert acts == ["alarm acknowledged", "certificate uploaded"]
 
 
+def test_the_demo_shows_drones_and_keeps_nothing(start):
+    server = start("--demo", bound=False)
+    status, answer = server.ask("GET", "/api/v1/streams")
+    assert (status, answer["total"]) == (200, 12)
+    assert min(each["n"] for each in answer["streams"]) >= 44
+    server.stop()
+    assert not Path(server.database).exists()
+
+
 def test_an_open_page_hears_of_changes(start):
     server = start()
     import http.client
