@@ -68,7 +68,7 @@ def test_a_detector_that_errs_more_often_is_found_out():
     assert all(promise.detector.startswith("hypothesis-test") for promise in broken)
 
 
-def test_a_sequential_test_with_too_low_a_threshold_is_found_out(monkeypatch):
+def test_a_fleet_with_too_low_a_threshold_is_found_out(monkeypatch):
     class Hasty(bw.Fleet):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
@@ -76,7 +76,19 @@ def test_a_sequential_test_with_too_low_a_threshold_is_found_out(monkeypatch):
 
     monkeypatch.setattr(selftest, "Fleet", Hasty)
     promises = simulate_promises(BOUNDED, detectors=[], runs=400)
-    assert next(promise.detector for promise in promises if not promise.kept).startswith("sequential-test")
+    assert {promise.detector for promise in promises if not promise.kept} == {"fleet, read 200 times"}
+
+
+def test_a_sequential_test_that_alarms_too_soon_is_found_out(monkeypatch):
+    class Hasty(bw.SequentialTest):
+        def __init__(self, certificate, *, alpha_adverse, alpha_benign):
+            super().__init__(certificate, alpha_adverse=4 * alpha_adverse, alpha_benign=4 * alpha_benign)
+
+    monkeypatch.setattr(selftest, "SequentialTest", Hasty)
+    promises = simulate_promises(BOUNDED, detectors=[], runs=400)
+    assert {promise.detector for promise in promises if not promise.kept} == {
+        "sequential-test, read 200 times"
+    }
 
 
 def test_bad_input():

@@ -14,10 +14,11 @@ from scipy.stats import binom
 
 from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import ChangeDetector, Fleet, Verdict
+from boundwatch.detectors import ChangeDetector, Fleet, SequentialTest, Verdict
 from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidLevel, InvalidSetting
 
 Array = NDArray[np.float64]
@@ -25,6 +26,7 @@ Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
 
 SIZES = (10, 50)
 EPISODES = 200
+STREAMS = 250  # for the detectors that take one stream at a time
 # How unlikely a count must be under the promise before the promise is called broken. Some 40 promises are
 # tried, so a false cry has a chance of 4e-5.
 UNBELIEVABLE = 1e-6
@@ -106,8 +108,9 @@ def simulate_promises(
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise InvalidSetting(f"runs = {runs!r} is not a whole number of at least 1")
     if detectors is None:
-        detectors = _detectors(certificate, alpha_adverse, alpha_benign)
+        detectors = _detectors(_limits_alone(certificate), alpha_adverse, alpha_benign)
     levels = {Verdict.ADVERSE: alpha_adverse, Verdict.BENIGN: alpha_benign}
+    limits = _limits_alone(certificate)
     rng = np.random.default_rng(seed)
     promises = []
     for verdict, world, draw in _worlds(certificate, costs):
@@ -117,13 +120,22 @@ def simulate_promises(
                 hits = int((detector.decide_many(draw(rng, (runs, n))).verdict == verdict).sum())
                 name = f"{detector.name}, {detector.tail_name}, n = {n}"
                 promises.append(_judge(name, verdict, world, detector.levels[side], hits, runs))
-        fleet = Fleet(certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign)
+        fleet = Fleet(limits, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign)
         for column in draw(rng, (EPISODES, runs)):
             fleet.update(np.arange(runs), column)
         hits = sum(found is verdict for found in fleet.verdicts)
-        name = f"sequential-test, read {EPISODES} times"
+        name = f"fleet, read {EPISODES} times"
         promises.append(_judge(name, verdict, world, levels[verdict], hits, runs))
-        promises.append(_try_change(certificate, verdict, world, draw(rng, (min(runs, 500), EPISODES))))
+        streams = draw(rng, (min(runs, STREAMS), EPISODES))
+        test = SequentialTest(limits, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign)
+        hits = _count_alarms(test, verdict, streams)
+        name = f"sequential-test, read {EPISODES} times"
+        promises.append(_judge(name, verdict, world, levels[verdict], hits, len(streams)))
+        change = ChangeDetector(limits)
+        hits = _count_alarms(change, verdict, streams)
+        name = f"change-detector, {EPISODES} episodes"
+        alpha = change.alpha_adverse if verdict is Verdict.ADVERSE else change.alpha_benign
+        promises.append(_judge(name, verdict, world, min(1.0, EPISODES * alpha), hits, len(streams)))
     return promises
 
 
@@ -175,15 +187,25 @@ def _resample(costs: Array, rng: np.random.Generator, shape: tuple[int, int]) ->
     return rng.choice(costs, size=shape)
 
 
-def _try_change(certificate: Certificate, verdict: Verdict, world: str, streams: Array) -> Promise:
-    detector = ChangeDetector(certificate)
+def _limits_alone(certificate: Certificate) -> Certificate:
+    """Return the promise without the costs behind it: what is simulated is whether detectors keep to it."""
+    return Certificate.from_bounds(
+        lower=certificate.lower,
+        upper=certificate.upper,
+        delta=certificate.delta,
+        delta_upper=certificate.delta_upper,
+        delta_lower=certificate.delta_lower,
+        binary=certificate.binary,
+    )
+
+
+def _count_alarms(detector: StreamDetector[Any], verdict: Verdict, streams: Array) -> int:
     hits = 0
     for stream in streams:
         detector.reset()
-        hits += detector.update_many(stream).verdict is verdict
-    name = f"change-detector, {EPISODES} episodes"
-    alpha = detector.alpha_adverse if verdict is Verdict.ADVERSE else detector.alpha_benign
-    return _judge(name, verdict, world, min(1.0, EPISODES * alpha), hits, len(streams))
+        detector.update_many(stream)
+        hits += detector.verdict is verdict
+    return hits
 
 
 def _judge(detector: str, verdict: Verdict, world: str, promised: float, hits: int, runs: int) -> Promise:
