@@ -13,7 +13,7 @@ from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.campaign import StoppingRule, run_campaign
 from boundwatch.cli.family import print_family
-from boundwatch.cli.options import By, CostsFile, Json
+from boundwatch.cli.options import By, Json, OptionalCostsFile
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.reporting import wording
@@ -23,12 +23,22 @@ from boundwatch.reporting import wording
     example="boundwatch certify trials.csv --success grasped -o certificate.json\n"
     "boundwatch certify episodes.parquet --reward return --cost-range -200 0 -o certificate.json\n"
     "boundwatch certify eval_info.json --by task -o certificates.json\n"
+    "boundwatch certify --bounds 0 0.22216 --delta 0.01 -o certificate.json\n"
     "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
 @reads_costs
 def certify(
-    costs: CostsFile,
+    costs: OptionalCostsFile = None,
+    *,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write it.")],
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="LOWER UPPER",
+            help="Take over limits that somebody else proved, instead of COSTS; say with --delta how often "
+            "they may fail.",
+        ),
+    ] = None,
     delta: Annotated[
         float | None,
         typer.Option(
@@ -75,7 +85,6 @@ def certify(
     follow: Annotated[
         bool, typer.Option("--follow", help="With a stopping rule: wait for the file to grow.")
     ] = False,
-    *,
     reading: Reading,
     seed: Annotated[
         int | None, typer.Option(metavar="SEED", help="Seed behind the episodes, for the provenance.")
@@ -90,7 +99,7 @@ def certify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Certify a policy's expected cost from fresh episodes.
+    """Certify a policy's expected cost from fresh episodes, or take over limits proved elsewhere.
 
     The policy must not have been trained or chosen on them. With --by, every task gets a certificate and an
     equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most) trials are read line
@@ -101,6 +110,17 @@ def certify(
         raise typer.BadParameter(
             "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
         )
+    if (bounds is None) == (costs is None):
+        raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
+    if costs is None or bounds is not None:
+        if bounds is None or delta is None:
+            raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
+        lower, upper = bounds
+        taken = Certificate.from_bounds(
+            lower=lower, upper=upper, delta=delta, binary=bool(binary), seed=seed, policy=policy
+        )
+        _write(taken, output, sign, as_json)
+        return
     rule = StoppingRule(until_width, until_upper, at_most)
     if rule.given:
         if by is not None or method is not None:
@@ -140,17 +160,24 @@ def certify(
         certificate = Certificate.from_held_out(episodes.costs, **settings)
     else:
         certificate = CertificateFamily.from_held_out(episodes.by_task(), by=by, **settings)
+    out.print_warnings(episodes)
+    _write(certificate, output, sign, as_json, f"Costs: {out.describe_source(episodes)}.")
+
+
+def _write(
+    certificate: Certificate | CertificateFamily, output: Path, sign: Path | None, as_json: bool, *basis: str
+) -> None:
+    """Write a certificate, signed if asked for, and say what it promises."""
     if sign is not None:
         signing.sign(output, certificate.to_dict(), sign)
     certificate.save(output)
-    out.print_warnings(episodes)
     if as_json:
         out.print_json(certificate.to_dict())
         return
     print(f"Wrote {output}")
     if isinstance(certificate, CertificateFamily):
         print_family(certificate)
-        out.print_section("Basis", [f"Costs: {out.describe_source(episodes)}."])
+        out.print_section("Basis", basis)
     else:
         out.print_section("Promise", wording.promise(certificate))
-        out.print_section("Basis", [*wording.basis(certificate), f"Costs: {out.describe_source(episodes)}."])
+        out.print_section("Basis", [*wording.basis(certificate), *basis])

@@ -18,15 +18,14 @@ Key = Annotated[
         metavar="PUB", help="Public key; a certificate that its holder has not signed just so is refused."
     ),
 ]
-CostsFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="COSTS",
-        help="One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a "
-        "LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped; "
-        "- reads standard input.",
-    ),
-]
+_COSTS = typer.Argument(
+    metavar="COSTS",
+    help="One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a "
+    "LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped; "
+    "- reads standard input.",
+)
+CostsFile = Annotated[str, _COSTS]
+OptionalCostsFile = Annotated[str | None, _COSTS]
 SuccessColumn = Annotated[
     str | None,
     typer.Option(
