@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest, SequentialTest, Verdict
-from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
+from boundwatch.bounds.wealth import Bets
+from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
 from boundwatch.planning.exact import fewest_failures
 from reproduction.figure import Results
 from reproduction.judging import Array
@@ -89,6 +90,7 @@ def false_alarms(bound: float, alpha: float, delta: float, horizon: int) -> Resu
         least = [fewest_failures(tail, levels[name], n, bound) for n in range(1, horizon + 1)]
         series[name] = alarm_distribution(np.array([1, *least]), bound)[0].cumsum()[1:].tolist()
     test = sequential_test(Certificate.from_bounds(lower=0.0, upper=bound, delta=delta, binary=True), alpha)
-    needed = alarm_counts(test.bets, bound, math.log(test.thresholds[0]), horizon)
+    threshold = exact_threshold(bound, test.alpha_adverse)
+    needed = alarm_counts(Bets.for_costs(binary=True), bound, math.log(threshold), horizon)
     series["sequential"] = alarm_distribution(needed, bound)[0].cumsum()[1:].tolist()
     return {"bound": bound, "false_alarms": series}

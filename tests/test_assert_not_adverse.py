@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidLevel
-from boundwatch.testing import assert_not_adverse
+from boundwatch.testing import assert_no_worse, assert_not_adverse
 
 CERTIFICATE = bw.Certificate.from_held_out(np.arange(200) < 16, binary=True)
 N = 40
@@ -28,10 +28,64 @@ def failure_rate(gate, rate):
     return binom.pmf(counts, N, rate)[[not gate(count) for count in counts]].sum()
 
 
-@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.2])
-def test_a_policy_within_its_certificate_fails_at_most_as_often_as_promised(alpha):
-    for rate in np.linspace(0, CERTIFICATE.upper, 30):
-        assert failure_rate(lambda count: passes(count, alpha), rate) <= alpha
+LAB, NEW = 12, 8
+
+
+def joint_rate(gate, lab_rate, rate):
+    """Return exactly how often a gate fails, over the draw of the certificate's episodes and of new ones."""
+    fails = np.array(
+        [
+            [
+                not gate(bw.Certificate.from_held_out(np.arange(LAB) < k0, binary=True), np.arange(NEW) < k1)
+                for k1 in range(NEW + 1)
+            ]
+            for k0 in range(LAB + 1)
+        ]
+    )
+    chances = [
+        binom.pmf(np.arange(n + 1), n, p)
+        for n, p in ((LAB, np.array(lab_rate)[:, None]), (NEW, np.array(rate)[:, None]))
+    ]
+    return np.einsum("ri,ij,rj->r", chances[0], fails, chances[1])
+
+
+def opens(gate, *arguments, **options):
+    try:
+        gate(*arguments, **options)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.2])
+def test_a_policy_that_is_not_worse_fails_at_most_as_often_as_promised(alpha):
+    rates = np.linspace(0, 1, 21)
+    failed = joint_rate(
+        lambda certificate, costs: opens(assert_not_adverse, certificate, costs, alpha=alpha), rates, rates
+    )
+    assert failed.max() <= alpha + 0.005
+
+
+def test_no_worse_is_shown_wrongly_at_most_as_often_as_promised():
+    margin, alpha = 0.2, 0.1
+    rates = np.linspace(0, 1 - margin, 21)
+
+    def gate(certificate, costs):
+        return opens(assert_no_worse, certificate, costs, margin=margin, alpha=alpha)
+
+    passed = 1 - joint_rate(gate, rates, rates + margin)
+    assert 0.3 * alpha < passed.max() <= alpha + 0.005
+    # Broken on purpose: the mean of the new costs is within the margin of the old mean.
+    naive = 1 - joint_rate(lambda old, costs: costs.mean() <= old.mean_cost + margin, rates, rates + margin)
+    assert naive.max() > 0.4
+
+
+def test_no_worse_can_be_shown():
+    finding = assert_no_worse(CERTIFICATE, np.arange(100) < 8, margin=0.1)
+    assert finding.no_worse
+    assert finding.verdict is bw.Verdict.WITHIN
+    with pytest.raises(AssertionError, match="not shown"):
+        assert_no_worse(CERTIFICATE, np.arange(10) < 1, margin=0.05)
 
 
 def test_a_worse_policy_fails():

@@ -118,6 +118,60 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     return finding
 
 
+def assert_no_worse(
+    certificate: Certificate, costs: ArrayLike, *, margin: float, alpha: float = 0.05
+) -> Finding:
+    """Fail, as ``assert`` does, until new costs show that a policy is worse by no more than a margin.
+
+    The opposite of `assert_not_adverse`: that one passes unless there is evidence of a rise, this one fails
+    unless there is evidence that no rise is larger than the margin.
+
+    **Guarantee**: if the expected cost exceeds the certified one by more than the margin, this passes with
+    probability at most `alpha` + the certificate's `delta_lower`. **Assumes**: i.i.d. episodes whose number
+    was fixed beforehand.
+
+    Parameters
+    ----------
+    certificate
+        The promise, made once from the policy that is in use.
+    costs
+        The costs of n new episodes.
+    margin
+        How much more expected cost is acceptable.
+    alpha
+        Level of the test.
+
+    Returns
+    -------
+    Finding
+        The evidence. Its verdict may still be ADVERSE: worse, but by no more than the margin.
+
+    Raises
+    ------
+    AssertionError
+        While it is not shown, with the evidence on a line each.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
+    >>> bw.testing.assert_no_worse(certificate, [0] * 92 + [1] * 8, margin=0.1).no_worse
+    True
+    >>> bw.testing.assert_no_worse(certificate, [0] * 9 + [1], margin=0.1)
+    Traceback (most recent call last):
+    AssertionError: not shown that the expected cost rose by at most 0.1; more episodes may show it
+      episodes: 10, mean cost 0.1000
+      ...
+    """
+    __tracebackhide__ = True  # pytest shows the caller's line
+    finding = HypothesisTest(certificate, alpha_benign=alpha, margin=margin).decide(costs)
+    if not finding.no_worse:
+        lines = dict(wording.evidence(certificate, finding))
+        first = lines.pop("margin")
+        raise AssertionError("\n".join([first, *[f"  {label}: {text}" for label, text in lines.items()]]))
+    return finding
+
+
 def assert_not_worse_than(
     costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = 0.05
 ) -> ComparisonFinding:

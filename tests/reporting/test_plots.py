@@ -62,7 +62,7 @@ def test_figure_shows_the_numbers(case):
         assert band.get_extents().transformed(axes.transData.inverted()).intervaly == pytest.approx(
             [0.2, 0.34]
         )
-    low, high = wording.new_interval(certificate, finding)
+    low, high = wording.new_interval(certificate, finding, costs)
     assert low <= finding.mean_cost <= high
     (segments,) = right.containers[0][2]
     assert segments.get_segments()[0][:, 1] == pytest.approx([low, high])
@@ -77,7 +77,7 @@ def test_figure_shows_the_numbers(case):
 def test_interval_agrees_with_the_verdict():
     for costs, binary in CASES.values():
         certificate, finding, _ = draw(costs, binary)
-        low, high = wording.new_interval(certificate, finding)
+        low, high = wording.new_interval(certificate, finding, costs)
         expected = (
             "adverse" if low > certificate.upper else "benign" if high < certificate.lower else "within"
         )

@@ -11,7 +11,7 @@ the proof afterwards:
 
 1. The probability of an alarm within the horizon is a polynomial in c. Its Bernstein form bounds it for every
    c at once.
-2. After the horizon a stream alarms when the likelihood ratio of a uniform mixture of rates above U against U
+2. After the horizon a stream alarms when the likelihood ratio of a mixture of rates above U against U
    reaches 2/`later`, where U is the exact upper limit on the reference's rate that fails with probability
    `later`/2. If U holds, that is a supermartingale of expectation 1, so all of this adds at most `later`.
 
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from boundwatch.bounds import held_out, two_sample
+from boundwatch.bounds import held_out, two_sample, wealth
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -116,7 +116,7 @@ class AlarmLine:
             self._line = np.append(self._line, np.full(more, _NEVER))
             return
         # The evidence grows with the failures beyond U t: halve the range in which it crosses, for all t.
-        low, high = np.floor(upper * trials).astype(np.int64), trials + 1
+        low, high = np.floor(upper * trials).astype(np.int64), trials + 1  # more than t: nothing alarms
         while (high - low > 1).any():
             middle = (low + high) // 2
             reached = _log_evidence(middle, trials, upper) >= math.log(2 / region.later)
@@ -167,7 +167,7 @@ def joint_region(n: int, level: float) -> JointRegion:
     """
     # A stream much longer than its reference learns little. A large one takes longer to compute, and leaves
     # more to be learned afterwards.
-    horizon, later = (1000, 0.01 * level) if n <= 1000 else (500, 0.1 * level)
+    horizon, later = (min(max(400, 10 * n), 1000), 0.01 * level) if n <= 1000 else (500, 0.1 * level)
     target = level - later
     early = _Programme(n, 250)
     thresholds = np.full(_KNOTS, math.log(1 / level))
@@ -328,9 +328,9 @@ def _angles(levels: Array) -> Array:
 
 
 def _log_evidence(failures: Counts, trials: Counts, upper: float) -> Array:
-    """Return the log likelihood ratio of the uniform mixture over rates above `upper` against `upper`."""
-    k = np.minimum(failures, trials)
-    with np.errstate(divide="ignore"):
-        above = np.log(special.betaincc(k + 1.0, trials - k + 1.0, upper)) - math.log1p(-upper)
-    value: Array = above + special.betaln(k + 1.0, trials - k + 1.0)
-    return value - k * math.log(upper) - (trials - k) * math.log1p(-upper) - two_sample.SLACK
+    """Return the log likelihood ratio of a mixture of rates above `upper` against `upper`."""
+    bets = wealth.Bets.for_costs(binary=True)
+    zero, one = bets.log_factors(upper)
+    logs = np.log(bets.shares) + np.outer(trials - failures, zero) + np.outer(failures, one)
+    value: Array = special.logsumexp(logs, axis=1)
+    return value

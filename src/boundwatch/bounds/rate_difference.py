@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _NODES = 256
-MOST_CELLS = 200_000
+MOST_CELLS = 1_100_000
 """Above so many entries of its largest table, no p-value is computed: it would take longer than a second."""
 
 
@@ -96,7 +96,7 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
     """
     needed = _as_extreme(n0, k0, n1, k1, 0.0)
     low, high = (0.0, 1.0) if _chance(n0, n1, needed, 0.0) <= alpha else (-1.0, 0.0)
-    for _ in range(12):
+    for _ in range(11):
         middle = (low + high) / 2
         if _chance(n0, n1, needed, middle) <= alpha:
             low = middle

@@ -79,35 +79,37 @@ class Bets:
 class Wealth:
     """The wealth of both sides on one stream, one cost at a time and in constant memory.
 
-    The adverse side bets that the mean cost is above `upper`, the benign side that it is below 1 - `rest`.
+    The adverse side bets that the mean cost is above `upper`, the benign side that it is below 1 - `rest`; it
+    may have several such bounds.
 
     Attributes
     ----------
     n
         How many costs there were.
     log, best
-        The log wealth of the two sides now, and the largest so far.
+        The log wealth against each bound now, and the largest so far.
     logs, product
         The capital of each bet is exp(logs) * product; logs are touched only when products may leave the
         floats.
 
     Examples
     --------
-    >>> wealth = Wealth(Bets.for_costs(binary=False), upper=0.2, rest=0.9)
+    >>> wealth = Wealth(Bets.for_costs(binary=False), 0.2, 0.9)
     >>> for cost in [0.5, 0.9, 0.4]:
     ...     wealth.step(cost)
     >>> [round(log, 2) for log in wealth.log]
     [2.44, -1.08]
     """
 
-    def __init__(self, bets: Bets, upper: float, rest: float) -> None:
-        self._intercept, self._slope = linear_factors(bets, upper, rest)
-        self._fold_every = fold_interval(upper, rest)
+    def __init__(self, bets: Bets, upper: float, *rests: float) -> None:
+        self._lines = 1 + len(rests)
+        self._intercept, self._slope = linear_factors(bets, upper, *rests)
+        self._fold_every = fold_interval(upper, *rests)
         self._factor = np.empty(self._slope.size)
         self.n = 0
-        self.log = [0.0, 0.0]
-        self.best = [0.0, 0.0]
-        self.restore(np.tile(np.log(bets.shares), 2), np.ones(self._slope.size))
+        self.log = [0.0] * self._lines
+        self.best = [0.0] * self._lines
+        self.restore(np.tile(np.log(bets.shares), self._lines), np.ones(self._slope.size))
 
     def restore(self, logs: Array, product: Array) -> None:
         """Continue from stored capitals."""
@@ -122,16 +124,12 @@ class Wealth:
         self.n += 1
         if self.n % self._fold_every == 0:
             self._fold()
-        adverse, benign = (self.product @ self._scale).tolist()
-        if min(adverse, benign) < 1e-250:  # the leading bet was wiped out and the others are far behind
+        sums = (self.product @ self._scale).tolist()
+        if min(sums) < 1e-250:  # the leading bet was wiped out and the others are far behind
             self._fold()
-            adverse, benign = (self.product @ self._scale).tolist()
-        log = self.log = [self._tops[0] + math.log(adverse), self._tops[1] + math.log(benign)]
-        best = self.best
-        if log[0] > best[0]:
-            best[0] = log[0]
-        if log[1] > best[1]:
-            best[1] = log[1]
+            sums = (self.product @ self._scale).tolist()
+        self.log = [top + math.log(total) for top, total in zip(self._tops, sums, strict=True)]
+        self.best = list(map(max, self.log, self.best))
 
     def _fold(self) -> None:
         with np.errstate(divide="ignore"):  # a bet may have lost everything
@@ -140,13 +138,13 @@ class Wealth:
         self._rescale()
 
     def _rescale(self) -> None:
-        sides = self.logs.reshape(2, -1)
-        tops = sides.max(axis=1)
+        lines = self.logs.reshape(self._lines, -1)
+        tops = lines.max(axis=1)
         self._tops = tops.tolist()
-        self._scale = np.zeros((self.logs.size, 2))
-        for side in (0, 1):
-            rows = slice(side * sides.shape[1], (side + 1) * sides.shape[1])
-            self._scale[rows, side] = np.exp(sides[side] - tops[side])
+        scale = np.zeros((self._lines, lines.shape[1], self._lines))
+        for line in range(self._lines):
+            scale[line, :, line] = np.exp(lines[line] - tops[line])
+        self._scale = scale.reshape(-1, self._lines)
 
 
 def bet_bounds(lower: float, upper: float) -> tuple[float, float]:
@@ -162,23 +160,23 @@ def clamp_bound(bound: float) -> float:
     return min(max(bound, SMALLEST_BOUND), 1.0)
 
 
-def linear_factors(bets: Bets, upper: float, rest: float) -> tuple[Array, Array]:
+def linear_factors(bets: Bets, upper: float, *rests: float) -> tuple[Array, Array]:
     """Return a and s such that a + s x is what a cost x does to each bet, adverse bets first.
 
-    The benign side bets on 1 - x against 1 - lower, called `rest` here.
+    The benign side bets on 1 - x against 1 - lower, called rest here; there may be several.
     """
     sizes = bets.sizes
-    intercept = np.concatenate([1 - sizes, (1 - sizes) + sizes / rest])
-    slope = np.concatenate([sizes / upper, -sizes / rest])
-    return intercept, slope
+    intercept = [1 - sizes, *[(1 - sizes) + sizes / rest for rest in rests]]
+    slope = [sizes / upper, *[-sizes / rest for rest in rests]]
+    return np.concatenate(intercept), np.concatenate(slope)
 
 
-def fold_interval(upper: float, rest: float) -> int:
+def fold_interval(*bounds: float) -> int:
     """Return for how many episodes a product of factors is sure to stay between 1e-120 and 1e60.
 
-    That is of a bet of less than everything, whose factor is at least 0.015.
+    That is of a bet of less than everything, whose factor is at least 0.015, against any of the bounds.
     """
-    return max(1, min(64, int(138 / max(-math.log(upper), -math.log(rest), 1.0))))
+    return max(1, min(64, int(138 / max(-math.log(min(bounds)), 1.0))))
 
 
 def log_sum(logs: Array) -> float:

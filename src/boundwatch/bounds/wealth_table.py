@@ -19,7 +19,7 @@ _N, _TOTAL, _NUMBERS = 0, 1, 2  # columns of the book; then tops, wealth and bes
 
 
 class WealthTable:
-    """One row per stream, with both sides of `Wealth`, or with the adverse one alone if `rest` is left out.
+    """One row per stream, with all sides of `Wealth`, or with the adverse one alone if there is no rest.
 
     A bet's log capital is its anchor plus the logarithm of its entry in `capitals`; of all bets that matter
     the anchor is the one of their side in the book. What else changes with every cost is in the book, too,
@@ -27,18 +27,18 @@ class WealthTable:
 
     Examples
     --------
-    >>> table = WealthTable(Bets.for_costs(binary=False), upper=0.2, rest=0.9, size=2)
+    >>> table = WealthTable(Bets.for_costs(binary=False), 0.2, 0.9, size=2)
     >>> for costs in [[0.5, 0.0], [0.9, 0.0], [0.4, 0.1]]:
     ...     log_wealth = table.step(np.arange(2), np.array(costs))
     >>> log_wealth[0].round(2)
     array([ 2.44, -1.08])
     """
 
-    def __init__(self, bets: Bets, upper: float, rest: float | None = None, *, size: int) -> None:
-        sides = self._sides = 1 if rest is None else 2
+    def __init__(self, bets: Bets, upper: float, *rests: float, size: int) -> None:
+        sides = self._sides = 1 + len(rests)
         self._shares = np.tile(bets.shares, sides)
-        self._lines = np.vstack(linear_factors(bets, upper, rest or 1.0))[:, : self._shares.size]
-        self._fold_every = fold_interval(upper, rest or 1.0)
+        self._lines = np.vstack(linear_factors(bets, upper, *rests))
+        self._fold_every = fold_interval(upper, *rests)
         self._tops, self._log, self._best = (
             slice(_NUMBERS + start * sides, _NUMBERS + (start + 1) * sides) for start in range(3)
         )

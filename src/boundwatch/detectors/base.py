@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
+from boundwatch.errors import InvalidSetting
 
 
 class Verdict(StrEnum):
@@ -37,8 +40,10 @@ class Finding(InNotebook):
 
     **Guarantee**: for every deployment distribution whose expected cost is at most the certified one, ADVERSE
     is declared with probability at most `false_positive_rate`; for every one whose expected cost is higher,
-    BENIGN is declared with probability at most `false_negative_rate`. Both are over the draw of the
-    certificate's data and of the new episodes; neither is the probability of being wrong given a verdict.
+    BENIGN is declared with probability at most `false_negative_rate`; for every one whose expected cost
+    exceeds the certified one by more than the margin, `no_worse` is True with probability at most that, too.
+    All are over the draw of the certificate's data and of the new episodes; none is the probability of being
+    wrong given a verdict.
 
     Attributes
     ----------
@@ -48,13 +53,18 @@ class Finding(InNotebook):
         Number and mean of the new costs.
     p_adverse, p_benign
         Upper bounds on the p-values of "the expected cost did not rise" and "it did rise": small is evidence.
-        They are valid while the certificate's limits hold; its delta comes on top.
+        They are valid over the joint draw if `tail` is ``"joint"``, else while the certificate's limits hold,
+        and its delta comes on top.
     shift_lower, shift_upper
         Limits on (deployed minus certified expected cost); the paper's Delta C_A and -Delta C_B.
     false_positive_rate, false_negative_rate
         The guaranteed totals, with the certificate's own delta included.
     detector, tail
-        Which detector spoke, and with which tail bound.
+        Which detector spoke, and with which tail bound; ``"joint"`` if the new costs were judged together
+        with those of the certificate.
+    margin, no_worse
+        How much worse was declared acceptable, and whether it is shown, at the level of
+        `false_negative_rate`, that the expected cost rose by no more than that; both None without a margin.
     """
 
     verdict: Verdict
@@ -68,6 +78,8 @@ class Finding(InNotebook):
     false_negative_rate: float
     detector: str
     tail: str
+    margin: float | None = None
+    no_worse: bool | None = None
 
     @property
     def shift_size(self) -> ShiftSize:
@@ -84,3 +96,19 @@ class Finding(InNotebook):
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
         return dataclasses.asdict(self) | {"verdict": self.verdict.value}
+
+
+def check_margin(margin: float | None) -> float | None:
+    """Return a margin as a float, or None; refuse what is not a difference of costs.
+
+    Examples
+    --------
+    >>> check_margin(1.5)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: margin = 1.5 is outside (0, 1); say how much more cost is acceptable
+    """
+    if margin is None:
+        return None
+    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0 < margin < 1:
+        raise InvalidSetting(f"margin = {margin!r} is outside (0, 1); say how much more cost is acceptable")
+    return float(margin)

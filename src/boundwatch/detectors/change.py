@@ -117,7 +117,8 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.method = method
         bets = Bets.for_costs(binary=certificate.binary)
-        self._intercept, self._slope = linear_factors(bets, *bet_bounds(certificate.lower, certificate.upper))
+        upper, rest = bet_bounds(certificate.lower, certificate.upper)
+        self._intercept, self._slope = linear_factors(bets, upper, rest)
         self._shares = np.tile(bets.shares, 2)
         size = bets.sizes.size
         self._sides = np.zeros((2 * size, 2))

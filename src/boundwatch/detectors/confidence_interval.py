@@ -29,7 +29,7 @@ class ConfidenceInterval(FixedSampleDetector):
         The promise to compare with.
     false_positive_rate, false_negative_rate
         The rates to guarantee, larger than the certificate's `delta_upper` and `delta_lower`.
-    tail
+    tail, margin
         As in `HypothesisTest`.
 
     Examples
@@ -67,6 +67,8 @@ class ConfidenceInterval(FixedSampleDetector):
                 "choose a larger rate, or certify with a smaller delta."
             )
 
-    def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _declares(
+        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.
-        return p_adverse < self.levels[0], p_benign <= self.levels[1]
+        return p_adverse < levels[0], p_benign <= levels[1]

@@ -150,7 +150,7 @@ class FamilyTest:
     control
         ``"holm"``, or ``"e-bh"``, which may leave open when one stops.
     tail
-        With ``"holm"``, as in `HypothesisTest`.
+        With ``"holm"``, as in `HypothesisTest`; left out, ``"exact"`` for binary, else ``"betting"``.
 
     Examples
     --------
@@ -237,9 +237,9 @@ class FamilyTest:
         if self.control == "e-bh":
             return fields | _anytime_evidence(certificate, values, *levels)
         alpha_adverse, alpha_benign = levels
-        test = HypothesisTest(
-            certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, tail=self.tail
-        )
+        # Against the limits of each certificate: they hold for all tasks at once, and pay their delta once.
+        tail = self.tail or ("exact" if certificate.binary else "betting")
+        test = HypothesisTest(certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, tail=tail)
         found = test.decide(values)
         evidence = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
         return fields | {name: getattr(found, name) for name in evidence}

@@ -14,12 +14,17 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level
+from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
+from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
+from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.base import Finding, Verdict, check_margin
+from boundwatch.detectors.joint import JointSide, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -59,6 +64,141 @@ TAILS: dict[str, Tail] = {
 """The tails by name. ``hoeffding`` is the paper's; ``exact`` needs binary costs."""
 
 
+class Judge(ABC):
+    """Weighs datasets, one a row: the part of a fixed-sample detector that depends on the tail."""
+
+    @abstractmethod
+    def p_values(self, costs: Array) -> tuple[Array, Array]:
+        """Return the p-values of "the cost did not rise" and of "it did rise"."""
+
+    @abstractmethod
+    def shift_lower(self, costs: Array) -> Array:
+        """Return lower limits on the shift."""
+
+    @abstractmethod
+    def shift_upper(self, costs: Array) -> Array:
+        """Return upper limits on the shift."""
+
+    @abstractmethod
+    def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
+        """Return where it is shown that the cost rose by no more than a margin."""
+
+
+@dataclass(frozen=True)
+class TailJudge(Judge):
+    """New costs against the certificate's limits; its delta comes on top of the levels."""
+
+    certificate: Certificate
+    levels: tuple[float, float]
+    bound: Tail
+
+    def p_values(self, costs: Array) -> tuple[Array, Array]:
+        """Return the p-values while the certificate holds."""
+        adverse = self.bound.p_value(costs, self.certificate.upper)
+        return adverse, self.bound.p_value(1 - costs, 1 - self.certificate.lower)
+
+    def shift_lower(self, costs: Array) -> Array:
+        """Return lower limits on the new mean less the certified upper limit."""
+        return self.bound.lower(costs, self.levels[0]) - self.certificate.upper
+
+    def shift_upper(self, costs: Array) -> Array:
+        """Return upper limits on the new mean less the certified lower limit."""
+        return 1 - self.bound.lower(1 - costs, self.levels[1]) - self.certificate.lower
+
+    def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
+        """Return where "the mean is the lower limit plus the margin, or more" is refuted."""
+        rest = 1 - self.certificate.lower - margin
+        if rest <= 0:  # no cost is that much higher
+            return np.ones(costs.shape[0], dtype=np.bool_)
+        shown: NDArray[np.bool_] = self.bound.p_value(1 - costs, rest) <= self.levels[1]
+        return shown
+
+
+@dataclass(frozen=True)
+class JointJudge(Judge):
+    """New costs together with those of the certificate: the levels are totals over the draw of both."""
+
+    certificate: Certificate
+    levels: tuple[float, float]
+
+    def p_values(self, costs: Array) -> tuple[Array, Array]:
+        """Return the p-values over the joint draw."""
+        if self.certificate.binary:
+            n, k = self._reference
+            adverse = self._by_count(costs, lambda m, j: rate_difference_p_value(n, k, m, j))
+            return adverse, self._by_count(costs, lambda m, j: rate_difference_p_value(n, n - k, m, m - j))
+        adverse, benign = (
+            np.exp(-np.maximum(self._evidence(side, values), 0.0))
+            for side, values in enumerate((costs, 1 - costs))
+        )
+        return adverse, benign
+
+    def shift_lower(self, costs: Array) -> Array:
+        """Return lower limits over the joint draw."""
+        if self.certificate.binary:
+            n, k = self._reference
+            return self._by_count(costs, lambda m, j: rate_difference_lower(n, k, m, j, self.levels[0]))
+        return self._difference_lower(0, costs)
+
+    def shift_upper(self, costs: Array) -> Array:
+        """Return upper limits over the joint draw."""
+        if self.certificate.binary:
+            n, k = self._reference
+            return -self._by_count(
+                costs, lambda m, j: rate_difference_lower(n, n - k, m, m - j, self.levels[1])
+            )
+        return -self._difference_lower(1, 1 - costs)
+
+    def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
+        """Return where "the cost rose by the margin or more" is refuted, over the joint draw."""
+        if self.certificate.binary:
+            n, k = self._reference
+            p_values = self._by_count(
+                costs, lambda m, j: rate_difference_p_value(n, n - k, m, m - j, -margin)
+            )
+            return np.asarray(p_values <= self.levels[1])
+        shown: NDArray[np.bool_] = self._evidence(1, 1 - costs, -margin) >= np.log(1 / self.levels[1])
+        return shown
+
+    @cached_property
+    def _sides(self) -> list[JointSide]:
+        return sides_of(self.certificate, self.levels, None)
+
+    @property
+    def _reference(self) -> tuple[int, int]:
+        n, mean = self.certificate.n or 0, self.certificate.mean_cost or 0.0
+        return n, round(n * mean)
+
+    def _by_count(self, costs: Array, value: Callable[[int, int], float]) -> Array:
+        """Compute a number once for each number of failures that occurs."""
+        n = costs.shape[-1]
+        failures, where = np.unique(costs.sum(axis=-1).round().astype(np.int64), return_inverse=True)
+        found: Array = np.array([value(n, int(count)) for count in failures])[where]
+        return found
+
+    def _evidence(self, side: int, costs: Array, margin: float = 0.0) -> Array:
+        sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
+
+        def log_wealth(mean: float) -> Array:
+            with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
+                logs = [np.log((1 - b) + b * (costs / max(mean, SMALLEST_BOUND))).sum(axis=1) for b in sizes]
+            wealth: Array = logsumexp(np.stack(logs, axis=1) + log_shares, axis=1)
+            return wealth
+
+        return joint_log_evidence_many(self._sides[side].reference, log_wealth, margin)
+
+    def _difference_lower(self, side: int, costs: Array) -> Array:
+        sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
+        reference, level = self._sides[side].reference, self.levels[side]
+        wagers = [Wager(sizes, log_shares, row, np.ones(row.size)) for row in costs]
+        return np.array([joint_difference_lower(reference, wager, level) for wager in wagers])
+
+
+def is_feasible(certificate: Certificate, n: int) -> bool:
+    """Return whether n new costs can be judged jointly with the certificate's in reasonable time."""
+    return not certificate.binary or is_computable(certificate.n or 0, n)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Findings:
     """The findings on many datasets of equal size: the fields of `Finding`, as arrays."""
@@ -72,9 +212,9 @@ class Findings:
     false_negative_rate: float
     detector: str
     tail: str
+    margin: float | None
+    _judge: Judge
     _costs: Array
-    _levels: tuple[float, float]
-    _interval: tuple[float, float]
 
     def __repr__(self) -> str:
         shown = {"datasets": self.verdict.size, "n": self.n, "detector": self.detector, "tail": self.tail}
@@ -91,12 +231,17 @@ class Findings:
     @cached_property
     def shift_lower(self) -> Array:
         """Lower limits on the shift, computed when first asked for."""
-        return TAILS[self.tail].lower(self._costs, self._levels[0]) - self._interval[1]
+        return self._judge.shift_lower(self._costs)
 
     @cached_property
     def shift_upper(self) -> Array:
         """Upper limits on the shift, computed when first asked for."""
-        return 1 - TAILS[self.tail].lower(1 - self._costs, self._levels[1]) - self._interval[0]
+        return self._judge.shift_upper(self._costs)
+
+    @cached_property
+    def no_worse(self) -> NDArray[np.bool_] | None:
+        """Where it is shown that the cost rose by no more than the margin; None without a margin."""
+        return None if self.margin is None else self._judge.no_worse(self._costs, self.margin)
 
 
 @dataclass(frozen=True)
@@ -105,12 +250,14 @@ class FixedSampleDetector(ABC):
 
     certificate: Certificate
     tail: str | None = field(default=None, kw_only=True)
+    margin: float | None = field(default=None, kw_only=True)
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
         if not isinstance(self.certificate, Certificate):
             raise InvalidSetting(f"certificate = {self.certificate!r} is not a Certificate; make or load one")
         _choose_tail(self.tail, self.certificate)
+        object.__setattr__(self, "margin", check_margin(self.margin))
 
     def __str__(self) -> str:
         adverse, benign = self.levels
@@ -125,7 +272,7 @@ class FixedSampleDetector(ABC):
 
     @property
     def tail_name(self) -> str:
-        """The tail in use, asked for or chosen."""
+        """The tail in use, asked for or chosen; findings on very many binary costs say ``"exact"``."""
         return _choose_tail(self.tail, self.certificate)
 
     @property
@@ -134,8 +281,10 @@ class FixedSampleDetector(ABC):
         """What the test itself may spend on a wrong ADVERSE and on a wrong BENIGN, delta not included."""
 
     @abstractmethod
-    def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return where ADVERSE and where BENIGN is declared."""
+    def _declares(
+        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return where ADVERSE and where BENIGN is declared at these levels."""
 
     def decide(self, costs: ArrayLike) -> Finding:
         """Judge one dataset.
@@ -158,6 +307,8 @@ class FixedSampleDetector(ABC):
             false_negative_rate=many.false_negative_rate,
             detector=many.detector,
             tail=many.tail,
+            margin=self.margin,
+            no_worse=None if many.no_worse is None else bool(many.no_worse[0]),
         )
 
     def decide_many(self, costs: ArrayLike) -> Findings:
@@ -171,33 +322,45 @@ class FixedSampleDetector(ABC):
         return self._judge(self.certificate.check_costs(costs, ndim=2))
 
     def _judge(self, values: Array) -> Findings:
-        certificate, tail = self.certificate, TAILS[self.tail_name]
-        p_adverse = tail.p_value(values, certificate.upper)
-        p_benign = tail.p_value(1 - values, 1 - certificate.lower)
-        adverse, benign = self._declares(p_adverse, p_benign)
-        alpha_adverse, alpha_benign = self.levels
+        certificate, (alpha_adverse, alpha_benign) = self.certificate, self.levels
+        totals = alpha_adverse + certificate.delta_upper, alpha_benign + certificate.delta_lower
+        name = self.tail_name
+        judge: Judge
+        if name == "joint" and max(totals) < 1 and is_feasible(certificate, values.shape[-1]):
+            judge, levels = JointJudge(certificate, totals), totals
+        else:
+            name = ("exact" if certificate.binary else "betting") if name == "joint" else name
+            judge, levels = TailJudge(certificate, self.levels, TAILS[name]), self.levels
+        p_adverse, p_benign = judge.p_values(values)
+        adverse, benign = self._declares(p_adverse, p_benign, levels)
         return Findings(
             verdict=np.where(adverse, Verdict.ADVERSE, np.where(benign, Verdict.BENIGN, Verdict.WITHIN)),
             n=values.shape[-1],
             mean_cost=values.mean(axis=-1),
             p_adverse=p_adverse,
             p_benign=p_benign,
-            false_positive_rate=min(alpha_adverse + certificate.delta_upper, 1.0),
-            false_negative_rate=min(alpha_benign + certificate.delta_lower, 1.0),
+            false_positive_rate=min(totals[0], 1.0),
+            false_negative_rate=min(totals[1], 1.0),
             detector=self.name,
-            tail=self.tail_name,
+            tail=name,
+            margin=self.margin,
+            _judge=judge,
             _costs=values,
-            _levels=self.levels,
-            _interval=(certificate.lower, certificate.upper),
         )
 
 
 def _choose_tail(tail: str | None, certificate: Certificate) -> str:
     """Return the tail asked for, or the one with the most power on average (measured in docs/anytime.md)."""
+    if tail is None and reference_of(certificate) is not None:
+        return "joint"
     if tail is None:
         return "exact" if certificate.binary else "betting"
-    if tail not in TAILS:
-        raise InvalidSetting(f"tail = {tail!r} is unknown; choose one of {', '.join(TAILS)}")
+    if tail == "joint" and reference_of(certificate) is None:
+        raise InvalidSetting(
+            "tail = 'joint' needs a held-out certificate that keeps its costs; certify again, or leave it out"
+        )
+    if tail not in (*TAILS, "joint"):
+        raise InvalidSetting(f"tail = {tail!r} is unknown; choose one of {', '.join(TAILS)}, joint")
     if tail == "exact" and not certificate.binary:
         raise InvalidSetting(
             "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'kl'"

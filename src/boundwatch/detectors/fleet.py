@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,27 +16,28 @@ from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.multiple import e_bh_rows
-from boundwatch.bounds.wealth import Array, Bets, bet_bounds
-from boundwatch.bounds.wealth_table import WealthTable
+from boundwatch.bounds.wealth import Array
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.mixture import Mark
+from boundwatch.detectors.base import Verdict, check_margin
 from boundwatch.detectors.roll import Roll
 from boundwatch.detectors.sequential import bounded_exp
+from boundwatch.detectors.streams import streams_for
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 _KIND = "Fleet"
 _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)
 _CHUNK = 2048  # streams at a time: their capitals stay in the processor's cache
+_N, _TOTAL, _REACHED, _COLUMNS = 0, 1, slice(2, 5), 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamFinding(InTable):
     """What a `Fleet` knows about one stream; the fields mean what they mean in `SequentialFinding`.
 
-    E-values and p-values are valid for each stream by itself, while the certificate's limit of their side
-    holds: its `delta` comes on top.
+    E-values and p-values are valid for each stream by itself: over the joint draw if its costs are judged
+    jointly with those of the certificate, else while the certificate's limit of their side holds, and its
+    `delta` comes on top.
     """
 
     stream: str | int
@@ -51,6 +52,8 @@ class StreamFinding(InTable):
     false_positive_rate: float
     false_negative_rate: float
     detector: str
+    margin: float | None = None
+    no_worse: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
@@ -62,11 +65,12 @@ class Fleet:
 
     **Guarantee**: for each stream by itself, that of `SequentialTest`. Over the fleet, `discoveries` keeps
     the false discovery rate: the expected share of streams listed although their world is not worse is at
-    most the rate asked for plus the certificate's `delta_upper`, whatever the dependence between streams, for
-    the list at one look. Streams may appear, and may be reset, after a look and because of it. **Assumes**:
-    for each stream, as in `SequentialTest`; which streams there are at the first look does not depend on
-    their costs; and either a stream's expected cost does not exceed the certified one given the past of all
-    streams, or the look comes at a time that was fixed beforehand.
+    most the rate asked for, whatever the dependence between streams, for the list at one look; plus the
+    certificate's `delta_upper` if its costs are not judged jointly with the new ones. Streams may appear, and
+    may be reset, after a look and because of it. **Assumes**: for each stream, as in `SequentialTest`; which
+    streams there are at the first look does not depend on their costs; and either a stream's expected cost
+    does not exceed the certified one given the past of all streams, or the look comes at a time that was
+    fixed beforehand.
 
     Parameters
     ----------
@@ -74,6 +78,8 @@ class Fleet:
         The promise to compare every stream with.
     alpha_adverse, alpha_benign
         Levels of the two tests of each stream.
+    margin
+        As in `SequentialTest`.
 
     Examples
     --------
@@ -89,24 +95,22 @@ class Fleet:
     """
 
     def __init__(
-        self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
+        self,
+        certificate: Certificate,
+        *,
+        alpha_adverse: float = 0.04,
+        alpha_benign: float = 0.04,
+        margin: float | None = None,
     ) -> None:
         self.certificate = require_certificate(certificate)
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
-        bets = Bets.for_costs(binary=certificate.binary)
-        bounds = bet_bounds(certificate.lower, certificate.upper)
-        alphas = self.alpha_adverse, self.alpha_benign
-        self._marks = [
-            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, alphas, strict=True)
-        ]
-        self._lowest = np.array([mark.lowest for mark in self._marks])
-        self._wealth = WealthTable(bets, *bounds, size=16)
-        self._first = np.zeros(16, dtype=np.int64)
-        self._verdict = np.zeros(16, dtype=np.int8)
+        self.margin = check_margin(margin)
+        self._streams = streams_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin)
         self._rows: dict[str | int, int] = {}
         self._roll = Roll()
         self._numbered = np.empty(0, dtype=np.int64)
+        self._allocate(16)
 
     def __repr__(self) -> str:
         return one_line(self, arguments(self) | {"streams": len(self._rows)})
@@ -124,7 +128,7 @@ class Fleet:
     @property
     def n(self) -> NDArray[np.int64]:
         """The number of episodes of each stream."""
-        return self._wealth.n[: len(self._rows)].astype(np.int64)
+        return self._book[: len(self._rows), _N].astype(np.int64)
 
     @property
     def e_adverse(self) -> Array:
@@ -182,22 +186,27 @@ class Fleet:
         """
         name = _name(stream, "stream")
         row = self._row(name)
-        if self._wealth.n[row] == 0:
+        if self._book[row, _N] == 0:
             raise InvalidSetting(f"stream = {stream!r} has no costs since its reset; call update first")
-        n, wealth, best = int(self._wealth.n[row]), self._wealth.log[row], self._wealth.best[row]
+        book = self._book[row].tolist()
+        adverse, benign = (float(self._log_e_values(side, rows=np.array([row]))[0]) for side in (0, 1))
+        reached = bool(book[_REACHED][0]), bool(book[_REACHED][1])
+        p_adverse, p_benign = self._streams.p_values(row, (adverse, benign), reached)
         return StreamFinding(
             stream=name,
             verdict=_VERDICTS[int(self._verdict[row])],
-            n=n,
-            mean_cost=float(self._wealth.total[row] / n),
-            p_adverse=self._marks[0].p_value(float(best[0])),
-            p_benign=self._marks[1].p_value(float(best[1])),
-            e_adverse=bounded_exp(float(wealth[0])),
-            e_benign=bounded_exp(float(wealth[1])),
+            n=int(book[_N]),
+            mean_cost=book[_TOTAL] / book[_N],
+            p_adverse=p_adverse,
+            p_benign=p_benign,
+            e_adverse=bounded_exp(adverse),
+            e_benign=bounded_exp(benign),
             first_alarm=int(self._first[row]) or None,
             false_positive_rate=min(self.alpha_adverse + self.certificate.delta_upper, 1.0),
             false_negative_rate=min(self.alpha_benign + self.certificate.delta_lower, 1.0),
             detector="fleet",
+            margin=self.margin,
+            no_worse=None if self.margin is None else bool(book[_REACHED][2]),
         )
 
     def discoveries(self, rate: float = 0.05, *, streams: int | None = None) -> list[str | int]:
@@ -210,7 +219,7 @@ class Fleet:
         Parameters
         ----------
         rate
-            The false discovery rate to keep, the certificate's `delta_upper` not included.
+            The false discovery rate to keep; see the class for when the certificate's delta comes on top.
         streams
             How many streams there will be at most, counting one more for every reset; declared at the first
             look and kept from then on. Left out: what the first look said.
@@ -226,8 +235,10 @@ class Fleet:
         if total == 0:
             return []
         shares = self._roll.look(total, None if streams is None else int(streams))
-        wealth, names = self._wealth.log[:total, 0], self.ids
-        return [names[row] for row in e_bh_rows(wealth, shares, level).tolist()]
+        names = self.ids
+        # Nothing is listed with an e-value below one over the rate.
+        evidence = self._log_e_values(0, at_least=math.log(1 / level))
+        return [names[row] for row in e_bh_rows(evidence, shares, level).tolist()]
 
     def reset(self, stream: str | int) -> None:
         """Forget the costs and any alarm of one stream; what follows is a new test of it.
@@ -241,7 +252,7 @@ class Fleet:
             Its name.
         """
         row = self._row(_name(stream, "stream"))
-        if self._wealth.n[row]:
+        if self._book[row, _N]:
             self._roll.restart(row)
         self._clear(slice(row, row + 1))
 
@@ -260,13 +271,16 @@ class Fleet:
         content = {
             "alpha_adverse": self.alpha_adverse,
             "alpha_benign": self.alpha_benign,
+            "margin": self.margin,
             "ids": self.ids,
             "roll": self._roll.to_dict(),
             "first_alarm": self._first[used].tolist(),
             "verdict": self._verdict[used].tolist(),
-            "book": states.pack(self._wealth.book[used].ravel().tolist()),
-            "anchors": states.pack(self._wealth.anchors[used].ravel().tolist()),
-            "capitals": states.pack(self._wealth.capitals[used].ravel().tolist()),
+            "book": states.pack(self._book[used].ravel().tolist()),
+            "tables": {
+                name: states.pack(table[used].ravel().tolist())
+                for name, table in self._streams.tables.items()
+            },
         }
         return states.seal(_KIND, self.certificate, content)
 
@@ -285,6 +299,7 @@ class Fleet:
             states.unseal(_KIND, state, certificate),
             alpha_adverse=states.number(state, "alpha_adverse"),
             alpha_benign=states.number(state, "alpha_benign"),
+            margin=None if state.get("margin") is None else states.number(state, "margin"),
         )
         names = state.get("ids")
         if not isinstance(names, list) or not _are_names(names) or len(set(names)) != len(names):
@@ -293,9 +308,10 @@ class Fleet:
         if size:
             fleet._find_rows(names)
         fleet._roll = Roll.from_dict(state.get("roll"), size)
-        for name in ("book", "anchors", "capitals"):
-            table = getattr(fleet._wealth, name)
-            table[:size] = states.unpack(state, name, size * table.shape[1]).reshape(size, -1)
+        fleet._book[:size] = states.unpack(state, "book", size * _COLUMNS).reshape(size, -1)
+        stored = states.table(state, "tables")
+        for name, table in fleet._streams.tables.items():
+            table[:size] = states.unpack(stored, name, size * table.shape[1]).reshape(size, -1)
         fleet._first[:size] = states.unpack(state, "first_alarm", size)
         fleet._verdict[:size] = states.unpack(state, "verdict", size)
         if not np.isin(fleet._verdict, (0, 1, 2)).all():
@@ -308,15 +324,24 @@ class Fleet:
             raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
         return row
 
-    def _e_values(self, side: int) -> Array:
-        return np.exp(np.minimum(self._wealth.log[: len(self._rows), side], 709.0))
+    def _log_e_values(
+        self, side: int, *, rows: NDArray[np.int64] | None = None, at_least: float = -math.inf
+    ) -> Array:
+        chosen = np.arange(len(self._rows)) if rows is None else rows
+        book = self._book[chosen]
+        return self._streams.log_e_values(side, chosen, book[:, _N], book[:, _TOTAL], at_least)
 
-    @cached_property
-    def _log_thresholds(self) -> Array:
-        return np.log([mark.threshold for mark in self._marks])
+    def _e_values(self, side: int) -> Array:
+        return np.exp(np.minimum(self._log_e_values(side), 709.0))
+
+    def _allocate(self, size: int) -> None:
+        self._book = np.zeros((size, _COLUMNS))
+        self._first = np.zeros(size, dtype=np.int64)
+        self._verdict = np.zeros(size, dtype=np.int8)
 
     def _clear(self, rows: slice) -> None:
-        self._wealth.clear(rows)
+        self._streams.clear(rows)
+        self._book[rows] = 0.0
         self._first[rows] = 0
         self._verdict[rows] = 0
 
@@ -345,26 +370,30 @@ class Fleet:
         self._numbered[numbers] = [self._rows[name] for name in numbers]
 
     def _grow(self, size: int) -> None:
-        used = self._wealth.size
+        used = self._first.size
         if size <= used:
             return
-        room = max(size, 2 * used)
-        self._wealth.grow(room)
-        self._first = np.append(self._first, np.zeros(room - used, dtype=np.int64))
-        self._verdict = np.append(self._verdict, np.zeros(room - used, dtype=np.int8))
+        tables = {name: getattr(self, name) for name in ("_book", "_first", "_verdict")}
+        self._allocate(max(size, 2 * used))
+        self._streams.grow(self._first.size)
+        for name, table in tables.items():
+            getattr(self, name)[:used] = table
 
     def _step(self, rows: NDArray[np.int64], costs: Array) -> None:
         """Count one cost for each of some different streams."""
-        wealth = self._wealth.step(rows, costs)
-        reached = wealth >= self._lowest
+        book = self._book.take(rows, axis=0)
+        book[:, _N] += 1
+        book[:, _TOTAL] += costs
+        reached = self._streams.step(rows, costs, book[:, _N], book[:, _TOTAL])
         if reached.any():
-            reached &= wealth >= self._log_thresholds
+            book[:, _REACHED][:, : reached.shape[1]] += reached
             verdict = self._verdict[rows]
             adverse = reached[:, 0] & (verdict != 1)
             benign = reached[:, 1] & (verdict == 0) & ~adverse
             self._verdict[rows[adverse]], self._verdict[rows[benign]] = 1, 2
             new = adverse | benign
-            self._first[rows[new]] = self._wealth.n[rows[new]]
+            self._first[rows[new]] = book[new, _N]
+        self._book[rows] = book
 
 
 def _are_names(names: Sequence[Any]) -> bool:

@@ -17,7 +17,9 @@ class HypothesisTest(FixedSampleDetector):
 
     **Guarantee**: ADVERSE is declared with probability at most `alpha_adverse` + the certificate's
     `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
-    that is. **Assumes**: i.i.d. episodes, one look at a number of them fixed beforehand, an unchanged policy.
+    that is, over the draw of the certificate's costs and of the new ones; with a margin, `no_worse` is
+    wrongly True with at most the latter, too. **Assumes**: i.i.d. episodes, one look at a number of them
+    fixed beforehand, an unchanged policy.
 
     Parameters
     ----------
@@ -26,8 +28,13 @@ class HypothesisTest(FixedSampleDetector):
     alpha_adverse, alpha_benign
         Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
     tail
-        ``"hoeffding"`` (the paper's), ``"kl"``, ``"exact"`` (binary costs only) or ``"betting"``; left out,
-        ``"exact"`` for binary and ``"betting"`` for bounded costs.
+        ``"joint"`` judges the new costs together with those of a held-out certificate, for the same totals
+        and with far more power; it is the default where there are such costs. The others compare with the
+        certificate's limits: ``"hoeffding"`` (the paper's), ``"kl"``, ``"exact"`` (binary costs only, and
+        then the default elsewhere) and ``"betting"`` (the default elsewhere).
+    margin
+        How much worse is acceptable, in expected cost; the finding's `no_worse` says whether it is shown that
+        the cost did not rise by more.
 
     Examples
     --------
@@ -53,6 +60,8 @@ class HypothesisTest(FixedSampleDetector):
         """The two levels as given."""
         return self.alpha_adverse, self.alpha_benign
 
-    def _declares(self, p_adverse: Array, p_benign: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _declares(
+        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         # As in Lemma 1; the printed algorithm swaps the two levels in its WD branch (docs/errata.md, item 3).
-        return p_adverse <= self.alpha_adverse, p_benign <= self.alpha_benign
+        return p_adverse <= levels[0], p_benign <= levels[1]

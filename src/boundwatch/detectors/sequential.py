@@ -4,81 +4,113 @@ from __future__ import annotations
 
 import math
 import sys
-from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from boundwatch._support.validation import check_level
-from boundwatch.bounds.memory import STEPS, CostMemory
-from boundwatch.bounds.wealth import Bets, Wealth, bet_bounds
+from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.mixture import Mark
+from boundwatch.detectors.base import Finding, Verdict, check_margin
+from boundwatch.detectors.evidence import CertifiedEvidence
+from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-from boundwatch.errors import SchemaMismatch
 
 _KIND = "SequentialTest"
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
-class SequentialFinding(Finding):
+class _AnytimeFinding(Finding):
+    e_adverse: float
+    e_benign: float
+    first_alarm: int | None
+
+
+@dataclass(frozen=True, kw_only=True, init=False)
+class SequentialFinding(_AnytimeFinding):
     """A finding that is valid whenever it is read.
 
     **Guarantee**: that of `Finding`, for "ever declared, however long one looks". Each shift limit holds for
-    all times at once, except with probability at most `alpha` plus the certificate's `delta` of its side. The
-    limits are computed when first asked for (about 3 ms each).
+    all times at once, except with probability at most the total of its side. E-values, p-values and limits
+    are computed when first asked for (milliseconds; limits of bounded costs take a tenth of a second).
 
-    With binary costs the alarm may come a few episodes before the limits exclude a shift of zero: the alarm
-    threshold is computed exactly at the certified bound, the limits use 1/alpha everywhere.
+    With binary costs the alarm may come before the limits exclude a shift of zero: the alarm is exact, the
+    limits hold at every margin.
 
     Attributes
     ----------
     e_adverse, e_benign
-        E-values against "the expected cost did not rise" and "it did rise": large is evidence. Under the
-        hypothesis the expected value is at most 1 at any stopping time, while the certificate's limit of
-        that side holds. (When it does not, which has a chance of at most its `delta`, there is no limit.)
+        E-values against "the expected cost did not rise" and "it did rise": large is evidence. If new costs
+        are judged jointly with those of the certificate, the expected value under the hypothesis is at most
+        1 over the draw of both, at any stopping time. Against the limits of another certificate it is at
+        most 1 while the limit of that side holds. (When it does not, which has a chance of at most its
+        `delta`, there is no limit.)
     p_adverse, p_benign
-        Anytime-valid p-values while the certificate's limit holds: 1 over the largest e-value so far. Over
-        the draw of the certificate, too, one is ever a or less with a chance of at most a + `delta`.
+        Anytime-valid p-values: jointly over the draw of both, else while the certificate's limit holds, and
+        its `delta` comes on top.
     first_alarm
         The episode, counted from 1, at which the verdict was reached; None while it is WITHIN.
     """
-
-    e_adverse: float
-    e_benign: float
-    first_alarm: int | None
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields)  # one call: this is made once an episode
 
     # mypy has no word for a field that is computed when it is first read.
     @cached_property  # type: ignore[misc]
+    def e_adverse(self) -> float:
+        """E-value against "the expected cost did not rise"."""
+        return self._pair("e_adverse", "e_benign")[0]
+
+    @cached_property  # type: ignore[misc]
+    def e_benign(self) -> float:
+        """E-value against "the expected cost did rise"."""
+        return self._pair("e_adverse", "e_benign")[1]
+
+    @cached_property  # type: ignore[misc]
+    def p_adverse(self) -> float:
+        """P-value of "the expected cost did not rise"."""
+        return self._pair("p_adverse", "p_benign")[0]
+
+    @cached_property  # type: ignore[misc]
+    def p_benign(self) -> float:
+        """P-value of "the expected cost did rise"."""
+        return self._pair("p_adverse", "p_benign")[1]
+
+    @cached_property  # type: ignore[misc]
     def shift_lower(self) -> float:
         """Lower limit on the shift, for all times at once."""
-        return self._limits()[0]
+        return self._pair("shift_lower", "shift_upper")[0]
 
     @cached_property  # type: ignore[misc]
     def shift_upper(self) -> float:
         """Upper limit on the shift, for all times at once."""
-        return self._limits()[1]
+        return self._pair("shift_lower", "shift_upper")[1]
 
-    def _limits(self) -> tuple[float, float]:
-        limits: tuple[float, float] = self.__dict__["_limits_from"](self.__dict__["_memory"])
-        self.__dict__.update(shift_lower=limits[0], shift_upper=limits[1])
-        return limits
+    def _pair(self, lower: str, upper: str) -> tuple[float, float]:
+        evidence, snapshot = self.__dict__["_evidence"]
+        if lower == "e_adverse":
+            adverse, benign = evidence.log_e_values(snapshot)
+            pair = bounded_exp(adverse), bounded_exp(benign)
+        else:
+            pair = (evidence.p_values if lower == "p_adverse" else evidence.shift_limits)(snapshot)
+        self.__dict__.update({lower: pair[0], upper: pair[1]})
+        return pair
 
 
 class SequentialTest(StreamDetector[SequentialFinding]):
-    """Watches a stream of costs with two e-processes and may be read after every episode.
+    """Watches a stream of costs and may be read after every episode.
+
+    New costs are judged jointly with those of a held-out certificate, otherwise against its limits: see
+    `boundwatch.detectors.joint` and `evidence`.
 
     **Guarantee**: ADVERSE is ever declared with probability at most `alpha_adverse` + the certificate's
     `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
-    that is, however long it runs and whatever makes one stop. **Assumes**: costs of the certified kind whose
-    expected value, given all earlier episodes, does not exceed the certified one (i.i.d. episodes are a
-    special case), and an unchanged policy.
+    that is, over the draw of the certificate's costs and of the stream, however long it runs and whatever
+    makes one stop. With a margin, `no_worse` is wrongly True with at most the latter, too. **Assumes**: costs
+    of the certified kind whose expected value, given all earlier episodes, does not exceed the certified one
+    (i.i.d. episodes are a special case), and an unchanged policy.
 
     Alarms latch: the verdict stays until `reset`, which starts a new test with its own levels, except that
     ADVERSE still replaces BENIGN. Each side has its own level, so no promise pays for that. A shift that
@@ -91,6 +123,9 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         The promise to compare with.
     alpha_adverse, alpha_benign
         Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
+    margin
+        How much worse is acceptable, in expected cost; the finding's `no_worse` says when it is shown that
+        the cost did not rise by more.
 
     Examples
     --------
@@ -104,30 +139,32 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     """
 
     def __init__(
-        self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
+        self,
+        certificate: Certificate,
+        *,
+        alpha_adverse: float = 0.04,
+        alpha_benign: float = 0.04,
+        margin: float | None = None,
     ) -> None:
         self.certificate = certificate
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        self.margin = check_margin(margin)
         self.bets = Bets.for_costs(binary=certificate.binary)
-        self._bounds = bet_bounds(certificate.lower, certificate.upper)
-        alphas = self.alpha_adverse, self.alpha_benign
-        self._marks = [
-            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(self._bounds, alphas, strict=True)
-        ]
-        self._rates = {
+        self._evidence = evidence_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin)
+        self._constant = {
             "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper, 1.0),
             "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),
             "detector": "sequential-test",
-            "tail": "mixture",
+            "tail": "mixture" if isinstance(self._evidence, CertifiedEvidence) else "joint",
+            "margin": self.margin,
         }
         self.reset()
 
     @property
-    def thresholds(self) -> tuple[float, float]:
-        """The e-values at which ADVERSE and BENIGN are declared."""
-        adverse, benign = self._marks
-        return adverse.threshold, benign.threshold
+    def thresholds(self) -> tuple[float, float] | None:
+        """The e-values at which ADVERSE and BENIGN are declared; None if counts alarm at an exact line."""
+        return self._evidence.thresholds
 
     def reset(self) -> None:
         """Forget all costs and any alarm: what follows is a new test, with its own chance of a false one."""
@@ -135,25 +172,18 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         self.first_alarm: int | None = None
         self.verdict = Verdict.WITHIN
         self._total = 0.0
-        self._wealth = Wealth(self.bets, *self._bounds)
-        self._memory = CostMemory()
+        self._evidence.reset()
 
     def _finding(self) -> SequentialFinding:
-        adverse, benign = self._wealth.log
-        best_adverse, best_benign = self._wealth.best
         return SequentialFinding(
             {
                 "verdict": self.verdict,
                 "n": self.n,
                 "mean_cost": self._total / self.n,
-                "p_adverse": self._marks[0].p_value(best_adverse),
-                "p_benign": self._marks[1].p_value(best_benign),
-                **self._rates,
-                "e_adverse": bounded_exp(adverse),
-                "e_benign": bounded_exp(benign),
+                **self._constant,
+                "no_worse": None if self.margin is None else self._evidence.no_worse,
                 "first_alarm": self.first_alarm,
-                "_limits_from": self._shift_limits,
-                "_memory": (self._memory.weights[:], best_adverse, best_benign),
+                "_evidence": (self._evidence, self._evidence.snapshot()),
             }
         )
 
@@ -173,15 +203,12 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         content = {
             "alpha_adverse": self.alpha_adverse,
             "alpha_benign": self.alpha_benign,
+            "margin": self.margin,
             "n": self.n,
             "total": self._total,
             "verdict": self.verdict.value,
             "first_alarm": self.first_alarm,
-            "wealth": states.pack(self._wealth.log),
-            "best": states.pack(self._wealth.best),
-            "logs": states.pack(self._wealth.logs.tolist()),
-            "product": states.pack(self._wealth.product.tolist()),
-            "memory": {str(i): value for i, value in enumerate(self._memory.weights) if value},
+            **self._evidence.state(),
         }
         return states.seal(_KIND, self.certificate, content)
 
@@ -202,45 +229,23 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             states.unseal(_KIND, state, certificate),
             alpha_adverse=states.number(state, "alpha_adverse"),
             alpha_benign=states.number(state, "alpha_benign"),
+            margin=None if state.get("margin") is None else states.number(state, "margin"),
         )
-        wealth = test._wealth
-        test.n = wealth.n = states.count(state, "n") or 0
+        test.n = states.count(state, "n") or 0
         test._total = states.number(state, "total")
         test.verdict, test.first_alarm = states.alarm(state, test.n)
-        wealth.log = states.unpack(state, "wealth", 2).tolist()
-        wealth.best = states.unpack(state, "best", 2).tolist()
-        size = wealth.logs.size
-        wealth.restore(states.unpack(state, "logs", size), states.unpack(state, "product", size))
-        memory = state.get("memory")
-        if not isinstance(memory, Mapping):
-            raise SchemaMismatch("state['memory'] is not a table; the state is damaged")
-        for key in memory:
-            if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
-                raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
-            test._memory.weights[int(key)] = states.number(memory, key)
+        test._evidence.restore(state)
         return test
 
     def _step(self, cost: float) -> None:
         self.n += 1
         self._total += cost
-        self._wealth.step(cost)
+        evidence = self._evidence
+        evidence.step(cost)
         for side in (0, 1):
-            if overrides(side, self.verdict) and self._marks[side].reached(self._wealth.log[side]):
+            if evidence.reached[side] and overrides(side, self.verdict):
                 self.first_alarm = self.n
                 self.verdict = SIDES[side]
-        self._memory.add(cost)
-
-    def _shift_limits(self, snapshot: tuple[array[float], float, float]) -> tuple[float, float]:
-        weights, best_adverse, best_benign = snapshot
-        memory = CostMemory(weights)
-        lower = memory.mean_lower(self.bets, self.alpha_adverse)
-        upper = memory.mean_upper(self.bets, self.alpha_benign)
-        # Once the wealth against a certified bound has reached 1/alpha, every mean up to it stays refuted.
-        if best_adverse >= math.log(1 / self.alpha_adverse):
-            lower = max(lower, self.certificate.upper)
-        if best_benign >= math.log(1 / self.alpha_benign):
-            upper = min(upper, self.certificate.lower)
-        return lower - self.certificate.upper, upper - self.certificate.lower
 
 
 def bounded_exp(log: float) -> float:

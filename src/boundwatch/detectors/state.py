@@ -14,7 +14,7 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
 
 Array = NDArray[np.float64]
-VERSION = 1
+VERSION = 2
 
 
 def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
@@ -74,6 +74,22 @@ def unpack(state: Mapping[str, Any], name: str, size: int) -> Array:
     if np.isnan(array).any() or np.isposinf(array).any():
         raise SchemaMismatch(f"state[{name!r}] holds a number that is not finite; the state is damaged")
     return array
+
+
+def flags(state: Mapping[str, Any], name: str, size: int) -> list[bool]:
+    """Return the yes-or-no answers stored under a name, `size` of them."""
+    values = state.get(name)
+    if not isinstance(values, list) or len(values) != size or not all(isinstance(v, bool) for v in values):
+        raise SchemaMismatch(f"state[{name!r}] is not a list of {size} of true and false; it is damaged")
+    return values
+
+
+def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the table stored under a name."""
+    content = state.get(name)
+    if not isinstance(content, Mapping):
+        raise SchemaMismatch(f"state[{name!r}] is not a table; the state is damaged")
+    return content
 
 
 def count(state: Mapping[str, Any], name: str, *, optional: bool = False) -> int | None:

@@ -87,7 +87,7 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     left.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
     left.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
-    low, high = new_interval(certificate, finding)
+    low, high = new_interval(certificate, finding, values)
     arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
     bar = right.errorbar([0], [mean], yerr=arms, fmt="D", color=_NEW, capsize=5, linewidth=2, zorder=3)
     right.set(xlabel="mean", xticks=[], xlim=(-1, 1))

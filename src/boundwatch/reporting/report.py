@@ -131,7 +131,7 @@ def _seen(
     certificate: Certificate, finding: Finding, costs: NDArray[np.float64], warnings: Sequence[str]
 ) -> Iterator[Html]:
     yield page.heading("What was seen")
-    low, high = wording.new_interval(certificate, finding)
+    low, high = wording.new_interval(certificate, finding, costs)
     if certificate.binary:
         failures = int(costs.sum())
         yield page.paragraph(f"{failures} of {_episodes(finding.n)} failed (cost 1).")

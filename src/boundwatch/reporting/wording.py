@@ -8,12 +8,13 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
-from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 
 HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -187,6 +188,7 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     >>> dict(evidence(certificate, finding))["p-values"]
     'if the cost had not risen, evidence this strong would come with probability at most 0.186; if it had ...'
     """
+    joint = finding.tail == "joint"
     return [
         ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}"),
         (
@@ -198,7 +200,8 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
             "p-values",
             "if the cost had not risen, evidence this strong would come with probability "
             f"{at_most(finding.p_adverse)}; if it had risen, costs this low would come with probability "
-            f"{at_most(finding.p_benign)} (while the certified limits hold)",
+            f"{at_most(finding.p_benign)} "
+            + ("(over both sets of episodes)" if joint else "(while the certified limits hold)"),
         ),
         (
             "shift",
@@ -215,7 +218,36 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
             f"BENIGN is declared with probability at most {finding.false_negative_rate:.6g} "
             f"(delta {certificate.delta_lower:g} included) in any world that is worse",
         ),
-        ("detector", f"{finding.detector}, {finding.tail} tail"),
+        *margin_words(finding),
+        (
+            "detector",
+            f"{finding.detector}, new episodes judged jointly with the certificate's"
+            if joint
+            else f"{finding.detector}, {finding.tail} tail",
+        ),
+    ]
+
+
+def margin_words(finding: Finding) -> list[tuple[str, str]]:
+    """Say whether it is shown that the cost rose by no more than the margin; nothing without a margin.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_held_out([0] * 90 + [1] * 10, binary=True)
+    >>> margin_words(bw.HypothesisTest(certificate, margin=0.1).decide([0] * 50))[0][1]
+    'shown: the expected cost rose by at most 0.1; this is wrong with probability at most 0.055'
+    """
+    if finding.margin is None:
+        return []
+    if finding.no_worse:
+        text = f"shown: the expected cost rose by at most {finding.margin:g}; this is wrong with probability"
+        return [("margin", f"{text} at most {finding.false_negative_rate:.6g}")]
+    return [
+        (
+            "margin",
+            f"not shown that the expected cost rose by at most {finding.margin:g}; more episodes may show it",
+        )
     ]
 
 
@@ -249,18 +281,30 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     ]
 
 
-def new_interval(certificate: Certificate, finding: Finding) -> tuple[float, float]:
-    """Return the confidence interval of the new expected cost that a finding's shift interval stands on.
+def new_interval(
+    certificate: Certificate, finding: Finding | TaskFinding, costs: ArrayLike
+) -> tuple[float, float]:
+    """Return the confidence interval of the new expected cost, at the rates that a finding states.
 
     Examples
     --------
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5] * 50)
-    >>> [round(end, 3) for end in new_interval(certificate, finding)]
+    >>> costs = [0.5] * 50
+    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide(costs)
+    >>> [round(end, 3) for end in new_interval(certificate, finding, costs)]
     [0.327, 0.673]
     """
-    return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+    if isinstance(finding, Finding) and finding.tail != "joint":
+        return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+    values = certificate.check_costs(costs)[None]
+    rates = (
+        (finding.false_positive_rate, finding.false_negative_rate)
+        if isinstance(finding, Finding)
+        else (0.05, 0.05)
+    )
+    tail = TAILS["exact" if certificate.binary else "betting"]
+    return float(tail.lower(values, rates[0])[0]), 1 - float(tail.lower(1 - values, rates[1])[0])
 
 
 def count(number: int | None, thing: str) -> str:

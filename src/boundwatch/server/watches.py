@@ -169,7 +169,12 @@ def evidence(finding: Any) -> tuple[float, float]:
 def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]:
     """Return the evidence at which each side alarms."""
     if isinstance(detector, SequentialTest):
-        adverse, benign = detector.thresholds
+        # Counts that are judged jointly alarm at an exact line, mostly before the evidence is that large.
+        levels = (
+            detector.certificate.delta_upper + detector.alpha_adverse,
+            (detector.certificate.delta_lower + detector.alpha_benign),
+        )
+        adverse, benign = detector.thresholds or (1 / levels[0], 1 / levels[1])
         return min(adverse, sys.float_info.max), min(benign, sys.float_info.max)  # JSON has no infinity
     return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
 

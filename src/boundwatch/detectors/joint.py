@@ -1,0 +1,345 @@
+"""Joint evidence: the new costs weighed together with those of the certificate, not against its limits.
+
+A held-out certificate keeps what its costs were. Spending the error rate once, over the draw of both, needs
+far fewer new episodes than paying for the certificate's limits first. Costs of 0 and 1 alarm at the exact
+line of `boundwatch.bounds.joint_region`, others when the e-value of `boundwatch.bounds.joint_evidence`
+reaches one over the level.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.bounds.betting import fixed_bets
+from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
+from boundwatch.bounds.memory import CostMemory, grid_points
+from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.record import CostRecord
+from boundwatch.detectors import state as states
+from boundwatch.detectors.evidence import (
+    CertifiedEvidence,
+    Evidence,
+    Pair,
+    memory_from,
+    memory_state,
+    restore_wealth,
+    wealth_state,
+)
+
+Array = NDArray[np.float64]
+_ENDS = np.array([0.0, 1.0])
+# The bounded e-value is a minimum over all means; it is computed when it is high enough at one of them, where
+# the reference has gathered this share of the evidence that is needed.
+_SENTINEL_SHARE = 0.3
+
+
+def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None) -> Evidence:
+    """Return joint evidence where the certificate allows it, else evidence against its limits."""
+    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
+    if reference_of(certificate) is None or max(levels) >= 1:
+        return CertifiedEvidence(certificate, alphas, margin)
+    kind = JointCounts if certificate.binary else JointCosts
+    return kind(certificate, levels, margin)
+
+
+def reference_of(certificate: Certificate) -> CostRecord | None:
+    """Return the costs behind a certificate, or None if it cannot be judged jointly with new ones.
+
+    That takes a fixed number of held-out episodes and a record of their costs; and, for costs of 0 and 1, not
+    so many that the certificate's limits say as much.
+
+    Examples
+    --------
+    >>> reference_of(Certificate.from_held_out([0, 0, 1], binary=True))
+    CostRecord(values=(0.0, 1.0), weights=(2.0, 1.0))
+    >>> reference_of(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)) is None
+    True
+    """
+    if certificate.source != "held-out" or certificate.method == "anytime":
+        return None
+    if not certificate.binary:
+        return certificate.record
+    n, mean = certificate.n, certificate.mean_cost
+    if n is None or mean is None or n > MOST_REFERENCE_TRIALS:
+        return None
+    return CostRecord.of_failures(n, round(n * mean))
+
+
+@dataclass(frozen=True)
+class JointSide:
+    """One hypothesis: the stream's expected cost exceeds the reference's by at most a margin.
+
+    Attributes
+    ----------
+    reference, stream
+        What the reference says about its mean; and the bets on the stream, not placed yet.
+    mirrored
+        Whether both are on 1 - cost, so that low costs in the stream are evidence.
+    margin
+        What the hypothesis allows, of what is bet on.
+    level
+        What may be spent on a wrong rejection, over the joint draw.
+    """
+
+    reference: Reference
+    stream: Wager
+    mirrored: bool
+    margin: float
+    level: float
+
+    @property
+    def target(self) -> float:
+        """The log e-value that rejects the hypothesis."""
+        return math.log(1 / self.level)
+
+    def log_e_value(self, points: Array, weights: Array) -> float:
+        """Return the log e-value after costs at some points."""
+        return joint_log_evidence(self.reference, self._placed(points, weights), self.margin)
+
+    def difference_lower(self, points: Array, weights: Array) -> float:
+        """Return a lower limit on the difference, at all times at once."""
+        return joint_difference_lower(self.reference, self._placed(points, weights), self.level)
+
+    def sentinel(self) -> tuple[float, float]:
+        """Return a mean at which to follow the stream's wealth, and the reference's log e-value there."""
+        mean = self.reference.at(_SENTINEL_SHARE * self.target)
+        log = np.interp(mean, self.reference.means, self.reference.logs)
+        return clamp_bound(mean + self.margin), float(log)
+
+    def _placed(self, points: Array, weights: Array) -> Wager:
+        return self.stream.on(1 - points if self.mirrored else points, weights)
+
+
+def sides_of(certificate: Certificate, levels: Pair, margin: float | None) -> list[JointSide]:
+    """Return the hypotheses "did not rise", "did rise" and, with a margin, "rose by more than it"."""
+    record = reference_of(certificate)
+    assert record is not None  # noqa: S101  (asked before, by whoever chose joint evidence)
+    values, weights = record.arrays()
+    sizes, log_shares = fixed_bets(record.n)
+    bets = Bets.for_costs(binary=certificate.binary)
+    nothing = np.empty(0)
+    stream = Wager(bets.sizes, np.log(bets.shares), nothing, nothing)
+    placed = Wager(sizes, log_shares, nothing, nothing)
+    low, high = (Reference.of(placed.on(points, weights)) for points in (1 - values, values))
+    sides = [
+        JointSide(low, stream, mirrored=False, margin=0.0, level=levels[0]),
+        JointSide(high, stream, mirrored=True, margin=0.0, level=levels[1]),
+    ]
+    if margin is not None:
+        sides.append(JointSide(high, stream, mirrored=True, margin=-margin, level=levels[1]))
+    return sides
+
+
+def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
+    """Return a p-value from an e-value and an alarm that is rarer than `level` but does not follow from it.
+
+    Whoever sees a p-value of a or less sees an e-value of 1/a or more if a is below the level, else an alarm
+    or an e-value of 1/(a - level): under the hypothesis either has a probability of at most a.
+
+    Examples
+    --------
+    >>> round(joint_p_value(math.log(100), 0.05, reached=True), 6)
+    0.01
+    >>> round(joint_p_value(math.log(4), 0.05, reached=False), 6)
+    0.3
+    """
+    inverse = math.exp(-max(log_e_value, 0.0))
+    return min(level, inverse) if reached else min(level + inverse, 1.0)
+
+
+class JointCounts(Evidence):
+    """Costs of 0 and 1: a side is reached when the failures, or the successes, cross an exact line."""
+
+    def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
+        self.levels = levels
+        self.sides = sides_of(certificate, levels, margin)
+        self._reference = reference_of(certificate)
+        if margin is not None:
+            side = self.sides[2]
+            rate, log = side.sentinel()
+            zero, one = Bets.for_costs(binary=True).log_factors(rate)
+            self._watched = side.stream.log_shares + log, zero, one
+        self.reset()
+
+    @property
+    def thresholds(self) -> None:
+        """None: what reaches a side is a number of failures."""
+        return
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.reached, self.no_worse = [False, False], False
+        self._n, self._failures = 0, 0
+        self._lines: list[list[int]] = [[], []]
+
+    def step(self, cost: float) -> None:
+        """Count one more episode."""
+        n = self._n = self._n + 1
+        if cost:
+            self._failures += 1
+        if n >= len(self._lines[0]):
+            self._lines = self._extended(n)
+        adverse, benign = self._lines
+        if self._failures >= adverse[n]:
+            self.reached[0] = True
+        if n - self._failures >= benign[n]:
+            self.reached[1] = True
+        if len(self.sides) == 3 and not self.no_worse:
+            self.no_worse = self._shows_no_worse()
+
+    def snapshot(self) -> tuple[int, int, list[bool]]:
+        """Return episodes, failures and what has been reached."""
+        return self._n, self._failures, self.reached[:]
+
+    def log_e_values(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
+        """Return the log e-values of both sides over the joint draw."""
+        counts = _counts(*snapshot[:2])
+        return self.sides[0].log_e_value(_ENDS, counts), self.sides[1].log_e_value(_ENDS, counts)
+
+    def p_values(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
+        """Return p-values over the joint draw."""
+        return _p_values(self.log_e_values(snapshot), self.levels, snapshot[2])
+
+    def shift_limits(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
+        """Return limits on the new less the old rate, over the joint draw and for all times at once."""
+        counts = _counts(*snapshot[:2])
+        lower, upper = (side.difference_lower(_ENDS, counts) for side in self.sides[:2])
+        return lower, -upper
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "evidence": "joint counts",
+            "reached": [*self.reached, self.no_worse],
+            "counted": self._n,
+            "failures": self._failures,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue where `state` was taken."""
+        *self.reached, self.no_worse = states.flags(state, "reached", 3)
+        self._n, self._failures = states.count(state, "counted") or 0, states.count(state, "failures") or 0
+
+    def _extended(self, trials: int) -> list[list[int]]:
+        assert self._reference is not None  # noqa: S101
+        n, failures = self._reference.n, round(self._reference.mean * self._reference.n)
+        return [
+            alarm_line(n, failures, self.levels[0]).needed(trials).tolist(),
+            alarm_line(n, n - failures, self.levels[1]).needed(trials).tolist(),
+        ]
+
+    def _shows_no_worse(self) -> bool:
+        side, (logs, zero, one) = self.sides[2], self._watched
+        successes = self._n - self._failures
+        capitals = logs + self._failures * zero + successes * one
+        top = float(capitals.max())
+        if top + math.log(float(np.exp(capitals - top).sum())) < side.target:
+            return False
+        return side.log_e_value(_ENDS, _counts(self._n, self._failures)) >= side.target
+
+
+class JointCosts(Evidence):
+    """Costs in [0, 1]: a side is reached when its joint e-value is at least one over the level."""
+
+    def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
+        self.levels = levels
+        self.sides = sides_of(certificate, levels, margin)
+        self._bets = Bets.for_costs(binary=False)
+        self._bounds, self._logs = zip(*[side.sentinel() for side in self.sides], strict=True)
+        self.reset()
+
+    @property
+    def thresholds(self) -> Pair:
+        """One over the levels."""
+        return 1 / self.levels[0], 1 / self.levels[1]
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.reached, self.no_worse = [False, False], False
+        self._wealth = Wealth(self._bets, *self._bounds)
+        self._memory = CostMemory()
+        # How high the evidence at the sentinel must be before the minimum is computed (again).
+        self._due = [side.target for side in self.sides]
+
+    def step(self, cost: float) -> None:
+        """Weigh one more cost."""
+        self._wealth.step(cost)
+        self._memory.add(cost)
+        for row, log in enumerate(self._wealth.log):
+            if log + self._logs[row] >= self._due[row]:
+                self._look(row, log + self._logs[row])
+
+    def snapshot(self) -> tuple[array[float], list[bool]]:
+        """Return the costs and what has been reached."""
+        return self._memory.weights[:], self.reached[:]
+
+    def log_e_values(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
+        """Return the log e-values of both sides over the joint draw."""
+        weights = np.array(snapshot[0])
+        adverse, benign = (side.log_e_value(grid_points(), weights) for side in self.sides[:2])
+        return adverse, benign
+
+    def p_values(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
+        """Return 1 over the e-values, or the level once it was reached."""
+        adverse, benign = (
+            min(math.exp(-max(log, 0.0)), level if reached else 1.0)
+            for log, level, reached in zip(self.log_e_values(snapshot), self.levels, snapshot[1], strict=True)
+        )
+        return adverse, benign
+
+    def shift_limits(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
+        """Return limits on the new less the old mean, over the joint draw and for all times at once."""
+        weights = np.array(snapshot[0])
+        lower, upper = (side.difference_lower(grid_points(), weights) for side in self.sides[:2])
+        return lower, -upper
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "evidence": "joint costs",
+            "reached": [*self.reached, self.no_worse],
+            "due": states.pack(self._due),
+            "wealth": wealth_state(self._wealth),
+            "memory": memory_state(self._memory),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue where `state` was taken."""
+        *self.reached, self.no_worse = states.flags(state, "reached", 3)
+        self._due = states.unpack(state, "due", len(self.sides)).tolist()
+        restore_wealth(self._wealth, states.table(state, "wealth"))
+        self._memory = memory_from(state)
+
+    def _look(self, row: int, low: float) -> None:
+        side = self.sides[row]
+        found = side.log_e_value(grid_points(), np.array(self._memory.weights))
+        if found < side.target:
+            self._due[row] = low + max((side.target - found) / 2, 0.05)
+            return
+        self._due[row] = sys.float_info.max  # JSON has no infinity
+        if row < 2:
+            self.reached[row] = True
+        else:
+            self.no_worse = True
+
+
+def _counts(n: int, failures: int) -> Array:
+    return np.array([n - failures, failures], dtype=np.float64)
+
+
+def _p_values(logs: Pair, levels: Pair, reached: list[bool]) -> Pair:
+    adverse, benign = (
+        joint_p_value(log, level, reached=flag)
+        for log, level, flag in zip(logs, levels, reached, strict=True)
+    )
+    return adverse, benign
