@@ -311,14 +311,16 @@ def _speed() -> dict[str, float]:
         costs = rng.random((3000, 2))
         pairs = ((costs < 0.3).astype(float) if binary else costs).tolist()
         test.update(*pairs[0])
-        start = time.perf_counter()
+        start = time.process_time()
         for pair in pairs:
             test.update(*pair)
         kind = "binary" if binary else "bounded"
-        answer[f"update, {kind}, microseconds"] = (time.perf_counter() - start) / len(pairs) * 1e6
-    start = time.perf_counter()
+        answer[f"update, {kind}, microseconds of processor time"] = (
+            (time.process_time() - start) / len(pairs) * 1e6
+        )
+    start = time.process_time()
     design_region(IndependentWalk(), 0.03, LAST_PAIR, open_ended=True)
-    answer["region for a level that is not shipped, seconds"] = time.perf_counter() - start
+    answer["region for a level that is not shipped, seconds of processor time"] = time.process_time() - start
     return answer
 
 
