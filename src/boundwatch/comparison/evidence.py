@@ -30,6 +30,8 @@ LARGEST_BET = 0.995
 LATE_GAPS = 0.005 * math.sqrt(2) ** np.arange(13)
 _LATE_SHARES = LATE_GAPS / LATE_GAPS.sum()
 _EDGE = 0.015
+# A bet may use any rate that is known before the pair; rounded ones can be looked up.
+_LATE_RATES = 1024
 
 
 def rate_pairs(smallest: float, largest: float, middles: int) -> tuple[Array, Array, Array]:
@@ -111,13 +113,26 @@ class LateBets:
     ) -> Array:
         """Return the logarithm of what pair n + 1 does to each bet, after `pooled` failures in n pairs.
 
-        Counts and outcomes may be arrays, one entry per run; the bets are then the first axis.
+        Counts and outcomes may be arrays, one entry per run; the bets are the last axis.
         """
-        low, high = _rates_around((np.asarray(pooled) + 0.5) / (2 * n + 1))
-        middle = (low + high) / 2
-        logs: Array = np.log(np.where(failed_a, low / middle, (1 - low) / (1 - middle)))
-        logs += np.log(np.where(failed_b, high / middle, (1 - high) / (1 - middle)))
-        return logs
+        place = pooled * _LATE_RATES // (2 * n + 1)
+        factors: Array = _late_factors()[place, _index(failed_a), _index(failed_b)]
+        return factors
+
+
+def _index(failed: bool | Flags) -> int | NDArray[np.int64]:
+    return failed.astype(np.int64) if isinstance(failed, np.ndarray) else int(failed)
+
+
+@lru_cache(maxsize=1)
+def _late_factors() -> Array:
+    """Return the log factors for every pooled rate (rounded), outcome of A, outcome of B and bet."""
+    low, high = _rates_around((np.arange(_LATE_RATES) + 0.5) / _LATE_RATES)
+    middle = (low + high) / 2
+    of_a = np.log(np.stack([(1 - low) / (1 - middle), low / middle]))
+    of_b = np.log(np.stack([(1 - high) / (1 - middle), high / middle]))
+    factors: Array = np.moveaxis(of_a[:, None] + of_b[None], (0, 1, 2, 3), (1, 2, 3, 0)).copy()
+    return factors
 
 
 def _rates_around(rate: float | Array) -> tuple[Array, Array]:

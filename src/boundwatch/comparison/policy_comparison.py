@@ -397,7 +397,7 @@ class PolicyComparison:
             return self._evidence[side] >= math.log(1 / self.alpha)
         better, worse = self._failures if side == 0 else self._failures[::-1]
         late = self._late_logs[side]
-        wealth = float(np.logaddexp.reduce(late)) if late.size else self._evidence[side]
+        wealth = math.log(max(np.exp(late).sum(), 1e-300)) if late.size else self._evidence[side]
         return self.region.alarms(self.pairs, better, worse, wealth)
 
     def _bet_late(self, bets: LateBets, failed_a: bool, failed_b: bool) -> None:

@@ -233,14 +233,14 @@ def _simulate_on(region: Region, low: float, high: float, power: Array) -> Array
     if not alive.any():
         return power
     a, b = a[alive], b[alive]
-    logs = np.stack([bets.start(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)], axis=1)
+    logs = np.stack([bets.start(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
     left, curve = 1 - power[-1], power.tolist()
     silent = np.ones(a.size, dtype=bool)
     while n < MOST_PAIRS and curve[-1] < 0.9995:
         failed_a, failed_b = rng.random(a.size) < low, rng.random(a.size) < high
         logs += bets.log_factors(n, a + b, failed_a, failed_b)
         a, b, n = a + failed_a, b + failed_b, n + 1
-        silent &= np.exp(logs).sum(axis=0) < region.threshold
+        silent &= np.exp(logs).sum(axis=1) < region.threshold
         curve.append(float(1 - left * silent.mean()))
     return np.array(curve)
 
