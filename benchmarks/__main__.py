@@ -16,6 +16,7 @@ from benchmarks import (
     kill_server,
     level,
     mixture,
+    mutation,
     navigation_detection,
     navigation_speed,
     navigation_training,
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "navigation_validity": navigation_validity,
     "navigation_wind": navigation_wind,
     "serve": serve,
+    "mutation": mutation,
     "kill_server": kill_server,
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from boundwatch.errors import InvalidSetting
 
 _CHUNK = 1 << 20
+LARGEST = 4 << 30
+"""Bytes that a file may have."""
 _NUMBERS = re.compile(r"\[\n[-+.,\seE\d]*\n\s*\]")
 
 
@@ -31,9 +33,37 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     boundwatch.errors.InvalidSetting: no/such/file: no such file; check the path
     """
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            return read_limited(file, str(path))
     except (OSError, ValueError) as error:
+        if isinstance(error, InvalidSetting):
+            raise
         raise _unreadable(path, error) from error
+
+
+def read_limited(file: IO[bytes], source: str) -> bytes:
+    """Return what is left of a file that is open; refuse one that is too large or, like a device, has no end.
+
+    Examples
+    --------
+    >>> read_bytes("/dev/zero")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: /dev/zero: is a device without end; name a file
+    """
+    kind = stat.S_IFREG
+    with suppress(OSError, AttributeError):  # what is only in memory has no mode
+        mode = os.fstat(file.fileno())
+        kind = stat.S_IFMT(mode.st_mode)
+        endless = hasattr(os, "major") and os.major(mode.st_rdev) == 1 and os.minor(mode.st_rdev) != 3
+        if kind == stat.S_IFBLK or (kind == stat.S_IFCHR and endless):  # memory devices, except /dev/null
+            raise InvalidSetting(f"{source}: is a device without end; name a file")
+    parts, size = [], 0
+    while part := file.read(_CHUNK << 4):
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST:
+            raise InvalidSetting(f"{source}: is larger than {LARGEST >> 30} GiB; give fewer episodes")
+    return b"".join(parts)
 
 
 def open_binary(path: str | os.PathLike[str]) -> IO[bytes]:
@@ -62,7 +92,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     >>> path.read_text()
     'done\n'
     """
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))  # half a pair of surrogates has no bytes
 
 
 def one_page(content: object) -> str:

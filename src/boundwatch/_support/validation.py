@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 
+SMALLEST_LEVEL = 1e-300
+"""Half of it, and one over it, are still ordinary numbers."""
+
 
 def check_costs(
     costs: ArrayLike, *, binary: bool = False, name: str = "costs", ndim: int = 1
@@ -78,6 +81,8 @@ def check_level(value: object, name: str) -> float:
     level = float(value)
     if not 0 < level < 1:
         raise InvalidLevel(f"{name} = {shortest(level)} is outside (0, 1); choose a probability such as 0.05")
+    if level < SMALLEST_LEVEL:
+        raise InvalidLevel(f"{name} = {shortest(level)} is too small to compute with; choose 1e-300 or more")
     return level
 
 
@@ -124,6 +129,8 @@ def _as_numbers(costs: ArrayLike, name: str) -> NDArray[np.float64]:
         raise InvalidCost(f"{name} has masked entries; give every episode a cost")
     try:
         values = np.asarray(costs)
+        if values.dtype.kind == "m":  # numpy takes durations for whole numbers
+            raise InvalidCost(f"{name} holds durations, which are not costs; pass one number per episode")
         if values.dtype.kind not in "biuf":
             _refuse_non_numbers(values, name)
         return values.astype(np.float64)

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 Array = NDArray[np.float64]
 _FAR = 600.0
+_SMALLEST_MEAN = 1e-300
 
 
 def fixed_bets(n: int) -> tuple[Array, Array]:
@@ -127,7 +128,8 @@ def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
 
 def _log_capitals(costs: Array, weights: Array, null_mean: float | Array, bets: Array) -> Array:
     """Return, with a last axis over the bets, the log of each bet's capital."""
-    scaled = costs / null_mean
+    # Against a larger mean there is never more to win, and no quotient overflows.
+    scaled = costs / np.maximum(null_mean, _SMALLEST_MEAN)
     with np.errstate(divide="ignore"):  # a bet of 1 loses everything at a cost of 0
         return np.stack([np.log((1 - b) + b * scaled) @ weights for b in bets], axis=-1)
 

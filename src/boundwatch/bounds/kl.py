@@ -93,7 +93,9 @@ def _term(a: Array, moved: Array, t: Array) -> Array:
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         near = -a * np.log1p(t / a)
-        far = a * (np.log(a) - np.log(moved))
+        # The ratio first: logarithms of tiny numbers are large, and their rounding errors with them.
+        ratio = a / moved
+        far = a * np.where(np.isfinite(ratio), np.log(ratio), np.log(a) - np.log(moved))
     return np.where(a == 0, 0.0, np.where(np.abs(t) < 0.5 * a, near, far))
 
 

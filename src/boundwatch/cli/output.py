@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from boundwatch._support.files import one_page
+from boundwatch._support.text import printable
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
@@ -75,7 +76,7 @@ def print_warnings(episodes: Episodes) -> None:
     for note in episodes.notes:
         print(f"boundwatch: note: {note}", file=sys.stderr)
     for warning in episodes.warnings:
-        print(f"boundwatch: warning: {warning}", file=sys.stderr)
+        print(f"boundwatch: warning: {printable(warning)}", file=sys.stderr)
 
 
 def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
@@ -90,7 +91,7 @@ def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
 
 def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
     """Print rows under their heads; the last column, of names, may be of any width."""
-    lines = [heads, *rows]
+    lines = [tuple(map(printable, line)) for line in (heads, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads) - 1)]
     for line in lines:
         cells = [f"{cell:>{width}}" for cell, width in zip(line, widths, strict=False)]
@@ -98,6 +99,7 @@ def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None
 
 
 def _fill(text: str, first: str, rest: str) -> str:
+    text = printable(text)
     if not sys.stdout.isatty():  # whoever reads a pipe wants whole lines
         return first + text
     columns = max(40, shutil.get_terminal_size().columns)

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from boundwatch._support.text import printable
 from boundwatch._version import __version__
 from boundwatch.errors import BoundwatchError
 
@@ -48,6 +49,10 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
             sys.stdout.flush()
     except BoundwatchError as error:
         message = " ".join(str(error).split())
+    except MemoryError:
+        message = "there is not enough memory for this; give fewer episodes, or a larger machine"
+    except RecursionError:
+        message = "something in a file is nested too deeply to be read; check what was given"
     except OSError as error:
         if error.filename is not None:  # not known of the streams
             message = f"{error.filename}: cannot be used, {error.strerror}; check the path"
@@ -55,7 +60,7 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
             message = f"cannot print the result, {error.strerror}; free the disk or mend the pipe"
             # What is left in the buffer would fail once more when Python ends, with a traceback.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    print(f"{name}: {message}", file=sys.stderr)
+    print(f"{name}: {printable(message)}", file=sys.stderr)
     sys.exit(1)
 
 

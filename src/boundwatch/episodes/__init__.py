@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.validation import shortest
+from boundwatch.episodes.damage import MOST_COLUMNS, refuses_damage
 from boundwatch.episodes.opening import Format, holds_lines, open_table
 from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
 from boundwatch.episodes.table import Meaning, Table, Wanted, check_range, to_costs
@@ -108,8 +109,10 @@ class Episodes:
         >>> read.by_task()
         {'a': array([0.1, 0.3]), 'b': array([0.2])}
         """
-        tasks = np.array(self.tasks)
-        return {task: self.costs[tasks == task] for task in dict.fromkeys(self.tasks)}
+        rows: dict[str, list[int]] = {}
+        for row, task in enumerate(self.tasks):
+            rows.setdefault(task, []).append(row)
+        return {task: self.costs[found] for task, found in rows.items()}
 
 
 # The names under which logs keep their outcomes: one is as good as the other.
@@ -131,6 +134,7 @@ _CUSTOMARY = {
 _CUSTOM = {("success", "any"), ("reward", "sum")}
 
 
+@refuses_damage
 def read_costs(
     path: str | os.PathLike[str],
     *,
@@ -220,6 +224,8 @@ def read_costs(
     )
     if found == "mcap" and wanted.column is not None:  # the reader took the topic off the column
         wanted = replace(wanted, column=table.preferred)
+    if len(table.names) > MOST_COLUMNS:
+        raise InvalidCost(f"{source}: has {len(table.names)} columns; at most {MOST_COLUMNS} are read")
     name, meaning = table.choose(wanted, source)
     # By its own name before its steps are made one.
     if (episode := episode or table.episode) is not None:

@@ -144,8 +144,8 @@ def _from_objects(rows: list[dict[str, Any]], source: str, lines: list[int] | No
 def read_npy(data: bytes, source: str) -> Table:
     """Read a NumPy array: one value per row, several unnamed columns, or the named fields of a record."""
     try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
+        array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except Exception as error:  # the header is Python, and its parser raises whatever it likes
         reason = "holds Python objects" if "allow_pickle" in str(error) else "is damaged or cut short"
         raise InvalidCost(
             f"{source}: the NPY data {reason}; save a plain numeric array with numpy.save"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import io
 import sys
-import zlib
 from pathlib import Path
 from typing import Literal, get_args
 
 from boundwatch._support import files
 from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, spreadsheet, stable_baselines3
+from boundwatch.episodes.damage import decompress, refuse_bombs
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.table import Table, Wanted
 from boundwatch.episodes.text import decode
@@ -141,6 +140,7 @@ def _recognise(data: bytes, source: str) -> Format:
 
 
 def _archive(data: bytes, source: str) -> Format:
+    refuse_bombs(data, source)
     if stable_baselines3.looks_like_evaluations(data):
         return "sb3-evaluations"
     if spreadsheet.looks_like_workbook(data):
@@ -162,17 +162,12 @@ def _bytes(path: Path | None, source: str) -> bytes:
     data = _read_standard_input() if path is None else files.read_bytes(path)
     if not data.startswith(_GZIP_MAGIC):
         return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidCost(
-            f"{source}: the gzip data is damaged or cut short; fetch or compress it again"
-        ) from error
+    return decompress(data, source)
 
 
 def _read_standard_input() -> bytes:
     try:
-        return sys.stdin.buffer.read()
+        return files.read_limited(sys.stdin.buffer, "standard input")
     except (OSError, AttributeError) as error:  # a folder, or closed
         raise InvalidSetting("standard input: cannot be read; pipe or redirect a file into it") from error
 

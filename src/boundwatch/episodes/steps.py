@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
+from boundwatch.episodes.damage import LONGEST_NAME
 from boundwatch.episodes.numbers import read_numbers
 from boundwatch.episodes.table import Meaning, Table, read_successes
 from boundwatch.errors import InvalidCost, InvalidSetting
@@ -156,6 +157,11 @@ def _names(table: Table, column: str, raw: list[Any], source: str) -> list[str]:
             raise InvalidCost(
                 f"{source}: {table.locate(row, column)} = {shown(raw[row])} is no name; "
                 "give every row a text or a whole number there"
+            )
+        if len(name) > LONGEST_NAME:
+            raise InvalidCost(
+                f"{source}: {table.locate(row, column)} = {shown(raw[row])} is a name of {len(name)} "
+                f"characters; at most {LONGEST_NAME} are read"
             )
     return names  # type: ignore[return-value]  # the loop above let no None through
 

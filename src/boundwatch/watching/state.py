@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -54,18 +55,16 @@ class StateFile:
             raise InvalidSetting(
                 f"{self.path}: cannot be locked, {files.reason(error)}; choose another path"
             ) from error
-        try:
+        with suppress(OSError):  # nobody will read whose it is
             self._lock_path.write_text(f"{os.getpid()}\n")
             files.remove_leftovers(self.path)
-        except OSError:  # nobody will read whose it is
-            pass
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.path.exists():  # nothing was counted: leave nothing behind
-            self._lock_path.unlink(missing_ok=True)
+        with suppress(OSError):  # Windows removes no file that is open
+            self._lock_path.unlink()  # who opened it meanwhile sees that, and tries again
         self._lock.release()
 
     def _owner(self) -> str:

@@ -1,0 +1,80 @@
+"""Numerics at the edge of the floats: nothing rounds inward, nothing becomes NaN."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import boundwatch as bw
+from boundwatch import bounds
+from boundwatch.errors import InvalidCost, InvalidLevel
+
+
+def divergence(q, p):
+    q, p = mpmath.mpf(q), mpmath.mpf(p)
+    return q * mpmath.log(q / p) + (1 - q) * mpmath.log((1 - q) / (1 - p))
+
+
+def test_inverses_never_round_inward():
+    """On a grid in the logarithms of both arguments, against 50 digits."""
+    rng = np.random.default_rng(0)
+    points = np.vstack([[4.005926125045114e-17, 2.1164986391381837e-17], 10 ** rng.uniform(-20, 0, (400, 2))])
+    with mpmath.workdps(50):
+        for q, c in points.tolist():
+            lower, upper = float(bounds.kl_inverse_lower(q, c)), float(bounds.kl_inverse_upper(q, c))
+            assert lower == 0 or divergence(q, lower) >= c
+            assert upper == 1 or divergence(q, upper) >= c
+            assert lower <= q <= upper
+
+
+@pytest.mark.parametrize("n", [10**8, 10**12, 10**15])
+def test_exact_limits_hold_for_any_number_of_costs(n):
+    """Against the Poisson limits for few failures and the normal ones for many: exact enough here."""
+    delta = 0.005
+    few = np.array([0.0, 1.0, 10.0, 1000.0])
+    below = np.where(few > 0, special.gammaincinv(np.maximum(few, 1), delta), 0) / n
+    above = special.gammainccinv(few + 1, delta) / n
+    lower, upper = bounds.clopper_pearson_lower(few, n, delta), bounds.clopper_pearson_upper(few, n, delta)
+    assert np.all(lower <= below * (1 + 1e-4))
+    assert np.all(upper >= above * (1 - 1e-4))
+    assert np.all(upper - lower < 2.5 * (above - below))
+    many = np.array([0.1, 0.5, 0.99]) * n
+    width = stats.norm.isf(delta) * np.sqrt(many / n * (1 - many / n) / n)
+    lower, upper = bounds.clopper_pearson_lower(many, n, delta), bounds.clopper_pearson_upper(many, n, delta)
+    assert np.all(many / n - lower > width * (1 - 1e-3))
+    assert np.all(upper - many / n > width * (1 - 1e-3))
+    assert np.all(upper - lower < 3 * width)
+
+
+@pytest.mark.parametrize("upper", [1e-310, 5e-324, 0.0])
+def test_a_bound_next_to_zero(upper):
+    certificate = bw.Certificate.from_bounds(lower=0, upper=upper, delta=0.01)
+    findings = [
+        *(
+            bw.HypothesisTest(certificate, tail=tail).decide([0, 0.1, 0.2])
+            for tail in ("hoeffding", "kl", "betting")
+        ),
+        bw.ConfidenceInterval(certificate).decide([0, 0.1, 0.2]),
+        bw.SequentialTest(certificate).update_many([0, 0.5]),
+    ]
+    for finding in findings:
+        numbers = (finding.p_adverse, finding.p_benign, finding.shift_lower, finding.shift_upper)
+        assert np.isfinite(numbers).all()
+    assert np.isfinite(bw.ChangeDetector(certificate).update_many([0, 0.5]).statistic_adverse)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-310])
+def test_a_level_that_cannot_be_computed_with_is_refused_when_it_is_chosen(delta):
+    for binary in (False, True):
+        with pytest.raises(InvalidLevel, match="too small to compute with"):
+            bw.Certificate.from_held_out([0, 1], delta=delta, binary=binary)
+    with pytest.raises(InvalidLevel, match="too small to compute with"):
+        bw.SequentialTest(bw.Certificate.from_bounds(lower=0, upper=1, delta=0.1), alpha_adverse=delta)
+    smallest = bw.Certificate.from_held_out([0, 1], delta=1e-299, binary=True)
+    assert np.isfinite([smallest.lower, smallest.upper]).all()
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[s]"])
+def test_times_are_not_costs(kind):
+    with pytest.raises(InvalidCost, match=r"holds durations|is not a number"):
+        bw.Certificate.from_held_out(np.array([0, 1], kind))
