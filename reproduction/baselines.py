@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scipy.stats import binom
@@ -11,22 +11,26 @@ from scipy.stats import binom
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
-from reproduction.difficulty import IN_PART, NOTHING, VISIBLE, certified, points
-from reproduction.figure import Caption, Claim, Results, Table, holds, percent
+from reproduction.artefacts import Cache
+from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import (
     SIGNIFICANT,
     Array,
+    Check,
     Shift,
+    Tally,
     certificate_note,
     counted,
     false_declarations,
     no_false_declaration,
-    share_of,
+    sizes_of,
     split,
+    tallies_of,
     tally,
 )
-from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights, Sweep
+from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
+from reproduction.sweep import IN_PART, VISIBLE, SweepSettings, certified, points
+from reproduction.sweep import artefacts as artefacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +46,9 @@ NO_RULE = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SweepSettings):
     """What is computed."""
 
-    sweep: Sweep = field(default_factory=Sweep)
-    """Policy and settings of difficulty."""
-    sizes: tuple[int, ...] = (10, 50)
-    """Trials in a dataset."""
     alpha: float = 0.05
     """Level of the test, rate of the interval, and the share of training data that the baselines reject."""
 
@@ -57,28 +57,27 @@ FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
-    """Return what `run` takes from the cache."""
-    return settings.sweep.artefacts()
-
-
 def run(settings: Settings, cache: Cache) -> Results:
     """Judge all datasets with detectors and baselines, those of the training distribution included."""
+    return watched(settings, ("training", *settings.sweep.settings), cache)
+
+
+def watched(settings: Settings, names: Sequence[str], cache: Cache) -> Results:
+    """Judge the datasets of some settings with detectors and baselines."""
     sweep = settings.sweep
     trained = sweep.policy.load(cache)
     watch = Watch(trained.certificate, trained.logits.astype(float), settings.alpha)
     reference = sweep.flights("training").costs(cache)
-    tallies, baselines = [], []
-    for name in ("training", *sweep.settings):
-        for n in settings.sizes:
-            ours, theirs = watch.judge(sweep.flights(name), cache, reference, n, sweep.datasets)
-            tallies += ours
-            baselines += theirs
+    found = [
+        watch.judge(sweep.flights(name), cache, reference, n, sweep.datasets)
+        for name in names
+        for n in settings.sizes
+    ]
     return {
         "alpha": settings.alpha,
         "certificate": certified(sweep, cache),
-        "tallies": tallies,
-        "baselines": baselines,
+        "tallies": [row for ours, _ in found for row in ours],
+        "baselines": [row for _, theirs in found for row in theirs],
     }
 
 
@@ -106,7 +105,7 @@ class Watch:
 
     def judge(
         self, flights: Flights, cache: Cache, reference: Array, n: int, datasets: int
-    ) -> tuple[list[Results], list[Results]]:
+    ) -> tuple[list[Tally], list[Tally]]:
         """Return the tallies of the detectors, and those of the baselines, which promise nothing."""
         costs = flights.costs(cache)
         # Flights of the training distribution against themselves: the shift is zero by definition.
@@ -131,14 +130,12 @@ class Watch:
 
 def draw(results: Results) -> Figure:
     """Draw the share of datasets that each calls shifted (ADVERSE) against the true shift."""
-    rows = results["tallies"] + results["baselines"]
-    sizes = sorted({row["n"] for row in rows})
+    rows = tallies_of(results, "tallies", "baselines")
+    sizes = sizes_of(rows)
     figure = style.new_figure(5 * len(sizes), 4)
     for axes, n in zip(figure.subplots(1, len(sizes), sharey=True, squeeze=False)[0], sizes, strict=True):
         for detector in (*OURS, *THEIRS):
-            mine = sorted(
-                (row["shift"], share_of(row)) for row in rows if row["n"] == n and row["detector"] == detector
-            )
+            mine = sorted((row.shift, row.share()) for row in rows if row.n == n and row.detector == detector)
             axes.plot(*zip(*mine, strict=True), **style.line(detector))
         axes.axhline(results["alpha"], **style.PROMISE)
         axes.annotate(
@@ -163,11 +160,11 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["tallies"][0]
+    first = tallies_of(results)[0]
     return Caption(
         see="Left of zero the policy pays less than in training: whoever alarms there alarms about nothing "
         "that hurts. Right of zero, a curve that is higher notices smaller adverse shifts.",
-        numbers=f"{first['datasets']:,} datasets a setting, n as in the titles; level {results['alpha']}.",
+        numbers=f"{first.datasets:,} datasets a setting, n as in the titles; level {results['alpha']}.",
         paper="In the paper's Figure 6 both baselines alarm at easier settings, and at small adverse shifts "
         "more often than the detectors; see the table for the training distribution itself.",
         differs=certificate_note(results["certificate"])
@@ -181,11 +178,11 @@ def caption(results: Results) -> Caption:
 def tables(results: Results) -> list[Table]:
     """Return how often each alarms in the training distribution."""
     lines = []
-    for row in results["tallies"] + results["baselines"]:
-        if row["setting"] == "training":
+    for row in tallies_of(results, "tallies", "baselines"):
+        if row.setting == "training":
             p_value = f"{_p_value(row, results['alpha']):.2g}"
-            name = style.LINES[row["detector"]]["label"]
-            lines.append((str(row["n"]), name, percent(share_of(row)), p_value))
+            name = style.LINES[row.detector]["label"]
+            lines.append((str(row.n), name, percent(row.share()), p_value))
     title = (
         "New environments of the training distribution: alarms, and the p-value of alarming more often than "
         + percent(results["alpha"])
@@ -195,9 +192,9 @@ def tables(results: Results) -> list[Table]:
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 6, at its number of trials; guarantees at every number."""
-    rows = results["tallies"] + results["baselines"]
-    benign = [check for check in false_declarations(results["tallies"]) if check["verdict"] == "adverse"]
-    n, *others = sorted({row["n"] for row in rows})
+    rows = tallies_of(results, "tallies", "baselines")
+    benign = [check for check in false_declarations(tallies_of(results)) if check.verdict == "adverse"]
+    n, *others = sizes_of(rows)
     return [
         _below_level(benign, results["alpha"]),
         _only_adverse(results, benign),
@@ -209,43 +206,43 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _below_level(benign: list[Results], alpha: float) -> Claim:
-    worst = max(benign, key=lambda check: check["false"] / check["datasets"])
-    most = worst["false"] / worst["datasets"]
-    where = f"{worst['setting']}, {style.LINES[worst['detector']]['label']}, n = {worst['n']}"
-    return Claim(
+def _below_level(benign: list[Check], alpha: float) -> Claim:
+    worst = max(benign, key=lambda check: check.rate)
+    most = worst.rate
+    where = f"{worst.setting}, {style.LINES[worst.detector]['label']}, n = {worst.n}"
+    return Claim.judged(
         "The detectors call benign environments adverse less than 5 % of the time.",
         f"{f'At most {percent(most)} ({where})' if most else 'Never'} in the training distribution and in "
-        f"all {len({check['setting'] for check in benign}) - 1} settings that are not surely adverse.",
-        holds(most < alpha),
+        f"all {len({check.setting for check in benign}) - 1} settings that are not surely adverse.",
+        "",
         ""
         if most < alpha
         else f"{percent(most)} is not. The test's guarantee is 5 % plus delta, over certificates too.",
     )
 
 
-def _only_adverse(results: Results, benign: list[Results]) -> Claim:
+def _only_adverse(results: Results, benign: list[Check]) -> Claim:
     """Nothing may be declared without need, and something must be declared at all."""
     said = "The detectors call only environments with higher expected costs adverse."
-    false, verdicts = sum(check["false"] for check in benign), sum(check["datasets"] for check in benign)
-    hits = sum(row["adverse"] for row in results["tallies"]) - false
+    false, verdicts = sum(check.false for check in benign), sum(check.datasets for check in benign)
+    hits = sum(row.adverse for row in tallies_of(results)) - false
     if not hits:
-        why = "ADVERSE is not declared in any setting that is surely adverse."
-        return Claim(said, NOTHING, "not checkable here", why)
+        return Claim.unchecked(said, "ADVERSE is not declared in any setting that is surely adverse.")
     return Claim(
         said,
         f"{false:,} of {verdicts:,} verdicts in settings that are not surely adverse ({len(OURS)} detectors, "
         f"{verdicts // len(OURS):,} datasets each) are ADVERSE, and {hits:,} verdicts in the others.",
-        *no_false_declaration(false, min(check["p_value"] for check in benign) * len(benign)),
+        *no_false_declaration(false, min(check.p_value for check in benign) * len(benign)),
     )
 
 
 def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
     """Look for baselines that are significantly above their level on new training environments."""
-    rows = {(row["detector"], row["n"]): row for row in results["baselines"] if row["setting"] == "training"}
+    rows = {
+        (row.detector, row.n): row for row in tallies_of(results, "baselines") if row.setting == "training"
+    }
     rates = "; ".join(
-        f"n = {size}: {_listed({name: share_of(rows[name, size]) for name in THEIRS})}"
-        for size in (n, *others)
+        f"n = {size}: {_listed({name: rows[name, size].share() for name in THEIRS})}" for size in (n, *others)
     )
     # Corrected for the number of rates that are looked at.
     above = [
@@ -255,16 +252,16 @@ def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
     ]
     listed = ", ".join(f"{style.LINES[name]['label']} with n = {size}" for name, size in above)
     short = [name for name in THEIRS if (name, n) not in above]
-    return Claim(
+    return Claim.judged(
         "The baselines violate their false-positive rate of 5 % even on new training environments.",
         f"{rates}; significantly above {percent(results['alpha'])} (corrected p at most {SIGNIFICANT}): "
         f"{listed or 'none'}.",
-        holds(not short, otherwise="partly" if above else "no"),
-        f"Compared as: both significantly above with n = {n} (in part: one of them, with any n). "
+        f"both significantly above with n = {n} (in part: one of them, with any n).",
         f"{_not(short)} How far new environments exceed thresholds from the training environments "
         "depends on the network."
         if short
         else "",
+        partly=bool(above),
     )
 
 
@@ -275,41 +272,37 @@ def _easier(results: Results, n: int, others: list[int]) -> Claim:
         for size in (n, *others)
     }
     if not _shares(results, n, -1.0, -0.05)["msp"]:
-        return Claim(said, NOTHING, "not checkable here", "No setting has a shift below -0.05.")
+        return Claim.unchecked(said, "No setting has a shift below -0.05.")
     fires = [name for name in THEIRS if largest[n][name] > 0.5]
     loud = [name for name in OURS if largest[n][name] >= results["alpha"]]
     wrong = [name for name in THEIRS if name not in fires] + loud
-    return Claim(
+    return Claim.judged(
         said,
         "Largest share at a shift below -0.05: "
         + "; ".join(f"n = {size}: {_listed(shares)}" for size, shares in largest.items())
         + ".",
-        holds(not wrong, otherwise="partly" if fires and not loud else "no"),
-        f"Compared as: the baselines more than half of the datasets of some setting, and the detectors less "
-        f"than {percent(results['alpha'])} of each, with n = {n} (in part: one of the baselines). "
-        f"{_not(wrong)} {NO_RULE}"
-        if wrong
-        else "",
+        f"the baselines more than half of the datasets of some setting, and the detectors less "
+        f"than {percent(results['alpha'])} of each, with n = {n} (in part: one of the baselines).",
+        f"{_not(wrong)} {NO_RULE}" if wrong else "",
+        partly=bool(fires) and not loud,
     )
 
 
 def _easiest(results: Results, n: int) -> Claim:
     """Look at the setting nearest to the paper's example."""
     said = "The baselines are triggered at a shift of -0.3, where the policy pays less than in training."
-    rows = [row for row in results["baselines"] if row["n"] == n]
-    shift = min((row["shift"] for row in rows), key=lambda shift: abs(shift + 0.3))
+    rows = [row for row in tallies_of(results, "baselines") if row.n == n]
+    shift = min((row.shift for row in rows), key=lambda shift: abs(shift + 0.3))
     if abs(shift + 0.3) > 0.1:
-        why = f"The nearest setting has a shift of {shift:+.3f}."
-        return Claim(said, NOTHING, "not checkable here", why)
-    shares = {row["detector"]: share_of(row) for row in rows if row["shift"] == shift}
+        return Claim.unchecked(said, f"The nearest setting has a shift of {shift:+.3f}.")
+    shares = {row.detector: row.share() for row in rows if row.shift == shift}
     silent = [name for name, share in shares.items() if share <= 0.5]
-    return Claim(
+    return Claim.judged(
         said,
         f"At a shift of {shift:+.3f} with n = {n}: {_listed(shares)}.",
-        holds(not silent, otherwise="partly" if len(silent) == 1 else "no"),
-        f"Compared as: more than half of the datasets ({IN_PART}). {_not(silent)} {NO_RULE}"
-        if silent
-        else "",
+        f"more than half of the datasets ({IN_PART}).",
+        f"{_not(silent)} {NO_RULE}" if silent else "",
+        partly=len(silent) == 1,
     )
 
 
@@ -317,17 +310,15 @@ def _small_shifts(results: Results, n: int) -> Claim:
     said = "For small adverse shifts the baselines detect a higher proportion of datasets."
     means = _mean_shares(results, n, 0.05, 0.25)
     if not means:
-        return Claim(said, NOTHING, "not checkable here", "No shift is between +0.05 and +0.25.")
+        return Claim.unchecked(said, "No shift is between +0.05 and +0.25.")
     gains = {name: means[name] - max(means[ours] for ours in OURS) for name in THEIRS}
     weak = [name for name, gain in gains.items() if gain < VISIBLE]
-    return Claim(
+    return Claim.judged(
         said,
         f"Mean share at shifts between +0.05 and +0.25 with n = {n}: {_listed(means)}.",
-        holds(not weak, otherwise="partly" if max(gains.values()) > 0 else "no"),
-        f"Compared as: both at least {points(VISIBLE)} more than either detector (in part: one of them more "
-        f"at all). {_not(weak)} {NO_RULE}"
-        if weak
-        else "",
+        f"both at least {points(VISIBLE)} more than either detector (in part: one of them more at all).",
+        f"{_not(weak)} {NO_RULE}" if weak else "",
+        partly=max(gains.values()) > 0,
     )
 
 
@@ -335,16 +326,14 @@ def _relevant_shifts(results: Results, n: int) -> Claim:
     said = "For task-relevant shifts the detectors perform similarly to the baselines."
     means = _mean_shares(results, n, 0.25, 1.0)
     if not means:
-        return Claim(said, NOTHING, "not checkable here", "No shift is above +0.25.")
+        return Claim.unchecked(said, "No shift is above +0.25.")
     gaps = [abs(means[ours] - means[theirs]) for ours in OURS for theirs in THEIRS]
-    return Claim(
+    return Claim.judged(
         said,
         f"Mean share at shifts above +0.25 with n = {n}: {_listed(means)}.",
-        holds(max(gaps) <= 0.15, otherwise="partly" if min(gaps) <= 0.15 else "no"),
-        ""
-        if max(gaps) <= 0.15
-        else "Compared as: no detector and baseline more than 15 points apart (in part: some are not); here "
-        f"up to {points(max(gaps))}. {NO_RULE}",
+        "no detector and baseline more than 15 points apart (in part: some are not);",
+        "" if max(gaps) <= 0.15 else f"here up to {points(max(gaps))}. {NO_RULE}",
+        partly=min(gaps) <= 0.15,
     )
 
 
@@ -356,15 +345,15 @@ def _mean_shares(results: Results, n: int, low: float, high: float) -> dict[str,
 
 def _shares(results: Results, n: int, low: float, high: float) -> dict[str, list[float]]:
     shares: dict[str, list[float]] = {name: [] for name in (*OURS, *THEIRS)}
-    for row in results["tallies"] + results["baselines"]:
-        if row["n"] == n and low < row["shift"] <= high:
-            shares[row["detector"]].append(share_of(row))
+    for row in tallies_of(results, "tallies", "baselines"):
+        if row.n == n and low < row.shift <= high:
+            shares[row.detector].append(row.share())
     return shares
 
 
-def _p_value(row: Results, alpha: float) -> float:
+def _p_value(row: Tally, alpha: float) -> float:
     """Return that of "alarms at most at the level"."""
-    return float(binom.sf(row["adverse"] - 1, row["datasets"], alpha))
+    return float(binom.sf(row.adverse - 1, row.datasets, alpha))
 
 
 def _listed(shares: dict[str, float]) -> str:

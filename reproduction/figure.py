@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,6 +53,38 @@ class Claim:
     beyond: bool = False
     """Whether it is not the paper's: ours."""
 
+    @classmethod
+    def judged(
+        cls,
+        sentence: str,
+        numbers: str,
+        rule: str,
+        failed: str,
+        *,
+        partly: bool = False,
+        beyond: bool = False,
+    ) -> Claim:
+        """Judge a sentence by its rule, which is empty where the sentence is its own.
+
+        It holds if nothing ``failed`` the rule, and otherwise perhaps in part.
+
+        Examples
+        --------
+        >>> Claim.judged("It rains.", "1 mm.", "at least 2 mm.", "1 mm is less.", partly=True).why
+        'Compared as: at least 2 mm. 1 mm is less.'
+        """
+        if not failed:
+            return cls(sentence, numbers, "yes", beyond=beyond)
+        why = f"Compared as: {rule} {failed}" if rule else failed
+        return cls(sentence, numbers, "partly" if partly else "no", why, beyond=beyond)
+
+    @classmethod
+    def unchecked(
+        cls, sentence: str, why: str, numbers: str = "Nothing to compare.", *, beyond: bool = False
+    ) -> Claim:
+        """Say that a sentence cannot be checked, and why."""
+        return cls(sentence, numbers, "not checkable here", why, beyond=beyond)
+
 
 class Experiment(Protocol):
     """The contract of a module in this package that makes a figure."""
@@ -100,7 +133,12 @@ def to_json(results: Results) -> str:
     >>> to_json({"b": 0.5, "a": [1, 2]})
     '{\n "a": [\n  1,\n  2\n ],\n "b": 0.5\n}\n'
     """
-    return json.dumps(results, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    return json.dumps(results, indent=1, sort_keys=True, allow_nan=False, default=_plain) + "\n"
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    """Return a row, a dataclass, as an object of JSON, without what it does not say."""
+    return {name: value for name, value in dataclasses.asdict(row).items() if value is not None}
 
 
 def holds(condition: bool, *, otherwise: Holds = "no") -> Holds:

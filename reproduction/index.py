@@ -17,7 +17,7 @@ from boundwatch._support.files import read_bytes
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
 from reproduction.figure import Claim, Experiment, Results, Table, percent
-from reproduction.judging import SIGNIFICANT, false_declarations
+from reproduction.judging import SIGNIFICANT, false_declarations, tallies_of
 
 PACKAGES = ("boundwatch", "numpy", "scipy", "torch", "mujoco-core", "matplotlib")
 STYLE = """<style>
@@ -117,17 +117,16 @@ def _why(claim: Claim) -> str:
 
 def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     """Test "declared falsely at most as often as guaranteed" wherever something was declared."""
-    checks = [
-        {"experiment": name, **check}
-        for name, result in results.items()
-        for check in false_declarations(result.get("tallies", ()))
+    found = [
+        (name, check) for name, result in results.items() for check in false_declarations(tallies_of(result))
     ]
+    checks = [check for _, check in found]
     yield page.heading("False declarations against the guaranteed rates")
     if not checks:
         yield page.paragraph("No detector with a guarantee was run.")
         return
-    false, datasets = sum(c["false"] for c in checks), sum(c["datasets"] for c in checks)
-    worst = min(check["p_value"] for check in checks)
+    false, datasets = sum(c.false for c in checks), sum(c.datasets for c in checks)
+    worst = min(check.p_value for check in checks)
     corrected = min(worst * len(checks), 1.0)
     verdict = f"{'No' if corrected > SIGNIFICANT else 'Some'} rate is significantly above"
     yield page.paragraph(
@@ -138,21 +137,23 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
         "as false. All datasets of a policy share one certificate, which is true or not for all of them: the "
         "figure on certificates counts how often certificates fail."
     )
-    closest = sorted(checks, key=lambda c: c["promised"] * c["datasets"] / max(c["false"], 0.5))[:8]
+    closest = sorted(found, key=lambda pair: pair[1].promised * pair[1].datasets / max(pair[1].false, 0.5))[
+        :8
+    ]
     lines = tuple(
         (
-            c["experiment"],
-            c["setting"],
-            c["detector"],
-            c["tail"],
-            c["certificate"],
-            str(c["n"]),
-            c["verdict"],
-            f"{c['false']} of {c['datasets']}",
-            percent(c["promised"]),
-            f"{c['p_value']:.2g}",
+            name,
+            c.setting,
+            c.detector,
+            c.tail,
+            c.certificate,
+            str(c.n),
+            c.verdict,
+            f"{c.false} of {c.datasets}",
+            percent(c.promised),
+            f"{c.p_value:.2g}",
         )
-        for c in closest
+        for name, c in closest
     )
     header = (
         "figure",

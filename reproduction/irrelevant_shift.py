@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reproduction import style
 from reproduction.artefacts import Artefact, Cache
-from reproduction.baselines import NO_RULE, OURS, THEIRS, Watch
-from reproduction.difficulty import certified
-from reproduction.figure import Caption, Claim, Results, Table, holds, percent
-from reproduction.judging import certificate_note
-from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep
+from reproduction.baselines import NO_RULE, OURS, THEIRS, Settings, watched
+from reproduction.figure import Caption, Claim, Results, Table, percent
+from reproduction.judging import certificate_note, sizes_of, tallies_of
+from reproduction.navigation import QUICK_SWEEP_SETTINGS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,18 +26,6 @@ LOOKS: tuple[dict[str, Any], ...] = (
 PAPER_LOOK: dict[str, Any] = {"facecolor": "#BBBBBB", "hatch": "...."}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What is computed."""
-
-    sweep: Sweep = field(default_factory=Sweep)
-    """The policy, and how many flights and datasets."""
-    sizes: tuple[int, ...] = (10, 50)
-    """Trials in a dataset."""
-    alpha: float = 0.05
-    """Level of the test, rate of the interval, and the share of training data that the baselines reject."""
-
-
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS)
 
@@ -51,27 +37,13 @@ def artefacts(settings: Settings) -> Sequence[Artefact]:
 
 def run(settings: Settings, cache: Cache) -> Results:
     """Judge datasets with four obstacles instead of nine; what the policy pays there is measured."""
-    sweep = settings.sweep
-    trained = sweep.policy.load(cache)
-    watch = Watch(trained.certificate, trained.logits.astype(float), settings.alpha)
-    reference = sweep.flights("training").costs(cache)
-    tallies, baselines = [], []
-    for n in settings.sizes:
-        ours, theirs = watch.judge(sweep.flights(DISTRIBUTION), cache, reference, n, sweep.datasets)
-        tallies += ours
-        baselines += theirs
-    return {
-        "alpha": settings.alpha,
-        "certificate": certified(sweep, cache),
-        "tallies": tallies,
-        "baselines": baselines,
-    }
+    return watched(settings, (DISTRIBUTION,), cache)
 
 
 def draw(results: Results) -> Figure:
     """Draw the alarm rates as bars."""
-    rows = results["tallies"] + results["baselines"]
-    sizes = sorted({row["n"] for row in rows})
+    rows = tallies_of(results, "tallies", "baselines")
+    sizes = sizes_of(rows)
     figure = style.new_figure(7.2, 3.6)
     axes = figure.subplots()
     names = (*THEIRS, *OURS)
@@ -98,12 +70,11 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["tallies"][0]
+    first = tallies_of(results)[0]
     return Caption(
         see="Four obstacles instead of nine look different; what they change for the task is the true shift "
-        f"of {first['shift']:+.3f}. The dashed line is the level of {percent(results['alpha'])}.",
-        numbers=f"{first['datasets']:,} datasets; standard error of the true shift "
-        f"{first['shift_error']:.4f}.",
+        f"of {first.shift:+.3f}. The dashed line is the level of {percent(results['alpha'])}.",
+        numbers=f"{first.datasets:,} datasets; standard error of the true shift {first.shift_error:.4f}.",
         paper="The paper reports a shift of -0.02 and alarms of MSP 100 %, MaxLogit 98.6 %, the detectors "
         "0.1 %.",
         differs=certificate_note(results["certificate"])
@@ -115,7 +86,7 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the table of the paper, with ours."""
-    sizes = sorted({row["n"] for row in results["tallies"]})
+    sizes = sizes_of(tallies_of(results))
     lines = tuple(
         (style.LINES[name]["label"], percent(PAPER[name]), *(percent(_rate(results, name, n)) for n in sizes))
         for name in (*THEIRS, *OURS)
@@ -127,39 +98,39 @@ def tables(results: Results) -> list[Table]:
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says, at its number of trials; the others are told beside it."""
-    n, *others = sorted({row["n"] for row in results["tallies"]})
-    shift = results["tallies"][0]["shift"]
+    n, *others = sizes_of(tallies_of(results))
+    shift = tallies_of(results)[0].shift
     quiet = [name for name in THEIRS if _rate(results, name, n) <= 0.9]
     fires = any(_rate(results, name, n) > 0.5 for name in THEIRS)
     most = max(_rate(results, name, n) for name in OURS)
     return [
-        Claim(
+        Claim.judged(
             "With four obstacles the expected cost is nearly that of training (shift -0.02).",
             f"Shift {shift:+.3f}.",
-            holds(abs(shift) < 0.05, otherwise="partly" if abs(shift) < 0.1 else "no"),
+            "below 0.05 in size (in part: below 0.1);",
             ""
             if abs(shift) < 0.05
-            else f"Compared as: below 0.05 in size (in part: below 0.1); {shift:+.3f} is not. Our drone's "
+            else f"{shift:+.3f} is not. Our drone's "
             "primitives are calibrated to the recordings, not equal to them; the fields are those of the "
             "authors' code, not chosen to fit the shift.",
+            partly=abs(shift) < 0.1,
         ),
-        Claim(
+        Claim.judged(
             "MSP alarms on 100 % and MaxLogit on 98.6 % of the task-irrelevant datasets.",
             _rates(results, THEIRS, (n, *others)),
-            holds(not quiet, otherwise="partly" if fires else "no"),
-            f"Compared as: both on more than 90 % with n = {n} (in part: one of them on more than half). "
+            f"both on more than 90 % with n = {n} (in part: one of them on more than half).",
             f"On no more than that: {', '.join(style.LINES[name]['label'] for name in quiet)}. {NO_RULE}"
             if quiet
             else "",
+            partly=fires,
         ),
-        Claim(
+        Claim.judged(
             "The detectors alarm on 0.1 % of them.",
             _rates(results, OURS, (n, *others)),
-            holds(most <= 0.005),
+            f"at most 0.5 % with n = {n};",
             ""
             if most <= 0.005
-            else f"Compared as: at most 0.5 % with n = {n}; {percent(most)} is more. The true shift is "
-            f"{shift:+.3f} here, in the paper -0.02.",
+            else f"{percent(most)} is more. The true shift is {shift:+.3f} here, in the paper -0.02.",
         ),
     ]
 
@@ -174,6 +145,6 @@ def _rates(results: Results, names: Sequence[str], sizes: Sequence[int]) -> str:
 
 def _rate(results: Results, name: str, n: int) -> float:
     (row,) = (
-        row for row in results["tallies"] + results["baselines"] if row["detector"] == name and row["n"] == n
+        row for row in tallies_of(results, "tallies", "baselines") if row.detector == name and row.n == n
     )
-    return float(row["adverse"]) / float(row["datasets"])
+    return row.share()

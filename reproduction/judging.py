@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +49,73 @@ class Shift:
         return cls(float(new.mean() - certified.mean()), error)
 
 
+@dataclass(frozen=True)
+class Tally:
+    """How often a detector declared what, in datasets of one setting."""
+
+    setting: str
+    detector: str
+    tail: str
+    n: int
+    """Trials in a dataset."""
+    datasets: int
+    adverse: int
+    benign: int
+    within: int
+    shift: float
+    """The true one."""
+    shift_error: float
+    false_positive_rate: float
+    """Guaranteed."""
+    false_negative_rate: float
+    certificate: str | None = None
+    """Which one it was, where a figure has several; by its cost's threshold: ``d_thresh``, in metres."""
+    d_thresh: float | None = None
+
+    def share(self, verdict: str = "adverse") -> float:
+        """Return the share of datasets with a verdict."""
+        return int(getattr(self, verdict)) / self.datasets
+
+
+@dataclass(frozen=True)
+class Check:
+    """A guarantee that a tally can break: how often a verdict was false, and may be."""
+
+    setting: str
+    detector: str
+    tail: str
+    n: int
+    datasets: int
+    certificate: str
+    verdict: str
+    false: int
+    promised: float
+    p_value: float
+    """Of "declared at most as often as guaranteed"."""
+
+    @property
+    def rate(self) -> float:
+        """The share of datasets in which it was false."""
+        return self.false / self.datasets
+
+
+def tallies_of(results: Results, *kinds: str) -> list[Tally]:
+    """Return the rows of an experiment's results, as they were counted; by default those of its detectors.
+
+    Examples
+    --------
+    >>> tallies_of({"tallies": []})
+    []
+    """
+    rows = [row for kind in kinds or ("tallies",) for row in results.get(kind, ())]
+    return [row if isinstance(row, Tally) else Tally(**row) for row in rows]
+
+
+def sizes_of(tallies: Iterable[Tally]) -> list[int]:
+    """Return the numbers of trials in their datasets, in order."""
+    return sorted({row.n for row in tallies})
+
+
 def split(costs: Array, n: int, datasets: int) -> Array:
     """Return the first environments as (datasets, n).
 
@@ -65,7 +131,7 @@ def split(costs: Array, n: int, datasets: int) -> Array:
     return costs[: n * datasets].reshape(datasets, n, *costs.shape[1:])
 
 
-def tally(detector: HypothesisTest | ConfidenceInterval, costs: Array, setting: str, shift: Shift) -> Results:
+def tally(detector: HypothesisTest | ConfidenceInterval, costs: Array, setting: str, shift: Shift) -> Tally:
     """Count what a detector declares on datasets, one a row of `costs`."""
     findings = detector.decide_many(costs)
     return counted(
@@ -88,20 +154,22 @@ def counted(
     tail: str,
     n: int,
     rates: tuple[float, float],
-) -> Results:
+) -> Tally:
     """Return the counts of verdicts with what is needed to judge them."""
-    return {
-        "setting": setting,
-        "detector": detector,
-        "tail": tail,
-        "n": n,
-        "datasets": int(verdicts.size),
-        **{verdict.value: int((verdicts == verdict).sum()) for verdict in Verdict},
-        "shift": shift.difference,
-        "shift_error": shift.error,
-        "false_positive_rate": rates[0],
-        "false_negative_rate": rates[1],
-    }
+    return Tally(
+        setting=setting,
+        detector=detector,
+        tail=tail,
+        n=n,
+        datasets=int(verdicts.size),
+        adverse=int((verdicts == Verdict.ADVERSE).sum()),
+        benign=int((verdicts == Verdict.BENIGN).sum()),
+        within=int((verdicts == Verdict.WITHIN).sum()),
+        shift=shift.difference,
+        shift_error=shift.error,
+        false_positive_rate=rates[0],
+        false_negative_rate=rates[1],
+    )
 
 
 def indicators(certificate: Certificate, alpha: float, datasets: Array) -> dict[str, dict[str, float]]:
@@ -148,7 +216,7 @@ def certificate_note(interval: Mapping[str, float]) -> str:
     )
 
 
-def false_declarations(tallies: Iterable[Results]) -> list[Results]:
+def false_declarations(tallies: Iterable[Tally]) -> list[Check]:
     """Return the check of every guarantee that some tallies can break.
 
     ADVERSE is false where the expected cost did not rise, BENIGN where it rose; where the sign of the shift
@@ -160,36 +228,34 @@ def false_declarations(tallies: Iterable[Results]) -> list[Results]:
     >>> verdicts = np.array(["adverse"] * 30 + ["within"] * 70)
     >>> row = counted(verdicts, setting="x", shift=Shift(-0.1, 0.01), detector="d", tail="t", n=10,
     ...               rates=(0.05, 0.05))
-    >>> [(check["verdict"], check["false"], check["p_value"] < 1e-6) for check in false_declarations([row])]
+    >>> [(check.verdict, check.false, check.p_value < 1e-6) for check in false_declarations([row])]
     [('adverse', 30, True)]
     """
-    checks: list[dict[str, Any]] = []
+    checks = []
     for row in tallies:
-        unsure = SURE * row["shift_error"]
+        unsure = SURE * row.shift_error
         sides = (
-            ("adverse", "false_positive_rate", row["shift"] <= unsure),
-            ("benign", "false_negative_rate", row["shift"] > -unsure),
+            ("adverse", row.adverse, row.false_positive_rate, row.shift <= unsure),
+            ("benign", row.benign, row.false_negative_rate, row.shift > -unsure),
         )
-        for verdict, promised, applies in sides:
-            if applies:
-                hits, datasets, limit = row[verdict], row["datasets"], row[promised]
-                checks.append(
-                    {
-                        **{name: row[name] for name in ("setting", "detector", "tail", "n", "datasets")},
-                        "certificate": _certificate_of(row),
-                        "verdict": verdict,
-                        "false": hits,
-                        "promised": limit,
-                        "p_value": float(binom.sf(hits - 1, datasets, limit)),
-                    }
-                )
+        cost = "" if row.d_thresh is None else f"d_thresh = {1000 * row.d_thresh:g} mm"
+        checks += [
+            Check(
+                setting=row.setting,
+                detector=row.detector,
+                tail=row.tail,
+                n=row.n,
+                datasets=row.datasets,
+                certificate=cost if row.certificate is None else row.certificate,
+                verdict=verdict,
+                false=hits,
+                promised=promised,
+                p_value=float(binom.sf(hits - 1, row.datasets, promised)),
+            )
+            for verdict, hits, promised, applies in sides
+            if applies
+        ]
     return checks
-
-
-def _certificate_of(row: Results) -> str:
-    """Return which certificate it was, where an experiment has several."""
-    cost = f"d_thresh = {1000 * row['d_thresh']:g} mm" if "d_thresh" in row else ""
-    return str(row.get("certificate", cost))
 
 
 def rising(rows: Sequence[Results], datasets: int, place: Callable[[Results], str]) -> tuple[Holds, str]:
@@ -244,18 +310,6 @@ def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | 
             for tail in tails
         ),
     ]
-
-
-def share_of(row: Results, verdict: str = "adverse") -> float:
-    """Return the share of a tally's datasets with a verdict.
-
-    Examples
-    --------
-    >>> row = {"datasets": 20, "adverse": 5, "benign": 1}
-    >>> share_of(row), share_of(row, "benign")
-    (0.25, 0.05)
-    """
-    return float(row[verdict]) / float(row["datasets"])
 
 
 def contested(a: float, b: float) -> bool:

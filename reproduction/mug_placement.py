@@ -18,8 +18,8 @@ from reproduction.judging import (
     contested,
     indicators,
     rising,
-    share_of,
     split,
+    tallies_of,
     tally,
 )
 
@@ -138,12 +138,12 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["tallies"][0]
+    first = tallies_of(results)[0]
     interval = results["certificate"]
     return Caption(
         see="The two indicators against the true shift: the paper's rise with it. Above the dashed line "
         "ADVERSE is declared.",
-        numbers=f"{first['datasets']} datasets of {first['n']} for each of {len(results['placements'])} "
+        numbers=f"{first.datasets} datasets of {first.n} for each of {len(results['placements'])} "
         f"placements; true failure rates from {results['environments']} other grasps each; certificate "
         f"[{interval['lower']:.4f}, {interval['upper']:.4f}] at delta = {interval['delta']} "
         f"({interval['source']}, {interval['method']}, {interval['n']} mugs).",
@@ -157,7 +157,7 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return failure rates and detections."""
-    counts = {(row["setting"], row["detector"], row["tail"]): row for row in results["tallies"]}
+    counts = {(row.setting, row.detector, row.tail): row for row in tallies_of(results)}
     lines = []
     for row in results["placements"]:
         number = row["placement"]
@@ -165,7 +165,7 @@ def tables(results: Results) -> list[Table]:
         for detector in ("hypothesis-test", "confidence-interval"):
             for tail in ("hoeffding", "exact"):
                 found = counts[f"placement:{number}", detector, tail]
-                cells.append(f"{found['adverse']} of {found['datasets']}")
+                cells.append(f"{found.adverse} of {found.datasets}")
         paper = percent(PAPER_FAILURES[number - 1])
         lines.append((f"{10 * number} cm", percent(row["failures"]), paper, f"{row['shift']:+.3f}", *cells))
     header = (
@@ -185,20 +185,18 @@ def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 2b, and of the certificate."""
     interval, summary = results["certificate"], results["summary"]
     rows = sorted(results["placements"], key=lambda row: row["shift"])
-    rise, why = rising(rows, results["tallies"][0]["datasets"], lambda row: f"{10 * row['placement']} cm")
+    rise, why = rising(rows, tallies_of(results)[0].datasets, lambda row: f"{10 * row['placement']} cm")
     shares = {
-        (row["setting"], row["detector"]): share_of(row)
-        for row in results["tallies"]
-        if row["tail"] == "hoeffding"
+        (row.setting, row.detector): row.share() for row in tallies_of(results) if row.tail == "hoeffding"
     }
     return [
-        Claim(
+        Claim.judged(
             "The bound on the failure rate is 0.1 with delta = 0.01.",
             f"{interval['upper']:.3f} by the {interval['source']} bound from {interval['n']} mugs (training "
             f"failures {percent(interval['mean_cost'])}); failure rate on {results['environments']} new mugs "
             f"{percent(results['placements'][0]['failures'])}. Theorem 1 as printed would give "
             f"{summary['upper_pinsker']:.3f}.",
-            holds(interval["upper"] <= 0.1),
+            "",
             ""
             if interval["upper"] <= 0.1
             else f"With {interval['n']} mugs the bound is {interval['upper'] - interval['mean_cost']:.3f} "
@@ -230,7 +228,7 @@ def _similar(results: Results, shares: Mapping[tuple[str, str], float]) -> Claim
     pairs = [[shares[setting, name] for name in LABELS] for setting in sorted({s for s, _ in shares})]
     told = [pair for pair in pairs if contested(*pair)]
     paper = "Both approaches perform similarly."
-    n, interval = results["tallies"][0]["n"], results["certificate"]
+    n, interval = tallies_of(results)[0].n, results["certificate"]
     levels = (results["alpha"], results["alpha"] - interval["delta"])
     needed = [fewest_failures("hoeffding", level, n, interval["upper"]) for level in levels]
     if needed[0] == needed[1]:
@@ -241,26 +239,25 @@ def _similar(results: Results, shares: Mapping[tuple[str, str], float]) -> Claim
             "yes",
         )
     if not told:
-        return Claim(
+        return Claim.unchecked(
             paper,
-            f"At all {len(pairs)} placements both declare ADVERSE always, or both never.",
-            "not checkable here",
             "No placement could tell them apart.",
+            f"At all {len(pairs)} placements both declare ADVERSE always, or both never.",
         )
     gaps = [max(pair) - min(pair) for pair in told]
     mean = sum(gaps) / len(gaps)
-    return Claim(
+    return Claim.judged(
         paper,
         f"From {needed[0]} failures of {n} on the test declares ADVERSE, from {needed[1]} on the interval. "
         f"Their shares of it differ by at most {percent(max(gaps))}, {percent(mean)} in the mean of the "
         f"placements at which not both declare it nearly always, or nearly never ({len(told)} of "
         f"{len(pairs)}).",
-        alike(gaps),
+        "10 % at most, in part if in the mean.",
         ""
         if max(gaps) <= 0.1
-        else "Compared as: 10 % at most, in part if in the mean. The test at alpha = 0.05 may err by delta "
-        "more than the interval at 5 % with delta included, and where one failure more or less decides, "
-        "they differ.",
+        else "The test at alpha = 0.05 may err by delta more than the interval at 5 % with delta included, "
+        "and where one failure more or less decides, they differ.",
+        partly=alike(gaps) == "partly",
     )
 
 

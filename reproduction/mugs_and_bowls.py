@@ -20,8 +20,8 @@ from reproduction.judging import (
     both_tails,
     certificate_note,
     false_declarations,
-    share_of,
     split,
+    tallies_of,
     tally,
 )
 from reproduction.rereading import (
@@ -266,7 +266,7 @@ def _bowls(results: Results) -> Claim:
     once = {(name, n): _once(results, name, n) for name in ("bowls", "wide-bowls") for n in SIZES}
     reread = [min(_by(stream["alarms"][reader], n) for reader in PAPERS) for n in SIZES]
     met = [once["bowls", n] > 0.5 for n in SIZES]
-    return Claim(
+    return Claim.judged(
         "Both detectors detect bowls with a dataset of 5 (after 4 trials, by the caption).",
         "Read once, both alarm in "
         + " and ".join(
@@ -279,8 +279,9 @@ def _bowls(results: Results) -> Claim:
         f"{percent(_by(stream['alarms']['sequential'], results['trials']))}. Bowls fail in "
         f"{percent(stream['failures'])} of the grasps, wide ones in {percent(wide['failures'])}; in the "
         "authors' published recordings in 7 of 10.",
-        holds(all(met), otherwise="partly" if any(met) else "no"),
+        "",
         "" if all(met) else _why_late(results),
+        partly=any(met),
     )
 
 
@@ -290,11 +291,11 @@ def _mugs(results: Results) -> Claim:
     quiet = share <= results["alpha"]
     if mute := _mute(results):
         return Claim("Mugs do not trigger the detectors.", mute, "not checkable here")
-    return Claim(
+    return Claim.judged(
         "Mugs do not trigger the detectors.",
         (f"One of them is triggered in {percent(share)}" if share else "Neither is triggered in any")
         + f" of {len(alarms['hoeffding'])} streams of {trials} mugs, although read after every trial.",
-        holds(quiet),
+        "",
         "" if quiet else f"Compared as: at most {percent(results['alpha'])}, the level of one reading.",
     )
 
@@ -307,32 +308,32 @@ def _false_positives(results: Results) -> Claim:
     alpha, interval = results["alpha"], results["certificate"]
     checks = [
         check
-        for check in false_declarations(results["tallies"])
-        if check["setting"] == "mugs"
-        and (check["detector"], check["tail"], check["verdict"])
-        == ("confidence-interval", "hoeffding", "adverse")
+        for check in false_declarations(tallies_of(results))
+        if check.setting == "mugs"
+        and (check.detector, check.tail, check.verdict) == ("confidence-interval", "hoeffding", "adverse")
     ]
-    seen = max(check["false"] / check["datasets"] for check in checks)
-    corrected = min(check["p_value"] for check in checks) * len(checks)
-    worst = max(float(binom.sf(_needed(results, c["n"]) - 1, c["n"], interval["upper"])) for c in checks)
+    seen = max(check.rate for check in checks)
+    corrected = min(check.p_value for check in checks) * len(checks)
+    worst = max(float(binom.sf(_needed(results, c.n) - 1, c.n, interval["upper"])) for c in checks)
     within = seen <= alpha and worst + interval["delta_upper"] <= alpha
     excess = corrected <= SIGNIFICANT or worst + interval["delta_upper"] > alpha
-    return Claim(
+    return Claim.judged(
         paper,
         (
             f"The interval is triggered in at most {percent(seen)}"
             if seen
             else "The interval is never triggered"
         )
-        + f" in datasets of {', '.join(str(check['n']) for check in checks)} mugs, of which "
+        + f" in datasets of {', '.join(str(check.n) for check in checks)} mugs, of which "
         f"{percent(results['streams']['mugs']['failures'])} are dropped. Were as many dropped as the "
         f"certified bound of {interval['upper']:.3f} allows, it would be triggered in {percent(worst)}, and "
         f"the bound itself may be wrong with probability {percent(interval['delta_upper'])}.",
-        holds(within, otherwise="no" if excess else "partly"),
+        f"each of these at most {percent(alpha)}.",
         ""
         if within
-        else f"Compared as: each of these at most {percent(alpha)}. The exact binomial test of the counts "
-        f"gives p = {min(corrected, 1.0):.2g}, corrected for {len(checks)} of them.",
+        else f"The exact binomial test of the counts gives p = {min(corrected, 1.0):.2g}, corrected for "
+        f"{len(checks)} of them.",
+        partly=not excess,
     )
 
 
@@ -379,17 +380,18 @@ def _many_looks(results: Results) -> Claim:
     levels = levels_at(results["alpha"], results["certificate"]["delta_upper"])
     above = [name for name in READERS if alarms[name] > levels[name]]
     broken, valid = {"hoeffding", "exact"} & set(above), "sequential" not in above
-    return Claim(
+    return Claim.judged(
         "Elsewhere rereading breaks the level; the anytime-valid test never does.",
         f"With a failure rate equal to a bound of {last['bound']:g}, read after each of "
         f"{len(last['false_alarms']['exact'])} trials, false alarms come with probability "
         + ", ".join(f"{percent(alarms[name])} ({label})" for name, label in READERS.items())
         + f"; the levels are {percent(levels['hoeffding'])}, and {percent(levels['sequential'])} for the "
         "interval and the sequential test.",
-        holds(valid and len(broken) == 2, otherwise="partly" if valid and broken else "no"),
+        "",
         ""
         if valid and len(broken) == 2
         else f"Above their level: {', '.join(READERS[name] for name in above) or 'none'}.",
+        partly=valid and bool(broken),
         beyond=True,
     )
 
@@ -423,17 +425,13 @@ def _why_late(results: Results) -> str:
 def _once(results: Results, name: str, n: int) -> float:
     """Return in which share of the datasets of n both of the paper's detectors alarm."""
     return min(
-        share_of(row)
-        for row in results["tallies"]
-        if (row["setting"], row["n"], row["tail"]) == (name, n, "hoeffding")
+        row.share() for row in tallies_of(results) if (row.setting, row.n, row.tail) == (name, n, "hoeffding")
     )
 
 
 def _datasets(results: Results, n: int) -> int:
     """Return how many datasets of n bowls there are."""
-    return next(
-        int(row["datasets"]) for row in results["tallies"] if (row["setting"], row["n"]) == ("bowls", n)
-    )
+    return next(int(row.datasets) for row in tallies_of(results) if (row.setting, row.n) == ("bowls", n))
 
 
 def _by(alarms: Sequence[int], within: int) -> float:

@@ -7,7 +7,7 @@ training environments. A certificate from environments of its own is drawn as an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,10 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.episodes import read_costs
 from reproduction import style
 from reproduction.artefacts import Artefact, Cache
-from reproduction.figure import Caption, Claim, Results, Table, holds
-from reproduction.judging import Array, Shift, counted, share_of, split, tally
-from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights, Sweep
+from reproduction.figure import Caption, Claim, Results, Table
+from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
+from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
+from reproduction.sweep import SweepSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,13 +33,9 @@ THEOREM_1, POINTWISE, HELD_OUT = "Theorem 1", "pointwise", "held out"
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SweepSettings):
     """What is computed."""
 
-    sweep: Sweep = field(default_factory=Sweep)
-    """Policy and settings of difficulty."""
-    sizes: tuple[int, ...] = (10, 50)
-    """Trials in a dataset."""
     rate: float = 0.05
     """Guaranteed rate of either error, delta included, for all detectors."""
     held_out: int = 10_000
@@ -81,7 +78,7 @@ def run(settings: Settings, cache: Cache) -> Results:
                 found.append(tally(detector, split(costs, n, sweep.datasets), name, shift))
             streams = split(costs, max(settings.sizes), sweep.datasets)
             found += _sequential_tallies(certificate, settings, streams, name, shift)
-            tallies += [{"certificate": label, **row} for row in found]
+            tallies += [replace(row, certificate=label) for row in found]
             trials += _trials(label, certificate, settings.rate, costs, name, shift)
     return {
         "rate": settings.rate,
@@ -111,7 +108,7 @@ def _certificates(settings: Settings, cache: Cache) -> dict[str, Certificate]:
 
 def _sequential_tallies(
     certificate: Certificate, settings: Settings, streams: Array, name: str, shift: Shift
-) -> list[Results]:
+) -> list[Tally]:
     """Watch every dataset trial by trial; count the alarms within each number of trials."""
     alphas = settings.rate - certificate.delta_upper, settings.rate - certificate.delta_lower
     test = SequentialTest(certificate, alpha_adverse=alphas[0], alpha_benign=alphas[1])
@@ -160,9 +157,9 @@ def _trials(
 def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | None:
     """Return the smallest shift from which the power is 90 %, between settings by a straight line."""
     points = sorted(
-        (row["shift"], share_of(row))
-        for row in results["tallies"]
-        if row["certificate"] == label and row["tail"] == tail and row["n"] == n and row["shift"] > -0.02
+        (row.shift, row.share())
+        for row in tallies_of(results)
+        if row.certificate == label and row.tail == tail and row.n == n and row.shift > -0.02
     )
     if not points or points[-1][1] < 0.9:
         return None
@@ -175,16 +172,16 @@ def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | N
 
 def draw(results: Results) -> Figure:
     """Draw power against shift at each number of trials, and trials against shift."""
-    sizes = sorted({row["n"] for row in results["tallies"]})
+    sizes = sizes_of(tallies_of(results))
     figure = style.new_figure(12, 4.6)
     *powers, right = figure.subplots(1, len(sizes) + 1)
     curves = _curves(results)
     for axes, n in zip(powers, sizes, strict=True):
         for label, tail, look in curves:
             points = sorted(
-                (row["shift"], share_of(row))
-                for row in results["tallies"]
-                if row["certificate"] == label and row["tail"] == tail and row["n"] == n
+                (row.shift, row.share())
+                for row in tallies_of(results)
+                if row.certificate == label and row.tail == tail and row.n == n
             )
             axes.plot(*zip(*points, strict=True), **look)
         axes.axhline(0.9, color="#bbbbbb", linewidth=0.8, zorder=0)
@@ -237,12 +234,12 @@ def _adverse_trials(results: Results, label: str, tail: str) -> dict[str, tuple[
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["tallies"][0]
+    first = tallies_of(results)[0]
     return Caption(
         see="All curves have the same guaranteed error. Left and middle: a curve further to the left sees "
         "smaller shifts with the same trials. Right: a lower curve needs fewer trials. The sequential test "
         "(thick) may in addition be read after every trial, and stops when it alarms.",
-        numbers=f"{first['datasets']:,} datasets a setting; total error {100 * results['rate']:.0f} %, delta "
+        numbers=f"{first.datasets:,} datasets a setting; total error {100 * results['rate']:.0f} %, delta "
         "included; trials from datasets drawn from each setting's costs. For the sequential test: the share "
         "of alarms within n trials.",
         paper="The paper has no such figure; the grey curve is its method.",
@@ -256,7 +253,7 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the smallest shift seen, and trials."""
-    sizes = sorted({row["n"] for row in results["tallies"]})
+    sizes = sizes_of(tallies_of(results))
     names = {"hoeffding": "Hoeffding", "kl": "kl", "betting": "betting", "mixture": "sequential test"}
     data = {HELD_OUT: f" ({results['held_out']:,} additional environments)"}
     lines = []
@@ -291,7 +288,7 @@ def claims(results: Results) -> list[Claim]:
 
 def _smaller_shifts(results: Results) -> Claim:
     parts, worse = [], []
-    for n in sorted({row["n"] for row in results["tallies"]}):
+    for n in sizes_of(tallies_of(results)):
         paper = smallest_shift(results, THEOREM_1, "hoeffding", n)
         ours = smallest_shift(results, POINTWISE, "betting", n)
         extra = smallest_shift(results, HELD_OUT, "betting", n)
@@ -299,15 +296,14 @@ def _smaller_shifts(results: Results) -> Claim:
         parts.append(f"n = {n}: {seen[0]} instead of {seen[1]} ({seen[2]})")
         if ours is None or (paper is not None and ours >= paper):
             worse.append(f"n = {n}")
-    return Claim(
+    return Claim.judged(
         "With the same data and the same guaranteed error, the pointwise certificate and the betting tail "
         "see smaller shifts than Theorem 1 and Hoeffding.",
         f"The smallest shift seen with a power of 90 %, and in brackets with {results['held_out']:,} "
         f"additional environments: {'; '.join(parts)}.",
-        holds(not worse, otherwise="partly" if len(worse) < len(parts) else "no"),
-        f"Compared as: smaller with each n (in part: with one). Not so with {', '.join(worse)}."
-        if worse
-        else "",
+        "smaller with each n (in part: with one).",
+        f"Not so with {', '.join(worse)}." if worse else "",
+        partly=len(worse) < len(parts),
         beyond=True,
     )
 
@@ -332,18 +328,17 @@ def _fewer_trials(results: Results) -> Claim:
         "need fewer trials than Theorem 1 and Hoeffding, and so does the sequential test."
     )
     if not ratios:
-        why = "The paper's method reaches a power of 90 % in no setting."
-        return Claim(said, "Nothing to compare.", "not checkable here", why, beyond=True)
+        return Claim.unchecked(said, "The paper's method reaches a power of 90 % in no setting.", beyond=True)
     fewer = min(ratios) > 1
-    return Claim(
+    return Claim.judged(
         said,
         f"For a power of 90 %, the paper's method needs {' and '.join(parts)}, in "
         f"{sum(trials is not None for _, trials in theirs.values())} settings.",
-        holds(fewer, otherwise="partly" if max(ratios) > 1 else "no"),
+        "fewer in every setting (in part: in one).",
         ""
         if fewer
-        else "Compared as: fewer in every setting (in part: in one). Not so in "
-        f"{sum(ratio <= 1 for ratio in ratios)} of {len(ratios)} comparisons. The sequential test pays for "
-        "the right to be read after every trial.",
+        else f"Not so in {sum(ratio <= 1 for ratio in ratios)} of {len(ratios)} comparisons. The sequential "
+        "test pays for the right to be read after every trial.",
+        partly=max(ratios) > 1,
         beyond=True,
     )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from boundwatch import ConfidenceInterval
-from reproduction import style
-from reproduction.artefacts import Artefact, Cache
-from reproduction.difficulty import VISIBLE, certified, onset, points, true_shift
-from reproduction.figure import Caption, Claim, Results, Table, holds, percent
+from reproduction.artefacts import Cache
+from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import (
+    Tally,
     certificate_note,
     contested,
     false_declarations,
-    share_of,
-    split,
+    sizes_of,
+    tallies_of,
     tally,
 )
-from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep
+from reproduction.navigation import QUICK_SWEEP_SETTINGS
+from reproduction.sweep import VISIBLE, SweepSettings, certified, draw_verdicts, onset, points
+from reproduction.sweep import artefacts as artefacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,13 +34,9 @@ RARE = 0.05
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(SweepSettings):
     """What is computed."""
 
-    sweep: Sweep = field(default_factory=Sweep)
-    """Policy and settings of difficulty."""
-    sizes: tuple[int, ...] = (10, 50)
-    """Trials in a dataset."""
     rates: tuple[tuple[float, float], ...] = ((0.4, 0.4), (0.9, 0.1), (0.02, 0.02))
     """Permitted false-positive and false-negative rates, delta included: high, for safety, and low."""
     usual: tuple[float, float] = (0.05, 0.05)
@@ -50,25 +47,21 @@ FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
-    """Return what `run` takes from the cache."""
-    return settings.sweep.artefacts()
-
-
 def run(settings: Settings, cache: Cache) -> Results:
     """Judge all datasets at all rates."""
     sweep = settings.sweep
     certificate = sweep.policy.load(cache).certificate
-    tallies = []
-    for name in ("training", *sweep.settings):
-        costs, shift = sweep.flights(name).costs(cache), true_shift(sweep, name, cache)
-        for n in settings.sizes:
-            datasets = split(costs, n, sweep.datasets)
-            for positive, negative in (settings.usual, *settings.rates):
-                detector = ConfidenceInterval(
-                    certificate, false_positive_rate=positive, false_negative_rate=negative, tail="hoeffding"
-                )
-                tallies.append(tally(detector, datasets, name, shift))
+    detectors = [
+        ConfidenceInterval(
+            certificate, false_positive_rate=positive, false_negative_rate=negative, tail="hoeffding"
+        )
+        for positive, negative in (settings.usual, *settings.rates)
+    ]
+    tallies = [
+        tally(detector, datasets, name, shift)
+        for name, datasets, shift in settings.datasets(cache)
+        for detector in detectors
+    ]
     return {
         "certificate": certified(sweep, cache),
         "rates": settings.rates,
@@ -78,31 +71,26 @@ def run(settings: Settings, cache: Cache) -> Results:
 
 
 def draw(results: Results) -> Figure:
-    """Draw stacked bars: rates beside each other, numbers of trials below each other."""
-    sizes = sorted({row["n"] for row in results["tallies"]})
-    figure = style.new_figure(13.5, 0.8 + 3.1 * len(sizes))
-    grid = figure.subplots(len(sizes), len(results["rates"]), sharey=True, squeeze=False)
-    for above, n in zip(grid, sizes, strict=True):
-        for axes, rates in zip(above, results["rates"], strict=True):
-            title = f"false positives {100 * rates[0]:.0f} %, false negatives {100 * rates[1]:.0f} %, n = {n}"
-            style.verdict_bars(axes, _at(results, n, rates), title)
-        above[0].set_ylabel("share of datasets")
-        if n == sizes[-1]:
-            for axes in above:
-                axes.set_xlabel("true shift of the expected cost (bold: training)")
-    style.verdict_legend(figure)
-    return figure
+    """Draw the rates beside each other."""
+    tallies = tallies_of(results)
+    panels = {
+        f"false positives {100 * positive:.0f} %, false negatives {100 * negative:.0f} %, n = {{n}}": [
+            row for row in tallies if _rates(row) == (positive, negative)
+        ]
+        for positive, negative in results["rates"]
+    }
+    return draw_verdicts(panels, 13.5, "training")
 
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["tallies"][0]
+    first = tallies_of(results)[0]
     return Caption(
         see="Left: 40 % of either error permitted, for fewer WITHIN. Middle: 90 % false positives but only "
         "10 % false negatives permitted, for where missing an adverse shift is what must not happen. Right: "
         "2 % of either. Between the dashed lines stands the training distribution; ADVERSE there and left of "
         "them and BENIGN right of them are false; the table has their rates.",
-        numbers=f"{first['datasets']:,} datasets a setting, n as in the titles; the permitted rates include "
+        numbers=f"{first.datasets:,} datasets a setting, n as in the titles; the permitted rates include "
         "the certificate's delta.",
         paper="The paper's Figure 5; of rates below 5 % its text speaks, without a figure.",
         differs=certificate_note(results["certificate"])
@@ -114,11 +102,11 @@ def caption(results: Results) -> Caption:
 def tables(results: Results) -> list[Table]:
     """Return the largest false rates that occur."""
     lines = []
-    for n in sorted({row["n"] for row in results["tallies"]}):
+    for n in sizes_of(tallies_of(results)):
         for rates in (results["usual"], *results["rates"]):
             checks = false_declarations(_at(results, n, rates))
             worst = [
-                max((c["false"] / c["datasets"] for c in checks if c["verdict"] == verdict), default=0.0)
+                max((c.rate for c in checks if c.verdict == verdict), default=0.0)
                 for verdict in ("adverse", "benign")
             ]
             lines.append(
@@ -152,21 +140,19 @@ def _near_zero(results: Results) -> Claim:
     parts, falls = [], {}
     for n in _sizes(results):
         before, after = (
-            _mean([share_of(row, "within") for row in _at(results, n, rates) if _similar(row)])
+            _mean([row.share("within") for row in _at(results, n, rates) if _similar(row)])
             for rates in (results["usual"], even)
         )
         parts.append(f"n = {n}: {percent(after)} instead of {percent(before)}")
         falls[n] = before - after
     weak = [f"{points(fall)} with n = {n}" for n, fall in falls.items() if fall < VISIBLE]
-    return Claim(
+    return Claim.judged(
         "Permitting 40 % of either error declares ADVERSE or BENIGN instead of WITHIN at costs similar to "
         "those in training.",
         f"WITHIN, in the mean of the settings with shifts below {SIMILAR} in size: {'; '.join(parts)}.",
-        holds(not weak, otherwise="partly" if max(falls.values()) > 0 else "no"),
-        f"Compared as: WITHIN falls by at least {points(VISIBLE)} with each n (in part: if it falls at all). "
-        f"Here it falls by {' and by '.join(weak)}."
-        if weak
-        else "",
+        f"WITHIN falls by at least {points(VISIBLE)} with each n (in part: if it falls at all).",
+        f"Here it falls by {' and by '.join(weak)}." if weak else "",
+        partly=max(falls.values()) > 0,
     )
 
 
@@ -185,16 +171,14 @@ def _more_sensitive(results: Results) -> Claim:
                 parts.append(f"{verdict.upper()}, n = {n}: no such setting")
                 gains.append(0.0)
     weak = [part for part, gain in zip(parts, gains, strict=True) if gain < VISIBLE]
-    return Claim(
+    return Claim.judged(
         "Permitting 40 % of either error makes the detector more sensitive to increases and to decreases of "
         "the cost.",
         "Share of the right verdict, in the mean of the settings in which it is not below 2 % at both rates, "
         f"nor above 98 % at both: {'; '.join(parts)}.",
-        holds(not weak, otherwise="partly" if len(weak) < len(gains) else "no"),
-        f"Compared as: the share rises by at least {points(VISIBLE)} (in part: in one case). Not so: "
-        f"{'; '.join(weak)}."
-        if weak
-        else "",
+        f"the share rises by at least {points(VISIBLE)} (in part: in one case).",
+        f"Not so: {'; '.join(weak)}." if weak else "",
+        partly=len(weak) < len(gains),
     )
 
 
@@ -211,7 +195,7 @@ def _only_very_different(results: Results) -> Claim:
             parts.append(f"n = {n}: hardly any")
             continue
         before, after = (_mean(list(shares)) for shares in zip(*pairs, strict=True))
-        least = min(abs(row["shift"]) for row in declared)
+        least = min(abs(row.shift) for row in declared)
         parts.append(
             f"n = {n}: {percent(after)} instead of {percent(before)}, in most datasets at no shift below "
             f"{least:.2f} in size"
@@ -227,19 +211,17 @@ def _only_very_different(results: Results) -> Claim:
         f"rates, nor above 98 % at both: {'; '.join(parts)}."
     )
     if not falls:
-        return Claim(said, ours, "not checkable here", "Nothing is declared in most datasets of any setting.")
+        return Claim.unchecked(said, "Nothing is declared in most datasets of any setting.", ours)
     fewer = min(falls) >= VISIBLE
     reasons = [] if fewer else [f"It falls by {points(min(falls))} only."]
     reasons += [f"With n = {n} a shift below {SIMILAR} is declared in most datasets." for n in similar]
-    return Claim(
+    return Claim.judged(
         said,
         ours,
-        holds(not reasons, otherwise="partly" if max(falls) > 0 and len(reasons) == 1 else "no"),
-        f"Compared as: the share falls by at least {points(VISIBLE)}, and with no n is a shift below "
-        f"{SIMILAR} declared in most datasets (in part: all but one, and it falls at all). "
-        + " ".join(reasons)
-        if reasons
-        else "",
+        f"the share falls by at least {points(VISIBLE)}, and with no n is a shift below "
+        f"{SIMILAR} declared in most datasets (in part: all but one, and it falls at all).",
+        " ".join(reasons),
+        partly=max(falls) > 0 and len(reasons) == 1,
     )
 
 
@@ -258,15 +240,13 @@ def _more_settings(results: Results) -> Claim:
         parts.append(f"n = {n}: {len(found)} instead of {len(usual)}, {near} of them with similar costs")
     reasons = [f"Not more than at 5 % with {', '.join(fewer)}."] if fewer else []
     reasons += [f"None with similar costs with {', '.join(far)}."] if far else []
-    return Claim(
+    return Claim.judged(
         "Permitting 90 % false positives and 10 % false negatives declares ADVERSE for more environments, "
         "some with costs similar to those in training.",
         f"Settings in which most datasets are ADVERSE: {'; '.join(parts)} (a shift below {SIMILAR} in size).",
-        holds(not reasons, otherwise="partly" if len(fewer) < len(sizes) else "no"),
-        "Compared as: more than at 5 %, and one with similar costs, with each n (in part: more, with one n). "
-        + " ".join(reasons)
-        if reasons
-        else "",
+        "more than at 5 %, and one with similar costs, with each n (in part: more, with one n).",
+        " ".join(reasons),
+        partly=len(fewer) < len(sizes),
     )
 
 
@@ -276,27 +256,26 @@ def _benign_far_below(results: Results) -> Claim:
         "significantly below the training cost."
     )
     skewed = tuple(results["rates"][1])
-    benign = [row for row in results["tallies"] if _rates(row) == skewed and row["benign"] > 0]
+    benign = [row for row in tallies_of(results) if _rates(row) == skewed and row.benign > 0]
     if not benign:
-        return Claim(said, "BENIGN is never declared.", "not checkable here", "There is nothing to compare.")
-    highest = max(benign, key=lambda row: row["shift"])
-    near = [row for row in benign if row["shift"] > -SIMILAR]
-    most = max((share_of(row, "benign") for row in near), default=0.0)
-    where = f"{percent(share_of(highest, 'benign'))} of the datasets, n = {highest['n']}"
+        return Claim.unchecked(said, "There is nothing to compare.", "BENIGN is never declared.")
+    highest = max(benign, key=lambda row: row.shift)
+    near = [row for row in benign if row.shift > -SIMILAR]
+    most = max((row.share("benign") for row in near), default=0.0)
+    where = f"{percent(highest.share('benign'))} of the datasets, n = {highest.n}"
     starts = []
     for n in _sizes(results):
-        rows = [row for row in _at(results, n, skewed) if row["shift"] < 0]
-        start = onset({-row["shift"]: _majority(row, "benign") for row in rows})
+        rows = [row for row in _at(results, n, skewed) if row.shift < 0]
+        start = onset({-row.shift: _majority(row, "benign") for row in rows})
         starts.append(f"n = {n}: " + ("nowhere" if start is None else f"from {-start:+.3f} down"))
-    return Claim(
+    return Claim.judged(
         said,
-        f"The highest shift at which BENIGN is ever declared is {highest['shift']:+.3f} ({where}); where "
+        f"The highest shift at which BENIGN is ever declared is {highest.shift:+.3f} ({where}); where "
         f"most datasets are BENIGN: {'; '.join(starts)}.",
-        holds(not near, otherwise="partly" if most < RARE else "no"),
-        f"Compared as: never at a shift above -{SIMILAR} (in part: there in less than {percent(RARE)} of the "
-        f"datasets of each setting). There, it is in up to {percent(most)}."
-        if near
-        else "",
+        f"never at a shift above -{SIMILAR} (in part: there in less than {percent(RARE)} of the "
+        "datasets of each setting).",
+        f"There, it is in up to {percent(most)}." if near else "",
+        partly=most < RARE,
     )
 
 
@@ -307,16 +286,16 @@ def _kept(results: Results) -> Claim:
         for n in _sizes(results)
         for check in false_declarations(_at(results, n, rates))
     ]
-    closest = max(checks, key=lambda check: check["false"] / check["datasets"] / check["promised"])
-    excess = [check for check in checks if check["false"] > check["promised"] * check["datasets"]]
-    where = f"{closest['verdict'].upper()}, {closest['setting']}, n = {closest['n']}"
-    rate = f"the closest is {percent(closest['false'] / closest['datasets'])}, where "
-    rate += f"{percent(closest['promised'])} are permitted ({where})"
-    return Claim(
+    closest = max(checks, key=lambda check: check.rate / check.promised)
+    excess = [check for check in checks if check.false > check.promised * check.datasets]
+    where = f"{closest.verdict.upper()}, {closest.setting}, n = {closest.n}"
+    rate = f"the closest is {percent(closest.rate)}, where "
+    rate += f"{percent(closest.promised)} are permitted ({where})"
+    return Claim.judged(
         "The true error rates stay below the permitted ones.",
         f"In {len(checks) - len(excess)} of {len(checks)} checks; "
-        f"{rate if closest['false'] else 'all rates are 0 %'}.",
-        holds(not excess),
+        f"{rate if closest.false else 'all rates are 0 %'}.",
+        "",
         f"{len(excess)} of {len(checks)} exceed them." if excess else "",
     )
 
@@ -325,32 +304,32 @@ def _contested(results: Results, n: int, verdict: str, rates: Sequence[float]) -
     """Return the shares of a right verdict at the usual rates and at others, except where both are plain."""
     sign = 1.0 if verdict == "adverse" else -1.0
     pairs = [
-        (share_of(usual, verdict), share_of(other, verdict))
+        (usual.share(verdict), other.share(verdict))
         for usual, other in zip(_at(results, n, results["usual"]), _at(results, n, rates), strict=True)
-        if sign * usual["shift"] > 0.0
+        if sign * usual.shift > 0.0
     ]
     return [pair for pair in pairs if contested(*pair)]
 
 
 def _sizes(results: Results) -> list[int]:
-    return sorted({row["n"] for row in results["tallies"]})
+    return sizes_of(tallies_of(results))
 
 
-def _at(results: Results, n: int, rates: Sequence[float]) -> list[Results]:
-    return [row for row in results["tallies"] if row["n"] == n and _rates(row) == tuple(rates)]
+def _at(results: Results, n: int, rates: Sequence[float]) -> list[Tally]:
+    return [row for row in tallies_of(results) if row.n == n and _rates(row) == tuple(rates)]
 
 
-def _rates(row: Results) -> tuple[float, float]:
+def _rates(row: Tally) -> tuple[float, float]:
     # Totals are sums of a level and delta; rounding undoes what the addition did to the last digit.
-    return round(row["false_positive_rate"], 9), round(row["false_negative_rate"], 9)
+    return round(row.false_positive_rate, 9), round(row.false_negative_rate, 9)
 
 
-def _similar(row: Results) -> bool:
-    return abs(float(row["shift"])) < SIMILAR
+def _similar(row: Tally) -> bool:
+    return abs(float(row.shift)) < SIMILAR
 
 
-def _majority(row: Results, verdict: str) -> bool:
-    return share_of(row, verdict) > 0.5
+def _majority(row: Tally, verdict: str) -> bool:
+    return row.share(verdict) > 0.5
 
 
 def _mean(values: list[float]) -> float:

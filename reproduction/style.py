@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from boundwatch._support.figures import new_figure as new_figure  # part of the look
 from boundwatch.detectors.base import Verdict
+from reproduction.judging import Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,21 +67,21 @@ def bare(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def verdict_bars(axes: Axes, rows: Sequence[dict[str, Any]], title: str) -> None:
+def verdict_bars(axes: Axes, rows: Sequence[Tally], title: str) -> None:
     """Draw shares of verdicts as stacked bars, one a setting, in the order of the true shift.
 
     The bars stand at equal distances, because the paper's settings crowd at large shifts; their labels give
     the shift, and a line marks where it turns from benign to adverse.
     """
-    ordered = sorted(rows, key=lambda row: row["shift"])
+    ordered = sorted(rows, key=lambda row: row.shift)
     places = range(len(ordered))
     bottom = [0.0] * len(ordered)
     for verdict, look in VERDICTS.items():
-        shares = [row[verdict.value] / row["datasets"] for row in ordered]
+        shares = [row.share(verdict.value) for row in ordered]
         axes.bar(places, shares, bottom=bottom, width=0.86, edgecolor="white", linewidth=0.0, **look)
         bottom = [low + share for low, share in zip(bottom, shares, strict=True)]
-    unchanged = min(places, key=lambda place: abs(ordered[place]["shift"]))
-    labels = [_signed(row["shift"]) for row in ordered]
+    unchanged = min(places, key=lambda place: abs(ordered[place].shift))
+    labels = [_signed(row.shift) for row in ordered]
     axes.set_xticks(list(places), labels, rotation=90, fontsize=8)
     axes.get_xticklabels()[unchanged].set_fontweight("bold")
     axes.set(ylim=(0, 1), xlim=(-0.6, len(ordered) - 0.4))

@@ -14,7 +14,7 @@ from reproduction import style
 from reproduction.artefacts import Artefact, Cache
 from reproduction.baselines import OURS, THEIRS, Watch
 from reproduction.figure import Caption, Claim, Results, Table, holds, percent
-from reproduction.judging import certificate_note, indicators, rising, share_of, split
+from reproduction.judging import certificate_note, indicators, rising, split, tallies_of
 from reproduction.navigation import QUICK_RECIPE, Flights, NavigationPolicy
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def run(settings: Settings, cache: Cache) -> Results:
         evidence.append(
             {
                 "setting": name,
-                "shift": ours[0]["shift"],
+                "shift": ours[0].shift,
                 **indicators(trained.certificate, settings.alpha, datasets),
             }
         )
@@ -164,9 +164,7 @@ def draw(results: Results) -> Figure:
     left.axhline(0.95, **style.PROMISE)
     left.set_ylabel("evidence of an adverse shift")
     for name in (*OURS, *THEIRS):
-        shares = [
-            share_of(row) for row in results["tallies"] + results["baselines"] if row["detector"] == name
-        ]
+        shares = [row.share() for row in tallies_of(results, "tallies", "baselines") if row.detector == name]
         right.plot(range(len(windy)), shares[: len(windy)], **style.line(name))
         right.plot(
             range(len(windy), len(rows)), shares[len(windy) :], **style.line(name, label=None, linestyle="")
@@ -214,12 +212,12 @@ def _percentage(setting: str) -> str:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["tallies"][0]
+    first = tallies_of(results)[0]
     return Caption(
         see="Wind moves the drone and cannot be seen in the depth image. Left: the two indicators over the "
         "wind; above the dashed line (0.95) ADVERSE is declared. Right: how often it is. The baselines "
         "look at the network's outputs, which wind does not change: they cannot notice it.",
-        numbers=f"{first['n']} trials in a dataset, {first['datasets']} datasets in each setting, of which "
+        numbers=f"{first.n} trials in a dataset, {first.datasets} datasets in each setting, of which "
         "the crosses show the first; costs with d_thresh = 300 mm. "
         + certificate_note(results["certificate"]),
         paper="The paper flew ten trials in each setting on hardware: no alarm without wind and in easier "
@@ -265,11 +263,10 @@ def tables(results: Results) -> list[Table]:
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its hardware experiments."""
     windy = [row for row in results["indicators"] if row["setting"].startswith("windy:")]
-    datasets = results["tallies"][0]["datasets"]
+    datasets = tallies_of(results)[0].datasets
     rise, why = rising(windy, datasets, lambda row: f"{_percentage(row['setting'])} of the wind")
     calm, full = windy[0]["setting"], windy[-1]["setting"]
     at_full = [_share(results, full, name) for name in OURS]
-    detected = holds(min(at_full) > 0.5, otherwise="partly" if max(at_full) > 0.5 else "no")
     theirs = {name: (_share(results, calm, name), _share(results, full, name)) for name in THEIRS}
     blind = all(round(abs(before - after), 9) < 0.05 for before, after in theirs.values())
     return [
@@ -286,16 +283,17 @@ def claims(results: Results) -> list[Claim]:
             "By construction the mean of ΔC is the true shift less a constant; that the indicators rise with "
             f"the wind is what is checked, on the means. {why}",
         ),
-        Claim(
+        Claim.judged(
             "ADVERSE is detected at 100 % wind from ten trials.",
             f"In {' and '.join(percent(share) for share in at_full)} of the datasets of ten, by the test and "
             "by the interval.",
-            detected,
-            "" if detected == "yes" else _why_missed(results, full),
+            "",
+            "" if min(at_full) > 0.5 else _why_missed(results, full),
+            partly=max(at_full) > 0.5,
         ),
         _quiet(results),
         _harder(results),
-        Claim(
+        Claim.judged(
             "Wind is invisible to MSP and MaxLogit.",
             "By construction, here as there: they read the network's outputs, which do not depend on wind. "
             + "; ".join(
@@ -304,11 +302,8 @@ def claims(results: Results) -> list[Claim]:
                 for name, (before, after) in theirs.items()
             )
             + ", in different fields of the same distribution.",
-            holds(blind),
-            ""
-            if blind
-            else "Compared as: the two shares of either differ by less than 5 %. The fields are not the same "
-            f"ones, and there are {datasets} datasets.",
+            "the two shares of either differ by less than 5 %.",
+            "" if blind else f"The fields are not the same ones, and there are {datasets} datasets.",
         ),
         Claim(
             "Without wind, the shift from simulation to hardware is not seen as adverse.",
@@ -330,7 +325,7 @@ def _quiet(results: Results) -> Claim:
     quiet = share <= results["alpha"]
     shifts = {row["setting"]: row["shift"] for row in results["indicators"]}
     paper = "In easier fields the detectors are not triggered."
-    if not any(row["adverse"] for row in results["tallies"]):
+    if not any(row.adverse for row in tallies_of(results)):
         return Claim(paper, "Nothing triggers them here: silence shows nothing.", "not checkable here")
     return Claim(
         paper,
@@ -379,7 +374,7 @@ def _harder(results: Results) -> Claim:
 def _share(results: Results, setting: str, name: str) -> float:
     (row,) = (
         row
-        for row in results["tallies"] + results["baselines"]
-        if row["setting"] == setting and row["detector"] == name
+        for row in tallies_of(results, "tallies", "baselines")
+        if row.setting == setting and row.detector == name
     )
-    return share_of(row)
+    return row.share()

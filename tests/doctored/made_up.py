@@ -11,19 +11,23 @@ ERRORS = {"training": 0.0}
 def row(setting: str, detector: str = "confidence-interval", n: int = 10, **changes: float) -> dict:
     """Return what a detector declares in 1000 datasets of a setting: nothing, but for the changes."""
     counts = {"adverse": 0, "benign": 0} | changes
-    return {
-        "setting": setting,
-        "detector": detector,
-        "tail": "hoeffding",
-        "n": n,
-        "datasets": 1000,
-        "within": 1000 - counts["adverse"] - counts["benign"],
-        "shift": SHIFTS[setting],
-        "shift_error": ERRORS.get(setting, 0.001),
-        "false_positive_rate": 0.05,
-        "false_negative_rate": 0.05,
+    return filled(
+        setting=setting,
+        detector=detector,
+        n=n,
+        datasets=1000,
+        within=1000 - counts["adverse"] - counts["benign"],
+        shift=SHIFTS[setting],
+        shift_error=ERRORS.get(setting, 0.001),
         **counts,
-    }
+    )
+
+
+def filled(**given: object) -> dict:
+    """Return a tally in which what is not given is nothing in particular."""
+    rates = {"false_positive_rate": 0.05, "false_negative_rate": 0.05}
+    nothing = {"tail": "hoeffding", "n": 10, "benign": 0, "within": 0, "shift": 0.0, "shift_error": 0.001}
+    return nothing | rates | given
 
 
 def change(rows: list[dict], *, to: dict, **where: object) -> None:

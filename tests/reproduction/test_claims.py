@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from reproduction.figure import percent
 from reproduction.judging import (
     SIGNIFICANT,
     Shift,
+    Tally,
     false_declarations,
     no_false_declaration,
     split,
@@ -29,7 +31,7 @@ from reproduction import (
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01, binary=True)
 
 
-def tallies(rate: float, shift: Shift, *, upper: float = 0.3, datasets: int = 4000) -> list[dict]:
+def tallies(rate: float, shift: Shift, *, upper: float = 0.3, datasets: int = 4000) -> list[Tally]:
     """Judge streams that fail at a rate, with a detector whose certificate may be wrong."""
     certificate = bw.Certificate.from_bounds(lower=min(0.2, upper), upper=upper, delta=0.01, binary=True)
     costs = (np.random.default_rng(5).random((datasets, 50)) < rate).astype(float)
@@ -38,13 +40,11 @@ def tallies(rate: float, shift: Shift, *, upper: float = 0.3, datasets: int = 40
 
 def test_a_valid_detector_passes_and_a_broken_one_is_caught():
     no_shift = Shift(0.0, 0.0)
-    (valid,) = [c for c in false_declarations(tallies(0.3, no_shift)) if c["verdict"] == "adverse"]
-    assert valid["p_value"] >= FALSE_FAIL
-    assert valid["false"] > 0  # it does declare, so that passing means something
-    (broken,) = [
-        c for c in false_declarations(tallies(0.3, no_shift, upper=0.2)) if c["verdict"] == "adverse"
-    ]
-    assert broken["p_value"] < FALSE_FAIL
+    (valid,) = [c for c in false_declarations(tallies(0.3, no_shift)) if c.verdict == "adverse"]
+    assert valid.p_value >= FALSE_FAIL
+    assert valid.false > 0  # it does declare, so that passing means something
+    (broken,) = [c for c in false_declarations(tallies(0.3, no_shift, upper=0.2)) if c.verdict == "adverse"]
+    assert broken.p_value < FALSE_FAIL
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_valid_detector_passes_and_a_broken_one_is_caught():
     ],
 )
 def test_an_uncertain_sign_counts_against_both_verdicts(shift, verdicts):
-    assert [check["verdict"] for check in false_declarations(tallies(0.3, shift, datasets=10))] == verdicts
+    assert [check.verdict for check in false_declarations(tallies(0.3, shift, datasets=10))] == verdicts
 
 
 def doctored_difficulty() -> dict:
@@ -177,8 +177,8 @@ def test_a_guarantee_is_exceeded_at_one_level_everywhere():
 
 def test_certificates_of_one_figure_can_be_told_apart():
     row = tallies(0.3, Shift(0.0, 0.0), datasets=10)[0]
-    rows = [row | {"d_thresh": 0.3}, row | {"certificate": "held-out"}, row]
-    assert [check["certificate"] for check in false_declarations(rows)] == [
+    rows = [replace(row, d_thresh=0.3), replace(row, certificate="held-out"), row]
+    assert [check.certificate for check in false_declarations(rows)] == [
         "d_thresh = 300 mm",
         "held-out",
         "",

@@ -14,6 +14,7 @@ from reproduction.judging import Shift, both_tails, split, tally
 from reproduction.rereading import false_alarms, first_alarms
 
 from boundwatch import Certificate
+from doctored.made_up import filled
 from reproduction import mug_placement, mugs_and_bowls
 
 DETECTORS = ("hypothesis-test", "confidence-interval")
@@ -31,7 +32,7 @@ def mugs_and_bowls_results(bound: float = BOUND, mugs: float = 0.01, bowls: floa
         for n in (4, 5, 10):
             rows = split(costs, n, 1000 // n)
             detectors = both_tails(certificate, 0.05)
-            tallies += [tally(detector, rows, name, shift) for detector in detectors]
+            tallies += [dataclasses.asdict(tally(detector, rows, name, shift)) for detector in detectors]
         alarms = first_alarms(certificate, 0.05, split(costs, 10, 100))
         streams[name] = {"failures": rate, "shift": shift.difference, "alarms": alarms}
     return {
@@ -156,14 +157,7 @@ def placements(means: list[float], *, upper: float = 0.02) -> dict:
         for n, mean in enumerate(means, 1)
     ]
     tallies = [
-        {
-            "setting": f"placement:{n}",
-            "detector": name,
-            "tail": "hoeffding",
-            "n": 10,
-            "adverse": adverse,
-            "datasets": 20,
-        }
+        filled(setting=f"placement:{n}", detector=name, adverse=adverse, datasets=20)
         for n, adverse in enumerate((0, 2, 9, 18, 20), 1)
         for name in DETECTORS
     ]

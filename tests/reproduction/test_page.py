@@ -73,6 +73,6 @@ def test_exceeded_guarantees_are_said_with_their_certificate(tmp_path, false, ve
         n=10,
         rates=(0.05, 0.05),
     )
-    text = render(tmp_path, Settings(), [], [row | {"certificate": "held-out"}])
+    text = render(tmp_path, Settings(), [], [dataclasses.replace(row, certificate="held-out")])
     assert verdict in text
     assert "<td>exact</td><td>held-out</td><td>10</td>" in text

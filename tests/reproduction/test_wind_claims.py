@@ -8,6 +8,7 @@ import pytest
 from reproduction.baselines import OURS, THEIRS
 
 from boundwatch.errors import InvalidSetting
+from doctored.made_up import filled
 from reproduction import wind
 
 SETTINGS = ("windy:0", "windy:2.5", "windy:5", "easier", "harder")
@@ -27,12 +28,12 @@ def doctored() -> dict:
         zip(SETTINGS, ((0.1, -0.4), (0.5, -0.2), (0.99, 0.1), (0.0, -0.5), (0.85, -0.1)), strict=True)
     )
     tallies = [
-        {"setting": setting, "detector": name, "n": 10, "datasets": 100, "adverse": alarms[setting]}
+        filled(setting=setting, detector=name, datasets=100, adverse=alarms[setting])
         for setting in SETTINGS
         for name in OURS
     ]
     baselines = [
-        {"setting": setting, "detector": name, "datasets": 100, "adverse": 10}
+        filled(setting=setting, detector=name, datasets=100, adverse=10)
         for setting in SETTINGS
         for name in THEIRS
     ]
