@@ -14,6 +14,7 @@ from scipy.stats import binom
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import InvalidSetting
 from reproduction.figure import Holds, Results
 
@@ -302,7 +303,7 @@ def rising(rows: Sequence[Results], datasets: int, place: Callable[[Results], st
 
 def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | ConfidenceInterval]:
     """Return both detectors with the paper's tail and with the exact one."""
-    tails = ("hoeffding", "exact")
+    tails: tuple[TailName, ...] = ("hoeffding", "exact")
     return [
         *(HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail=tail) for tail in tails),
         *(

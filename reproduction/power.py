@@ -15,6 +15,7 @@ import numpy as np
 
 from boundwatch import Certificate, ConfidenceInterval, SequentialTest, plan
 from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.episodes import read_costs
 from reproduction import style
 from reproduction.artefacts import Artefact, Cache
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "power"
 TITLE = "Beyond the paper: the power of every detector and tail"
-TAILS = ("hoeffding", "kl", "betting")
+TAILS: tuple[TailName, ...] = ("hoeffding", "kl", "betting")
 THEOREM_1, POINTWISE, HELD_OUT = "Theorem 1", "pointwise", "held out"
 
 

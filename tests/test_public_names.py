@@ -43,6 +43,7 @@ def made():
         bw.FamilyTest(FAMILY).decide({"pick": NEW, "place": [0, 1]}),
         bw.FamilyTest(FAMILY).decide({"pick": NEW}).findings[0],
         bw.plan(BINARY, cost=0.6),
+        bw.plan(cost=0.1, new_cost=0.6, lab_trials=30),
         comparison,
         comparison.update(0, 1),
         bw.rank({"v1": NEW, "v2": NEW / 2}),

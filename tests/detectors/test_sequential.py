@@ -1,7 +1,9 @@
 """The sequential test: arithmetic, latching, state."""
 
+import dataclasses
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -202,7 +204,7 @@ def test_findings_are_equal_if_all_fields_are():
     assert finding == bw.SequentialTest(BOUNDED).update_many([0.9, 0.9, 0.8])
     assert hash(finding) == hash(bw.SequentialTest(BOUNDED).update_many([0.9, 0.9, 0.8]))
     for change in ({"e_adverse": 7.0}, {"e_benign": 7.0}, {"first_alarm": 2}, {"shift_lower": 0.5}):
-        assert finding != bw.SequentialFinding({**vars(finding), **change})
+        assert finding != dataclasses.replace(finding, **change)
 
 
 def test_findings_are_snapshots():
@@ -267,3 +269,18 @@ class TestDamagedState:
     def test_not_a_state_at_all(self):
         with pytest.raises(SchemaMismatch):
             bw.SequentialTest.from_state_dict([1, 2])
+
+
+def test_a_finding_is_a_frozen_dataclass():
+    """Made quickly, with what is computed later, or from its fields: the same."""
+    finding = bw.SequentialTest(BOUNDED).update_many([0.3, 0.8, 0.4])
+    copy = dataclasses.replace(finding)
+    assert copy == finding
+    assert hash(copy) == hash(finding)
+    assert copy.to_dict() == finding.to_dict()
+    assert dataclasses.replace(finding, n=7, shift_lower=0.5).shift_lower == 0.5
+    fields = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
+    assert bw.SequentialFinding(**fields) == finding
+    assert pickle.loads(pickle.dumps(copy)) == finding  # noqa: S301 - our own bytes
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        finding.n = 3

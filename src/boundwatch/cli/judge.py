@@ -8,6 +8,7 @@ import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
+from boundwatch.detectors.fixed_sample import TailName
 
 DetectorName = Annotated[
     Literal["hypothesis-test", "confidence-interval"],
@@ -46,7 +47,7 @@ FalseNegative = Annotated[
 def build_detector(
     certificate: Certificate,
     detector: str,
-    tail: str | None,
+    tail: TailName | None,
     *,
     levels: dict[str, float | None],
     rates: dict[str, float | None],

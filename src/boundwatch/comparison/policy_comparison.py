@@ -44,7 +44,7 @@ class ComparisonVerdict(StrEnum):
 SIDES = (ComparisonVerdict.A_BETTER, ComparisonVerdict.B_BETTER)
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
+@dataclass(frozen=True, kw_only=True)
 class ComparisonFinding(InNotebook):
     """What is known about two policies, valid whenever it is read.
 
@@ -101,8 +101,12 @@ class ComparisonFinding(InNotebook):
     paired: bool
     horizon: int | None
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.__dict__.update(values)  # one call: this is made once per trial
+    @classmethod
+    def _of(cls, values: dict[str, Any]) -> ComparisonFinding:
+        """Return a finding whose limits are computed when they are first read."""
+        finding = cls.__new__(cls)
+        finding.__dict__.update(values)  # one call: this is made once per trial
+        return finding
 
     def __getattr__(self, name: str) -> float:
         if name not in ("difference_lower", "difference_upper"):
@@ -412,7 +416,7 @@ class PolicyComparison:
         self._late_logs[1] += bets.log_factors(self.pairs - 1, pooled, failed_b, failed_a)
 
     def _finding(self) -> ComparisonFinding:
-        return ComparisonFinding(
+        return ComparisonFinding._of(
             {
                 "verdict": self.verdict,
                 "n_a": self.n_a,

@@ -15,6 +15,7 @@ from boundwatch._support.files import make_folder, write_costs, write_text
 from boundwatch._support.progress import progress_bar
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
+from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe
@@ -127,10 +128,11 @@ def _visit(run: Run, world: str, trials: int, number: int) -> Visit:
 def _judge(run: Run, costs: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
     """Return what the detectors say that look at the costs once."""
     findings = {}
-    for tail in ("hoeffding", "betting"):
+    tails: tuple[TailName, ...] = ("hoeffding", "betting")
+    for tail in tails:
         test = HypothesisTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA, tail=tail)
         findings[f"test, {tail}"] = test.decide(costs).to_dict()
-    for tail in ("hoeffding", "betting"):
+    for tail in tails:
         interval = ConfidenceInterval(
             run.certificate, false_positive_rate=TOTAL, false_negative_rate=TOTAL, tail=tail
         )

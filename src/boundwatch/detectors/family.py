@@ -5,25 +5,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.memory import CostMemory, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
-CONTROLS = ("holm", "e-bh")
+Control = Literal["holm", "e-bh"]
+CONTROLS: tuple[Control, ...] = get_args(Control)
 """``holm`` keeps the probability of any wrong verdict, ``e-bh`` the expected share of wrong ones."""
 
 Array = NDArray[np.float64]
@@ -167,17 +169,16 @@ class FamilyTest:
     family: CertificateFamily
     alpha_adverse: float = field(default=0.05, kw_only=True)
     alpha_benign: float = field(default=0.05, kw_only=True)
-    control: str = field(default="holm", kw_only=True)
-    tail: str | None = field(default=None, kw_only=True)
+    control: Control = field(default="holm", kw_only=True)
+    tail: TailName | None = field(default=None, kw_only=True)
     name: ClassVar[str] = "family-test"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.family, CertificateFamily):
+            raise InvalidSetting(f"family = {self.family!r} is not a CertificateFamily; make or load one")
         for name in ("alpha_adverse", "alpha_benign"):  # kept as floats: findings must fit into JSON
             object.__setattr__(self, name, check_level(getattr(self, name), name))
-        if self.control not in CONTROLS:
-            raise InvalidSetting(
-                f"control = {self.control!r} is unknown; choose one of {', '.join(CONTROLS)}"
-            )
+        check_choice(self.control, "control", CONTROLS)
         if self.control == "e-bh" and self.tail is not None:
             raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
         for certificate in self.family.values():

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,11 +18,11 @@ from scipy.special import logsumexp
 
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.wealth import SMALLEST_BOUND
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, Verdict, check_margin
 from boundwatch.detectors.joint import JointSide, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
@@ -46,7 +46,10 @@ class Tail:
     lower: Callable[[Array, float], Array]
 
 
-TAILS: dict[str, Tail] = {
+TailName = Literal["joint", "hoeffding", "kl", "exact", "betting"]
+"""How a fixed-sample detector weighs new costs."""
+
+TAILS: dict[TailName, Tail] = {
     "hoeffding": Tail(
         lambda costs, null_mean: bounds.hoeffding_p_value(costs.mean(axis=-1), costs.shape[-1], null_mean),
         lambda costs, delta: bounds.hoeffding_lower(costs.mean(axis=-1), costs.shape[-1], delta),
@@ -249,13 +252,12 @@ class FixedSampleDetector(ABC):
     """Base of the detectors that look once, at a number of episodes fixed beforehand."""
 
     certificate: Certificate
-    tail: str | None = field(default=None, kw_only=True)
+    tail: TailName | None = field(default=None, kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.certificate, Certificate):
-            raise InvalidSetting(f"certificate = {self.certificate!r} is not a Certificate; make or load one")
+        require_certificate(self.certificate)
         _choose_tail(self.tail, self.certificate)
         object.__setattr__(self, "margin", check_margin(self.margin))
 
@@ -271,7 +273,7 @@ class FixedSampleDetector(ABC):
         return level
 
     @property
-    def tail_name(self) -> str:
+    def tail_name(self) -> TailName:
         """The tail in use, asked for or chosen; findings on very many binary costs say ``"exact"``."""
         return _choose_tail(self.tail, self.certificate)
 
@@ -349,7 +351,7 @@ class FixedSampleDetector(ABC):
         )
 
 
-def _choose_tail(tail: str | None, certificate: Certificate) -> str:
+def _choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
     """Return the tail asked for, or the one with the most power on average (measured in docs/anytime.md)."""
     if tail is None and reference_of(certificate) is not None:
         return "joint"
@@ -359,8 +361,7 @@ def _choose_tail(tail: str | None, certificate: Certificate) -> str:
         raise InvalidSetting(
             "tail = 'joint' needs a held-out certificate that keeps its costs; certify again, or leave it out"
         )
-    if tail not in (*TAILS, "joint"):
-        raise InvalidSetting(f"tail = {tail!r} is unknown; choose one of {', '.join(TAILS)}, joint")
+    check_choice(tail, "tail", get_args(TailName))
     if tail == "exact" and not certificate.binary:
         raise InvalidSetting(
             "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'kl'"

@@ -11,24 +11,24 @@ from typing import Any
 
 from boundwatch._support.validation import check_level
 from boundwatch.bounds.wealth import Bets
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict, check_margin
-from boundwatch.detectors.evidence import CertifiedEvidence
+from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 
 _KIND = "SequentialTest"
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
+@dataclass(frozen=True, kw_only=True)
 class _AnytimeFinding(Finding):
     e_adverse: float
     e_benign: float
     first_alarm: int | None
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
+@dataclass(frozen=True, kw_only=True)
 class SequentialFinding(_AnytimeFinding):
     """A finding that is valid whenever it is read.
 
@@ -54,8 +54,12 @@ class SequentialFinding(_AnytimeFinding):
         The episode, counted from 1, at which the verdict was reached; None while it is WITHIN.
     """
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields)  # one call: this is made once an episode
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> SequentialFinding:
+        """Return a finding whose other fields are computed when they are first read."""
+        finding = cls.__new__(cls)
+        finding.__dict__.update(fields)  # one call: this is made once per episode
+        return finding
 
     # mypy has no word for a field that is computed when it is first read.
     @cached_property  # type: ignore[misc]
@@ -146,12 +150,16 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         alpha_benign: float = 0.04,
         margin: float | None = None,
     ) -> None:
-        self.certificate = certificate
+        self.certificate = require_certificate(certificate)
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.margin = check_margin(margin)
         self.bets = Bets.for_costs(binary=certificate.binary)
-        self._evidence = evidence_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin)
+        self._judge_by(evidence_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin))
+        self.reset()
+
+    def _judge_by(self, evidence: Evidence) -> None:
+        certificate, self._evidence = self.certificate, evidence
         self._constant = {
             "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper, 1.0),
             "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),
@@ -159,7 +167,6 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             "tail": "mixture" if isinstance(self._evidence, CertifiedEvidence) else "joint",
             "margin": self.margin,
         }
-        self.reset()
 
     @property
     def thresholds(self) -> tuple[float, float] | None:
@@ -175,7 +182,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         self._evidence.reset()
 
     def _finding(self) -> SequentialFinding:
-        return SequentialFinding(
+        return SequentialFinding._of(
             {
                 "verdict": self.verdict,
                 "n": self.n,
@@ -226,7 +233,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
         test = cls(
-            states.unseal(_KIND, state, certificate),
+            states.unseal(_KIND, state, certificate, oldest=1),
             alpha_adverse=states.number(state, "alpha_adverse"),
             alpha_benign=states.number(state, "alpha_benign"),
             margin=None if state.get("margin") is None else states.number(state, "margin"),
@@ -234,6 +241,9 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         test.n = states.count(state, "n") or 0
         test._total = states.number(state, "total")
         test.verdict, test.first_alarm = states.alarm(state, test.n)
+        if state["version"] == 1:  # begun against the limits: a test does not change its rule on the way
+            test._judge_by(CertifiedEvidence(test.certificate, (test.alpha_adverse, test.alpha_benign), None))
+            state = _since_version_2(state, test.verdict)
         test._evidence.restore(state)
         return test
 
@@ -246,6 +256,14 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             if evidence.reached[side] and overrides(side, self.verdict):
                 self.first_alarm = self.n
                 self.verdict = SIDES[side]
+
+
+def _since_version_2(state: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+    """Return a state of version 1 as version 2 has it."""
+    names = {"n": "n", "log": "wealth", "best": "best", "logs": "logs", "product": "product"}
+    wealth = {name: state.get(old) for name, old in names.items()}
+    # BENIGN may have been reached before ADVERSE replaced it; only whether ADVERSE was matters from here on.
+    return {**state, "wealth": wealth, "reached": [verdict is side for side in SIDES] + [False]}
 
 
 def bounded_exp(log: float) -> float:

@@ -15,6 +15,7 @@ from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
 
 Array = NDArray[np.float64]
 VERSION = 2
+"""Version of the states that this release writes; version 1 had no joint evidence and no margin."""
 
 
 def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +29,9 @@ def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[s
     }
 
 
-def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None) -> Certificate:
+def unseal(
+    kind: str, state: Mapping[str, Any], certificate: Certificate | None, *, oldest: int = VERSION
+) -> Certificate:
     """Check that a state is of this kind and belongs to the certificate; return the certificate.
 
     Raises
@@ -41,7 +44,8 @@ def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None)
     if not isinstance(state, Mapping) or state.get("kind") != kind:
         found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
         raise SchemaMismatch(f"state is of kind {found!r}; {kind!r} is needed, as made by its state_dict()")
-    if state.get("version") != VERSION:
+    version = state.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or not oldest <= version <= VERSION:
         raise SchemaMismatch(
             f"state has version {state.get('version')!r}; this boundwatch reads version {VERSION}: "
             "start anew, or use the boundwatch that wrote it"

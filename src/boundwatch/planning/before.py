@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from boundwatch._support.describing import one_line
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, joint_region
 from boundwatch.detectors.mixture import alarm_distribution
@@ -83,6 +84,13 @@ class TrialPlan:
     asked: Booking | None
     watch_mean: float | None
     watch_power: float | None
+
+    def __repr__(self) -> str:
+        names = ("question", "cost", "new_cost", "margin", "rate", "lab_trials", "site_trials", "recommended")
+        return one_line(self, {name: getattr(self, name) for name in names})
+
+    def __str__(self) -> str:
+        return self.recommendation
 
     @property
     def recommended(self) -> Booking | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boundwatch.bounds.wealth import Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TAILS
+from boundwatch.detectors.fixed_sample import TAILS, TailName
 from boundwatch.detectors.mixture import Mark
 from boundwatch.errors import InvalidSetting
 
@@ -71,12 +71,12 @@ class Side:
     bets: Bets
 
     @property
-    def tails(self) -> list[str]:
+    def tails(self) -> list[TailName]:
         """The tails that are valid for the certified kind of cost."""
         return [tail for tail in TAILS if tail != "exact" or self.certificate.binary]
 
     @property
-    def fixed_detectors(self) -> list[tuple[str, str, float]]:
+    def fixed_detectors(self) -> list[tuple[str, TailName, float]]:
         """The detectors that look once: name, tail, level."""
         names = ("hypothesis-test", "confidence-interval")
         return [(name, tail, self.levels[name]) for name in names for tail in self.tails]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boundwatch.bounds.wealth import Bets
 from boundwatch.bounds.wealth_table import WealthTable
-from boundwatch.detectors.fixed_sample import TAILS
+from boundwatch.detectors.fixed_sample import TAILS, TailName
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 RUNS = 2000
@@ -55,7 +55,7 @@ def simulated_powers(side: Side, sample: Array, rng: np.random.Generator) -> lis
     for detector, tail, level in side.fixed_detectors:
         curve = np.array(curves[detector, tail])
 
-        def reaches(n: int, power: float, tail: str = tail, level: float = level) -> bool:
+        def reaches(n: int, power: float, tail: TailName = tail, level: float = level) -> bool:
             return bool((TAILS[tail].p_value(draws[:, :n], side.null_mean) <= level).mean() >= power)
 
         trials = {power: _fewest_trials(power, curve, used, reaches) for power in POWERS}
