@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from collections.abc import Mapping
@@ -180,6 +181,33 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         self.verdict = Verdict.WITHIN
         self._total = 0.0
         self._evidence.reset()
+
+    def peek(self, partial_cost: float) -> SequentialFinding:
+        """Return what would be found if the running episode ended now; count nothing.
+
+        **Guarantee**: costs only add up, so the episode will cost at least `partial_cost`, and the evidence
+        for a rise grows with the cost. An ADVERSE peek is therefore final: whatever the rest of the episode
+        brings, `update` will say the same. Alarms by peeks and updates together keep the level of the
+        updates. A peek never says BENIGN unless the episodes that ended do.
+
+        Parameters
+        ----------
+        partial_cost
+            What the running episode has cost so far, of the certified kind; the final cost must not be lower.
+
+        Examples
+        --------
+        >>> import boundwatch as bw
+        >>> test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+        >>> _ = test.update_many([0.7, 0.4, 0.9])
+        >>> test.peek(0.1).verdict.value, test.peek(0.5).verdict.value, test.n
+        ('within', 'adverse', 3)
+        """
+        trial = copy.deepcopy(self)
+        trial._step(self._check(partial_cost))
+        if trial.verdict is Verdict.BENIGN and self.verdict is not Verdict.BENIGN:
+            trial.verdict, trial.first_alarm = self.verdict, self.first_alarm
+        return trial._finding()
 
     def _finding(self) -> SequentialFinding:
         return SequentialFinding._of(

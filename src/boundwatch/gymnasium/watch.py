@@ -10,8 +10,10 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 import gymnasium
+from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.stream import StreamDetector
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 OnAlarm = Callable[[Any], object]
@@ -23,6 +25,7 @@ def watch(
     *,
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
+    within_episode: bool = False,
 ) -> WatchedEnv | WatchedVectorEnv:
     """Wrap an environment so that every finished episode is counted by a detector.
 
@@ -44,6 +47,10 @@ def watch(
         How an episode becomes a cost: see `boundwatch.gymnasium.rollout`.
     on_alarm
         Called with the finding whenever the verdict changes, which may be to BENIGN and later to ADVERSE.
+    within_episode
+        Also ask `SequentialTest.peek` after every step, so that ADVERSE may come in the middle of an episode.
+        The cost must only grow along it: with a range of the return no reward may be positive, and a function
+        of the episode is called after every step and must never fall. For a single environment.
 
     Examples
     --------
@@ -64,6 +71,8 @@ def watch(
     """
     check_env(env)
     counter = _Counter(detector, cost, on_alarm)
+    if within_episode:
+        counter.allow_peeking(env)
     return WatchedVectorEnv(env, counter) if isinstance(env, VectorEnv) else WatchedEnv(env, counter)
 
 
@@ -81,15 +90,64 @@ class _Counter:
         self.count = 0
         self._cost = cost_function(cost)
         self._on_alarm = on_alarm
+        self._rule = cost
         self._waiting: dict[int, float] = {}
+        self.peeking: SequentialTest | None = None
+        self._least = 0.0  # what the running episode has cost so far, and whether that was an alarm
+        self._alarmed = False
+
+    def allow_peeking(self, env: object) -> None:
+        """Refuse what cannot alarm within an episode."""
+        if not isinstance(self.detector, SequentialTest):
+            raise InvalidSetting(
+                f"within_episode needs a SequentialTest, which can peek, not {type(self.detector).__name__}"
+            )
+        if isinstance(env, VectorEnv):
+            raise InvalidSetting("within_episode takes a single environment; watch each one on its own")
+        if isinstance(self._rule, str):
+            raise InvalidSetting(
+                f"cost = {self._rule!r} is known only when an episode ends; for within_episode give the "
+                "range of a return whose rewards are never positive, or a function that never falls"
+            )
+        self.peeking = self.detector
+
+    def look(self, episode: Episode) -> None:
+        """Alarm if the episode so far is evidence enough."""
+        reward = float(episode.rewards[-1])
+        if not callable(self._rule) and reward > 0:
+            raise InvalidSetting(
+                f"episode {episode.index}, step {len(episode.rewards)}: reward = {reward:g} lowers the cost "
+                "again, so nothing follows from a part of an episode; use within_episode=False"
+            )
+        least = self._cost(episode)
+        self._refuse_fall(episode, least)
+        self._least = least
+        if self.peeking is None or self._alarmed or self.detector.verdict is Verdict.ADVERSE:
+            return
+        finding = self.peeking.peek(least)
+        if finding.verdict is Verdict.ADVERSE:
+            self._alarmed, self.finding = True, finding
+            if self._on_alarm is not None:
+                self._on_alarm(finding)
+
+    def _refuse_fall(self, episode: Episode, cost: float) -> None:
+        if cost < self._least - 1e-9:
+            raise InvalidCost(
+                f"episode {episode.index}, step {len(episode.rewards)}: cost = {cost:g} is below "
+                f"{self._least:g}, which it had reached; give a cost that never falls, or use "
+                "within_episode=False"
+            )
 
     def add(self, episode: Episode) -> None:
-        self._waiting[episode.index] = self._cost(episode)
+        cost = self._cost(episode)
+        self._refuse_fall(episode, cost)
+        self._waiting[episode.index] = cost
+        known, self._least, self._alarmed = self._alarmed, 0.0, False
         while self.count in self._waiting:
             before = self.detector.verdict
             self.finding = self.detector.update(self._waiting.pop(self.count))
             self.count += 1
-            if self._on_alarm is not None and self.detector.verdict is not before:
+            if self._on_alarm is not None and self.detector.verdict is not before and not known:
                 self._on_alarm(self.finding)
 
 
@@ -120,12 +178,15 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._rewards.append(float(reward))
         self._infos.append(info)
-        if terminated or truncated:
+        ended = terminated or truncated
+        if ended or self._counter.peeking is not None:
             rewards, infos = np.array(self._rewards), self._infos
-            self._rewards, self._infos = [], []
-            self._counter.add(
-                Episode(self._counter.count, None, rewards, infos, bool(terminated), bool(truncated))
-            )
+            episode = Episode(self._counter.count, None, rewards, infos, bool(terminated), bool(truncated))
+            if ended:
+                self._rewards, self._infos = [], []
+                self._counter.add(episode)
+            else:
+                self._counter.look(episode)
         return observation, reward, terminated, truncated, info
 
 

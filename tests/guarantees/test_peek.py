@@ -1,0 +1,148 @@
+"""Looking within an episode: the level is that of the updates, by enumeration; and what breaks it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+import gymnasium
+from boundwatch.errors import InvalidCost, InvalidSetting
+
+CERTIFICATE = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=1e-9)
+# An episode has three steps; each costs 0 or 1/3. Its expected cost is that of a step.
+STEPS = 3
+
+
+def alarms(episodes, *, drops=0.0):
+    """Return whether a stream alarms: by peeks along each episode, and by updates alone."""
+    peeking, updating = (bw.SequentialTest(CERTIFICATE, alpha_adverse=0.3) for _ in range(2))
+    by_peek = False
+    for steps in episodes:
+        partial = 0.0
+        for cost in steps:
+            partial += cost / STEPS
+            by_peek |= peeking.peek(min(partial, 1.0)).verdict is bw.Verdict.ADVERSE
+        final = max(min(partial, 1.0) - drops, 0.0)
+        peeking.update(final)
+        updating.update(final)
+    return by_peek, updating.verdict is bw.Verdict.ADVERSE
+
+
+def chance(rate, which, **settings):
+    total = 0.0
+    for flat in itertools.product((0, 1), repeat=2 * STEPS):
+        episodes = np.array(flat).reshape(2, STEPS).tolist()
+        weight = rate ** sum(flat) * (1 - rate) ** (2 * STEPS - sum(flat))
+        total += weight * alarms(episodes, **settings)[which]
+    return total
+
+
+def test_an_adverse_peek_is_final_and_the_level_holds():
+    """Exactly, over all streams of two episodes of three steps: peeks alarm where updates do."""
+    for flat in itertools.product((0, 1), repeat=2 * STEPS):
+        by_peek, by_update = alarms(np.array(flat).reshape(2, STEPS).tolist())
+        assert by_peek == by_update
+    assert 0 < chance(0.3, 0) <= 0.3
+    assert chance(0.9, 0) > 0.7
+
+
+def test_a_cost_that_falls_again_breaks_it():
+    """The broken twin: the last step takes cost back, so peeks alarm on what never became a cost."""
+    assert chance(0.3, 0, drops=0.0) == chance(0.3, 1, drops=0.0)
+    assert chance(0.9, 0, drops=0.5) > chance(0.9, 1, drops=0.5) + 0.3
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "bounded"])
+def test_peeking_counts_nothing(binary):
+    rng = np.random.default_rng(0)
+    reference = (rng.random(50) < 0.1).astype(float)
+    for certificate in (
+        bw.Certificate.from_held_out(reference, binary=binary),
+        bw.Certificate.from_bounds(lower=0.02, upper=0.2, delta=0.01, binary=binary),
+    ):
+        test = bw.SequentialTest(certificate)
+        test.update_many([0, 1, 0])
+        before = test.state_dict()
+        assert test.peek(1).n == 4
+        assert test.state_dict() == before
+        twin = bw.SequentialTest(certificate)
+        twin.update_many([0, 1, 0, 1])
+        assert test.peek(1).e_adverse == pytest.approx(twin.finding().e_adverse)
+
+
+def test_a_peek_does_not_say_benign():
+    certificate = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
+    test = bw.SequentialTest(certificate)
+    while test.verdict is bw.Verdict.WITHIN:
+        assert test.peek(0.0).verdict is bw.Verdict.WITHIN
+        test.update(0.0)
+    assert test.verdict is bw.Verdict.BENIGN
+
+
+class Walk(gymnasium.Env):
+    """Ten steps whose rewards come from a list."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, rewards):
+        self.rewards = rewards
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.time = 0
+        return 0, {}
+
+    def step(self, _action):
+        self.time += 1
+        return 0, self.rewards[self.time - 1], False, self.time == len(self.rewards), {}
+
+
+def play(env, episodes):
+    for _ in range(episodes):
+        env.reset()
+        done = False
+        while not done:
+            *_, done, _ = env.step(0)
+
+
+def test_an_environment_alarms_in_the_middle_of_an_episode():
+    seen = []
+    env = Walk([-1.0] * 10)
+    watched = bw.gymnasium.watch(
+        env,
+        bw.SequentialTest(CERTIFICATE),
+        cost=(-10, 0),
+        on_alarm=lambda finding: seen.append((finding.n, env.time)),
+        within_episode=True,
+    )
+    play(watched, 6)
+    assert len(seen) == 1
+    assert seen[0][1] < 10
+    assert watched.finding.verdict is bw.Verdict.ADVERSE
+    later = []
+    play(
+        bw.gymnasium.watch(
+            Walk([-1.0] * 10), bw.SequentialTest(CERTIFICATE), cost=(-10, 0), on_alarm=later.append
+        ),
+        6,
+    )
+    assert later[0].n == seen[0][0]
+
+
+def test_what_cannot_be_judged_within_an_episode_is_refused():
+    test = bw.SequentialTest(CERTIFICATE)
+    with pytest.raises(InvalidSetting, match="known only when an episode ends"):
+        bw.gymnasium.watch(Walk([-1.0]), test, cost="is_success", within_episode=True)
+    with pytest.raises(InvalidSetting, match="within_episode needs a SequentialTest"):
+        bw.gymnasium.watch(Walk([-1.0]), bw.ChangeDetector(CERTIFICATE), cost=(-1, 0), within_episode=True)
+    with pytest.raises(InvalidSetting, match=r"step 1: reward = 1 lowers the cost again"):
+        play(bw.gymnasium.watch(Walk([1.0, -1.0]), test, cost=(-2, 2), within_episode=True), 1)
+    falling = bw.gymnasium.watch(
+        Walk([0.0] * 3), test, cost=lambda episode: 1 - len(episode.rewards) / 3, within_episode=True
+    )
+    with pytest.raises(InvalidCost, match="give a cost that never falls"):
+        play(falling, 1)
