@@ -33,7 +33,7 @@ SEED = 20261116
 KILLS = 100
 CLIENTS = 8
 STREAMS = 12
-LONGEST_LIFE = 1.0  # seconds from being ready to being killed
+LONGEST_LIFE = 1.0  # seconds from being ready, or from the first answer, to being killed
 
 
 def run() -> dict[str, Any]:
@@ -65,6 +65,8 @@ def campaign(database: str, kills: int, folder: Path, *, seed: int = SEED) -> di
     began = time.monotonic()
     for _ in range(kills):
         process = _start(database, certificate, port)
+        if moments.random() < 0.8:  # in the middle of its work; else also before the first answer
+            _wait_for_an_answer(clients)
         time.sleep(moments.uniform(0, LONGEST_LIFE))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -75,6 +77,13 @@ def campaign(database: str, kills: int, folder: Path, *, seed: int = SEED) -> di
     os.killpg(process.pid, signal.SIGTERM)
     process.wait()
     return {"kills": kills, "seconds": round(time.monotonic() - began, 1), **_judge(database, clients)}
+
+
+def _wait_for_an_answer(clients: list[_Client]) -> None:
+    before = sum(len(client.acknowledged) for client in clients)
+    deadline = time.monotonic() + 60
+    while sum(len(client.acknowledged) for client in clients) == before and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 class _Client:
