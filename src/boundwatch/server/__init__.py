@@ -1,7 +1,8 @@
 """The live monitor: robots report episodes, people look at one page, alarms reach them.
 
 From the bottom up: `tables` and `database` keep everything; `reports` checks what robots send; `watches`
-binds a stream to a certificate and a detector; `ledger` counts episodes, exactly once and durably;
-`access` knows who may do what; `api` and `pages` are what the network sees, put together in `application`
-and run by `run`. `client` is the robot's side and needs nothing of all this.
+binds a stream to a certificate and a detector; `watchers` says where that stands; `ledger` counts
+episodes, exactly once and durably; `access` knows who may do what; `api`, `pages` and `forms` are what
+the network sees, behind `guard`, put together in `application` and run by `run`. `client` is the robot's
+side and needs nothing of all this.
 """

@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import acts, api, events, metrics, pages
+from boundwatch.server import acts, api, events, forms, metrics, pages
 from boundwatch.server.access import Gatekeeper
 from boundwatch.server.database import Database
 from boundwatch.server.guard import Guard, problem
@@ -74,7 +74,7 @@ def create_application(settings: Settings) -> FastAPI:
     app.state.database = database
     app.state.settings = settings
     app.state.gatekeeper = Gatekeeper(database)
-    for each in (api, pages, events, metrics):
+    for each in (api, pages, forms, events, metrics):
         app.include_router(each.router)
     app.add_api_route("/healthz", _is_alive, include_in_schema=False)
     app.add_api_route("/readyz", _is_ready, include_in_schema=False)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.server.watches import Curve
+from boundwatch.server.watchers import Curve
 
 _WIDTH, _HEIGHT = 720, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 40

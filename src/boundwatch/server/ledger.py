@@ -28,7 +28,8 @@ from boundwatch.server import outbox
 from boundwatch.server.database import Database
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
-from boundwatch.server.watches import SUMMARY, Binding, Watcher, bind, load_certificate, load_watcher
+from boundwatch.server.watchers import SUMMARY, Watcher, load_certificate, load_watcher
+from boundwatch.server.watches import Binding, bind
 
 _LOG = logging.getLogger("boundwatch.server")
 MOST_PER_COMMIT = 4000

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from boundwatch.server.database import Database
 from boundwatch.server.tables import episodes, streams, watches
-from boundwatch.server.watches import load_watcher, replay
+from boundwatch.server.watchers import load_watcher, replay
 
 
 class Replayed(NamedTuple):

@@ -16,7 +16,8 @@ from boundwatch.detectors import Verdict
 from boundwatch.detectors.roll import Roll
 from boundwatch.server.ledger import Refused
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
-from boundwatch.server.watches import USUAL_FLEET, parse_certificate
+from boundwatch.server.watchers import parse_certificate
+from boundwatch.server.watches import USUAL_FLEET
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
