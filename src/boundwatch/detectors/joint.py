@@ -13,6 +13,7 @@ import sys
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -120,17 +121,24 @@ class JointSide:
         return self.stream.on(1 - points if self.mirrored else points, weights)
 
 
+@lru_cache(maxsize=64)  # 0.1 s, and the streams of a fleet share a certificate
+def _references(record: CostRecord) -> tuple[Reference, Reference]:
+    """Return what a reference says about its mean, from below and from above."""
+    values, weights = record.arrays()
+    sizes, log_shares = fixed_bets(record.n)
+    nothing = np.empty(0)
+    placed = Wager(sizes, log_shares, nothing, nothing)
+    return Reference.of(placed.on(1 - values, weights)), Reference.of(placed.on(values, weights))
+
+
 def sides_of(certificate: Certificate, levels: Pair, margin: float | None) -> list[JointSide]:
     """Return the hypotheses "did not rise", "did rise" and, with a margin, "rose by more than it"."""
     record = reference_of(certificate)
     assert record is not None  # noqa: S101  (asked before, by whoever chose joint evidence)
-    values, weights = record.arrays()
-    sizes, log_shares = fixed_bets(record.n)
     bets = Bets.for_costs(binary=certificate.binary)
     nothing = np.empty(0)
     stream = Wager(bets.sizes, np.log(bets.shares), nothing, nothing)
-    placed = Wager(sizes, log_shares, nothing, nothing)
-    low, high = (Reference.of(placed.on(points, weights)) for points in (1 - values, values))
+    low, high = _references(record)
     sides = [
         JointSide(low, stream, mirrored=False, margin=0.0, level=levels[0]),
         JointSide(high, stream, mirrored=True, margin=0.0, level=levels[1]),
