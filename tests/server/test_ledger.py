@@ -14,6 +14,7 @@ from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger, Refused
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import alarms, checkpoints, episodes, watches
+from boundwatch.server.watchers import Curve
 from boundwatch.server.watches import Binding, add_certificate
 
 
@@ -56,7 +57,11 @@ def test_counts_what_the_detector_counts(database, counting, certificate):
     with database.read() as connection:
         row = connection.execute(select(watches)).mappings().one()
         alarm = connection.execute(select(alarms)).mappings().one()
-    assert row["evidence_adverse"] == finding.e_adverse
+    points = Curve.from_json(row["curve"]).episodes
+    assert (
+        row["evidence_adverse"] == bw.SequentialTest(certificate).update_many(costs[: points[-2]]).e_adverse
+    )
+    assert (points[0], points[-2] <= 300 < points[-1]) == (1, True)
     assert row["first_alarm"] == alarm["number"] == finding.first_alarm
     assert_replays(database)
 

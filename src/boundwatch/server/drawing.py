@@ -19,7 +19,7 @@ def sparkline(curve: Curve, threshold: float) -> Markup:
 
     Examples
     --------
-    >>> "polyline" in sparkline(Curve(1, [0, 500], [0, 0]), 25.0)
+    >>> "polyline" in sparkline(Curve([0, 500], [0, 0]), 25.0)
     True
     """
     values = [value / 1000 for value in curve.adverse[-48:]]
@@ -79,9 +79,10 @@ def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> 
     )
 
 
-def draw_evidence(curve: Curve, threshold: float, n: int) -> Markup:
+def draw_evidence(curve: Curve, threshold: float, n: int, now: float) -> Markup:
     """Draw the evidence that costs have risen, on a logarithmic scale, against its threshold."""
-    values, right = [value / 1000 for value in curve.adverse], _WIDTH - _RIGHT
+    values = [*(value / 1000 for value in curve.adverse), math.log10(max(now, 1e-12))]
+    episodes, right = [*curve.episodes[:-1], n], _WIDTH - _RIGHT
     mark = math.log10(threshold)
     top = math.ceil(max([mark + 0.3, *values]))
     bottom = math.floor(min([-1.0, *values]))
@@ -96,10 +97,8 @@ def draw_evidence(curve: Curve, threshold: float, n: int) -> Markup:
         for power in range(bottom, top + 1, tick)
     ]
     step = (right - _LEFT) / max(n, 1)
-    points = " ".join(
-        f"{_LEFT + (index + 1) * curve.stride * step:.1f},{height(value):.1f}"
-        for index, value in enumerate(values)
-    )
+    places = zip(episodes, values, strict=True)
+    points = " ".join(f"{_LEFT + episode * step:.1f},{height(value):.1f}" for episode, value in places)
     parts = [
         _axis(*ticks),
         f'<path class="limit" d="M{_LEFT} {height(mark):.1f}H{right}"/>',
@@ -107,9 +106,8 @@ def draw_evidence(curve: Curve, threshold: float, n: int) -> Markup:
         f'<polyline class="curve" points="{points}"/>',
         _label(1, n),
     ]
-    now = f"{10 ** values[-1]:.3g}" if values else "not known yet"
     return _svg(
-        f"Evidence that costs have risen, over {n} episodes: now {now}; the alarm is at {threshold:.3g}.",
+        f"Evidence that costs have risen, over {n} episodes: now {now:.3g}; the alarm is at {threshold:.3g}.",
         parts,
     )
 

@@ -35,7 +35,7 @@ _LOG = logging.getLogger("boundwatch.server")
 MOST_PER_COMMIT = 4000
 MOST_WAITING = 2000
 CHECKPOINT_EVERY = 128
-CACHED_WATCHERS = 2048
+CACHED_WATCHERS = 20_000  # some 10 kB each
 _ATTEMPTS = 5
 
 

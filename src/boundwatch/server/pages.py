@@ -23,6 +23,7 @@ from boundwatch.server.ledger import Refused
 from boundwatch.server.watchers import (
     DETECTORS,
     Curve,
+    evidence,
     load_certificate,
     load_watcher,
     parse_certificate,
@@ -119,6 +120,7 @@ def stream_page(
         history = views.generations(connection, row["stream_id"])
         known = views.list_certificates(connection) if actor.may("administer") else []
     costs = [episode["cost"] for episode in episodes]
+    now = (row["evidence_adverse"], row["evidence_benign"]) if finding is None else evidence(finding)
     return render(
         request,
         "stream.html",
@@ -127,7 +129,10 @@ def stream_page(
         finding=finding,
         shift=_shift(finding),
         costs=drawing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
-        evidence=drawing.draw_evidence(Curve.from_json(row["curve"]), row["threshold_adverse"], row["n"]),
+        now=now,
+        evidence=drawing.draw_evidence(
+            Curve.from_json(row["curve"]), row["threshold_adverse"], row["n"], now[0]
+        ),
         powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"])
         if row["detector"] == "sequential-test"
         else [],
