@@ -25,6 +25,7 @@ def made():
     comparison = bw.PolicyComparison(binary=True, paired=False)
     return [
         CERTIFICATE,
+        bw.Episodes(np.linspace(0, 1, 5000), False, "lab.csv", "cost", "cost"),
         BINARY,
         FAMILY,
         CERTIFICATE.provenance,

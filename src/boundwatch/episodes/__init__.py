@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.damage import MOST_COLUMNS, refuses_damage
 from boundwatch.episodes.opening import Format, holds_lines, open_table
@@ -113,6 +114,14 @@ class Episodes:
         for row, task in enumerate(self.tasks):
             rows.setdefault(task, []).append(row)
         return {task: self.costs[found] for task, found in rows.items()}
+
+    def __repr__(self) -> str:
+        shown = {"n": self.costs.size, "mean_cost": float(self.costs.mean()), "binary": self.binary}
+        names = ("source", "column", "meaning", "cost_range", "by", "warnings")
+        return one_line(self, shown | {name: getattr(self, name) or None for name in names})
+
+    def __str__(self) -> str:
+        return f"{self.costs.size} episodes from {self.source}, with a mean cost of {self.costs.mean():.4g}"
 
 
 # The names under which logs keep their outcomes: one is as good as the other.
