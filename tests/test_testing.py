@@ -77,7 +77,7 @@ class Forgetful(bw.SequentialTest):
 class Unlatched(bw.SequentialTest):
     def _step(self, cost):
         super()._step(cost)
-        if self._wealth[0] < 0:
+        if self._finding().e_adverse < 1:
             self.verdict, self.first_alarm = bw.Verdict.WITHIN, None
 
 
