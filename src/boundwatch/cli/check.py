@@ -18,6 +18,7 @@ from boundwatch.cli.judge import (
     DetectorName,
     FalseNegative,
     FalsePositive,
+    Margin,
     Tail,
     build_detector,
 )
@@ -33,6 +34,7 @@ EXIT_ADVERSE = 3
 
 @command(
     example="boundwatch check certificate.json new.csv\n"
+    "boundwatch check certificate.json new.csv --margin 0.05\n"
     "boundwatch check certificate.json - --json --exit-code < new.csv\n"
     "boundwatch check certificates.json new_eval_info.json --control e-bh"
 )
@@ -46,6 +48,7 @@ def check(
     alpha_benign: AlphaBenign = None,
     false_positive_rate: FalsePositive = None,
     false_negative_rate: FalseNegative = None,
+    margin: Margin = None,
     control: Annotated[
         Literal["holm", "e-bh"] | None,
         typer.Option(
@@ -77,7 +80,7 @@ def check(
     rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
     if isinstance(loaded, CertificateFamily) or by is not None:
         other = None if detector == HypothesisTest.name else detector
-        for name, value in {"detector": other, "plot": plot, **rates}.items():
+        for name, value in {"detector": other, "plot": plot, "margin": margin, **rates}.items():
             if value is not None:
                 raise typer.BadParameter(
                     f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
@@ -89,7 +92,7 @@ def check(
     elif control is not None:
         raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
     else:
-        judge = build_detector(loaded, detector, tail, levels=levels, rates=rates)
+        judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
         episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
         verdict = _check_one(judge, episodes, plot, as_json)
     if exit_code and verdict is Verdict.ADVERSE:

@@ -15,10 +15,18 @@ DetectorName = Annotated[
     typer.Option(help="Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper."),
 ]
 Tail = Annotated[
-    Literal["betting", "kl", "hoeffding", "exact"] | None,
+    Literal["joint", "betting", "kl", "hoeffding", "exact"] | None,
     typer.Option(
-        help="Bound on the mean of the new costs; hoeffding is the paper's, exact needs a binary "
-        "certificate. [default: exact for binary costs, else betting]"
+        help="joint judges new costs together with those of a held-out certificate. The others compare them "
+        "with its limits; hoeffding is the paper's, exact needs a binary certificate. [default: joint if the "
+        "certificate keeps its costs; else exact for binary costs, or betting]"
+    ),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        metavar="COST",
+        help="Also say whether it is shown that the expected cost rose by no more than this.",
     ),
 ]
 AlphaAdverse = Annotated[
@@ -51,6 +59,7 @@ def build_detector(
     *,
     levels: dict[str, float | None],
     rates: dict[str, float | None],
+    margin: float | None = None,
 ) -> HypothesisTest | ConfidenceInterval:
     """Return the detector that was asked for; refuse the options of the other one."""
     build: type[HypothesisTest | ConfidenceInterval]
@@ -62,6 +71,5 @@ def build_detector(
         if refused[name] is not None:
             flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))
             raise typer.BadParameter(f"{flag} does not go with --detector {detector}; use {remedy}")
-    return build(
-        certificate, tail=tail, **{name: value for name, value in given.items() if value is not None}
-    )
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return build(certificate, tail=tail, margin=margin, **chosen)

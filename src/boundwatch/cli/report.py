@@ -17,6 +17,7 @@ from boundwatch.cli.judge import (
     DetectorName,
     FalseNegative,
     FalsePositive,
+    Margin,
     Tail,
     build_detector,
 )
@@ -41,6 +42,7 @@ def report(
     alpha_benign: AlphaBenign = None,
     false_positive_rate: FalsePositive = None,
     false_negative_rate: FalseNegative = None,
+    margin: Margin = None,
     key: Key = None,
     *,
     reading: Reading,
@@ -65,6 +67,7 @@ def report(
         tail,
         levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
         rates={"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate},
+        margin=margin,
     )
     episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
     html = render_report(

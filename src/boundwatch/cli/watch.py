@@ -17,6 +17,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.check import EXIT_ADVERSE
+from boundwatch.cli.judge import Margin
 from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
@@ -74,6 +75,7 @@ def watch(
         float | None,
         typer.Option(metavar="P", help="Level of BENIGN. [default: 0.04; change-detector: 0.001]"),
     ] = None,
+    margin: Margin = None,
     by: By = None,
     key: Key = None,
     state: Annotated[
@@ -136,6 +138,8 @@ def watch(
     """
     if interval and detector != "sequential-test":
         raise typer.BadParameter("--interval goes with --detector sequential-test only")
+    if margin is not None and detector != "sequential-test":
+        raise typer.BadParameter("--margin goes with --detector sequential-test only")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:
@@ -143,7 +147,7 @@ def watch(
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     by = _streams(loaded, by, certificate)
-    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
+    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
     binary = loaded.binary if isinstance(loaded, Certificate) else all(one.binary for one in loaded.values())
     episodes = None
@@ -308,9 +312,11 @@ def _text_line(event: Counted, interval: bool) -> str:
         lower, upper = wording.floor(finding.shift_lower, "+"), wording.ceiling(finding.shift_upper, "+")
         shift = f" shift {lower} to {upper} "
     whose = f"{printable(event.stream)}  " if event.stream else ""
+    margin = finding.margin if getattr(finding, "no_worse", None) else None
+    shown = "" if margin is None else f", worse by at most {margin:g}"
     return (
         f"{whose}episode {finding.n:>5}  cost {event.cost:<6.4g} mean {finding.mean_cost:<7.4f} "
-        f"{evidence}{shift} {finding.verdict.name}"
+        f"{evidence}{shift} {finding.verdict.name}{shown}"
     )
 
 
@@ -363,6 +369,8 @@ def _stream_summary(detector: Any) -> None:
             f"  false alarms  ADVERSE is ever declared with probability at most "
             f"{finding.false_positive_rate:.6g} in any world that is not worse"
         )
+        for label, text in wording.margin_words(finding):
+            print(f"  {label:<13} {text}")
         return
     if finding.change_began is not None:
         print(f"  began         about episode {finding.change_began} (an estimate)")

@@ -366,6 +366,8 @@ def build_detectors(
     for stream, promise in certificate.items():
         one = build(promise, **levels)
         shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
+        if "margin" in levels:
+            shares["margin"] = levels["margin"]
         detectors[stream] = build(promise, **shares)
     return detectors
 
@@ -412,7 +414,10 @@ def resume(watch: Watch, levels: Mapping[str, float]) -> bool:
             for name, value in asked[stream].items():
                 if getattr(detector, name) != value:
                     flag = f"--{name.replace('_', '-')}"
-                    begun = getattr(detector, name) * len(watch.detectors)
+                    was = getattr(detector, name)
+                    if was is None:
+                        raise InvalidSetting(f"was begun without {flag}; leave it out, or start a new state")
+                    begun = was if name == "margin" else was * len(watch.detectors)
                     raise InvalidSetting(f"was begun with {flag} {begun:g}; leave {flag} out, or give that")
     except (CertificateError, InvalidSetting) as error:
         raise type(error)(f"{watch.state.path}: {error}") from error
