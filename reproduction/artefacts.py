@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from joblib import delayed
+from numpy.typing import NDArray
 
-from boundwatch._support.files import write_text
+from boundwatch._support.files import write_bytes, write_text
 from boundwatch._support.locks import locked
 from boundwatch._support.parallel import workers
 from boundwatch._version import __version__
@@ -141,6 +144,13 @@ class Cache:
         with workers(self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs) as pool:
             for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
                 done(artefact)
+
+
+def save_array(path: Path, values: NDArray[Any]) -> None:
+    """Write an array whole or not at all; `numpy.load` reads it."""
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    write_bytes(path, buffer.getvalue())
 
 
 def _settings_text(artefact: Artefact) -> str:

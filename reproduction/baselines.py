@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -147,10 +147,7 @@ def draw(results: Results) -> Figure:
             ha="right",
             fontsize=9,
         )
-        axes.axvline(0, **style.PROMISE)
-        axes.set(xlabel="true shift of the expected cost", ylim=(-0.02, 1.02))
-        axes.set_title(f"n = {n} trials", loc="left", fontsize=10)
-        style.bare(axes)
+        style.shift_panel(axes, n, None)
     figure.axes[0].set_ylabel("share of datasets called shifted (ADVERSE)")
     figure.legend(
         *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
@@ -209,11 +206,11 @@ def claims(results: Results) -> list[Claim]:
 def _below_level(benign: list[Check], alpha: float) -> Claim:
     worst = max(benign, key=lambda check: check.rate)
     most = worst.rate
-    where = f"{worst.setting}, {style.LINES[worst.detector]['label']}, n = {worst.n}"
+    where = f"{worst.tally.setting}, {style.LINES[worst.tally.detector]['label']}, n = {worst.tally.n}"
     return Claim.judged(
         "The detectors call benign environments adverse less than 5 % of the time.",
         f"{f'At most {percent(most)} ({where})' if most else 'Never'} in the training distribution and in "
-        f"all {len({check.setting for check in benign}) - 1} settings that are not surely adverse.",
+        f"all {len({check.tally.setting for check in benign}) - 1} settings that are not surely adverse.",
         "",
         ""
         if most < alpha
@@ -224,7 +221,7 @@ def _below_level(benign: list[Check], alpha: float) -> Claim:
 def _only_adverse(results: Results, benign: list[Check]) -> Claim:
     """Nothing may be declared without need, and something must be declared at all."""
     said = "The detectors call only environments with higher expected costs adverse."
-    false, verdicts = sum(check.false for check in benign), sum(check.datasets for check in benign)
+    false, verdicts = sum(check.false for check in benign), sum(check.tally.datasets for check in benign)
     hits = sum(row.adverse for row in tallies_of(results)) - false
     if not hits:
         return Claim.unchecked(said, "ADVERSE is not declared in any setting that is surely adverse.")
@@ -242,7 +239,7 @@ def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
         (row.detector, row.n): row for row in tallies_of(results, "baselines") if row.setting == "training"
     }
     rates = "; ".join(
-        f"n = {size}: {_listed({name: rows[name, size].share() for name in THEIRS})}" for size in (n, *others)
+        f"n = {size}: {listed({name: rows[name, size].share() for name in THEIRS})}" for size in (n, *others)
     )
     # Corrected for the number of rates that are looked at.
     above = [
@@ -250,12 +247,12 @@ def _in_training_too(results: Results, n: int, others: list[int]) -> Claim:
         for name, size in rows
         if len(rows) * _p_value(rows[name, size], results["alpha"]) <= SIGNIFICANT
     ]
-    listed = ", ".join(f"{style.LINES[name]['label']} with n = {size}" for name, size in above)
+    loud = ", ".join(f"{style.LINES[name]['label']} with n = {size}" for name, size in above)
     short = [name for name in THEIRS if (name, n) not in above]
     return Claim.judged(
         "The baselines violate their false-positive rate of 5 % even on new training environments.",
         f"{rates}; significantly above {percent(results['alpha'])} (corrected p at most {SIGNIFICANT}): "
-        f"{listed or 'none'}.",
+        f"{loud or 'none'}.",
         f"both significantly above with n = {n} (in part: one of them, with any n).",
         f"{_not(short)} How far new environments exceed thresholds from the training environments "
         "depends on the network."
@@ -279,7 +276,7 @@ def _easier(results: Results, n: int, others: list[int]) -> Claim:
     return Claim.judged(
         said,
         "Largest share at a shift below -0.05: "
-        + "; ".join(f"n = {size}: {_listed(shares)}" for size, shares in largest.items())
+        + "; ".join(f"n = {size}: {listed(shares)}" for size, shares in largest.items())
         + ".",
         f"the baselines more than half of the datasets of some setting, and the detectors less "
         f"than {percent(results['alpha'])} of each, with n = {n} (in part: one of the baselines).",
@@ -299,7 +296,7 @@ def _easiest(results: Results, n: int) -> Claim:
     silent = [name for name, share in shares.items() if share <= 0.5]
     return Claim.judged(
         said,
-        f"At a shift of {shift:+.3f} with n = {n}: {_listed(shares)}.",
+        f"At a shift of {shift:+.3f} with n = {n}: {listed(shares)}.",
         f"more than half of the datasets ({IN_PART}).",
         f"{_not(silent)} {NO_RULE}" if silent else "",
         partly=len(silent) == 1,
@@ -315,7 +312,7 @@ def _small_shifts(results: Results, n: int) -> Claim:
     weak = [name for name, gain in gains.items() if gain < VISIBLE]
     return Claim.judged(
         said,
-        f"Mean share at shifts between +0.05 and +0.25 with n = {n}: {_listed(means)}.",
+        f"Mean share at shifts between +0.05 and +0.25 with n = {n}: {listed(means)}.",
         f"both at least {points(VISIBLE)} more than either detector (in part: one of them more at all).",
         f"{_not(weak)} {NO_RULE}" if weak else "",
         partly=max(gains.values()) > 0,
@@ -330,7 +327,7 @@ def _relevant_shifts(results: Results, n: int) -> Claim:
     gaps = [abs(means[ours] - means[theirs]) for ours in OURS for theirs in THEIRS]
     return Claim.judged(
         said,
-        f"Mean share at shifts above +0.25 with n = {n}: {_listed(means)}.",
+        f"Mean share at shifts above +0.25 with n = {n}: {listed(means)}.",
         "no detector and baseline more than 15 points apart (in part: some are not);",
         "" if max(gaps) <= 0.15 else f"here up to {points(max(gaps))}. {NO_RULE}",
         partly=min(gaps) <= 0.15,
@@ -356,7 +353,8 @@ def _p_value(row: Tally, alpha: float) -> float:
     return float(binom.sf(row.adverse - 1, row.datasets, alpha))
 
 
-def _listed(shares: dict[str, float]) -> str:
+def listed(shares: Mapping[str, float]) -> str:
+    """Return the share of each detector in words."""
     return ", ".join(f"{style.LINES[name]['label']} {percent(share)}" for name, share in shares.items())
 
 

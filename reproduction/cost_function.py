@@ -168,11 +168,8 @@ def draw(results: Results) -> Figure:
             )
             label = f"d_thresh {1000 * certificate['d_thresh']:.0f} mm"
             axes.plot(*zip(*rows, strict=True), label=label, markersize=4, linewidth=1.4, **look)
-        axes.axvline(0, **style.PROMISE)
-        axes.set(xlabel="true shift of the expected cost", ylabel="share of ADVERSE", ylim=(-0.02, 1.02))
-        axes.set_title(f"n = {n} trials", loc="left", fontsize=10)
+        style.shift_panel(axes, n)
         axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
-        style.bare(axes)
     return figure
 
 
@@ -229,7 +226,7 @@ def claims(results: Results) -> list[Claim]:
     printed = max(row["bounds"]["upper_pinsker"] - row["expected_cost"] for row in rows)
     costs = ", ".join(f"{row['expected_cost']:.3f} at {1000 * row['d_thresh']:.0f} mm" for row in rows)
     checks = [check for check in false_declarations(tallies_of(results)) if check.verdict == "adverse"]
-    false, datasets = sum(c.false for c in checks), sum(c.datasets for c in checks)
+    false, datasets = sum(c.false for c in checks), sum(c.tally.datasets for c in checks)
     hits = sum(row.adverse for row in tallies_of(results)) - false
     answer: tuple[Holds, str] = "not checkable here", "ADVERSE is not declared in any adverse setting."
     if hits:

@@ -164,10 +164,10 @@ def claims(results: Results) -> list[Claim]:
     tallies = tallies_of(results)
     found = []
     for detector, name in DETECTORS.items():
-        checks = [check for check in false_declarations(tallies) if check.detector == detector]
+        checks = [check for check in false_declarations(tallies) if check.tally.detector == detector]
         false, worst = sum(c.false for c in checks), min(c.p_value for c in checks)
         # Where the sign of the shift is unsure, the same datasets are checked on both sides.
-        datasets = sum({(c.setting, c.n): c.datasets for c in checks}.values())
+        datasets = sum({(c.tally.setting, c.tally.n): c.tally.datasets for c in checks}.values())
         found.append(
             Claim(
                 f"The {name.lower()} detector declares no adverse environments as benign or vice versa.",
@@ -190,7 +190,7 @@ def _keeps_its_rates(checks: list[Check]) -> Claim:
     rate = worst.rate
     p_value = min(min(check.p_value for check in checks) * len(checks), 1.0)
     kept = p_value > SIGNIFICANT
-    where = f"{worst.verdict.upper()}, {worst.setting}, n = {worst.n}"
+    where = f"{worst.verdict.upper()}, {worst.tally.setting}, n = {worst.tally.n}"
     found = f"The closest of {len(checks)} rates to its guarantee of {percent(worst.promised)} is "
     found += f"{percent(rate)} ({where})"
     if not worst.false:

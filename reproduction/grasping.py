@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.files import write_bytes
 from boundwatch.tasks.grasping.recipe import Recipe
 from boundwatch.tasks.grasping.runs import Run, load_run
 from boundwatch.tasks.grasping.world import Physics
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artefacts import Artefact, Cache, save_array
 
 Array = NDArray[np.float64]
 
@@ -78,9 +76,7 @@ class Grasps:
             physics=Physics(pad_friction=self.pad_friction),
             seed=self.seed,
         )
-        buffer = io.BytesIO()
-        np.save(buffer, deployed.costs, allow_pickle=False)
-        write_bytes(folder / "costs.npy", buffer.getvalue())
+        save_array(folder / "costs.npy", deployed.costs)
 
     def costs(self, cache: Cache) -> Array:
         """Return the costs, 0 or 1, shape (environments,)."""

@@ -125,7 +125,7 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     if not checks:
         yield page.paragraph("No detector with a guarantee was run.")
         return
-    false, datasets = sum(c.false for c in checks), sum(c.datasets for c in checks)
+    false, datasets = sum(c.false for c in checks), sum(c.tally.datasets for c in checks)
     worst = min(check.p_value for check in checks)
     corrected = min(worst * len(checks), 1.0)
     verdict = f"{'No' if corrected > SIGNIFICANT else 'Some'} rate is significantly above"
@@ -137,19 +137,19 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
         "as false. All datasets of a policy share one certificate, which is true or not for all of them: the "
         "figure on certificates counts how often certificates fail."
     )
-    closest = sorted(found, key=lambda pair: pair[1].promised * pair[1].datasets / max(pair[1].false, 0.5))[
-        :8
-    ]
+    closest = sorted(
+        found, key=lambda pair: pair[1].promised * pair[1].tally.datasets / max(pair[1].false, 0.5)
+    )[:8]
     lines = tuple(
         (
             name,
-            c.setting,
-            c.detector,
-            c.tail,
-            c.certificate,
-            str(c.n),
+            c.tally.setting,
+            c.tally.detector,
+            c.tally.tail,
+            c.tally.certified_by,
+            str(c.tally.n),
             c.verdict,
-            f"{c.false} of {c.datasets}",
+            f"{c.false} of {c.tally.datasets}",
             percent(c.promised),
             f"{c.p_value:.2g}",
         )

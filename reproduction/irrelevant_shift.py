@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reproduction import style
 from reproduction.artefacts import Artefact, Cache
-from reproduction.baselines import NO_RULE, OURS, THEIRS, Settings, watched
+from reproduction.baselines import NO_RULE, OURS, THEIRS, Settings, listed, watched
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import certificate_note, sizes_of, tallies_of
 from reproduction.navigation import QUICK_SWEEP_SETTINGS
@@ -136,11 +136,8 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _rates(results: Results, names: Sequence[str], sizes: Sequence[int]) -> str:
-    parts = (
-        ", ".join(f"{style.LINES[name]['label']} {percent(_rate(results, name, n))}" for name in names)
-        for n in sizes
-    )
-    return "; ".join(f"n = {n}: {part}" for n, part in zip(sizes, parts, strict=True)) + "."
+    parts = (f"n = {n}: {listed({name: _rate(results, name, n) for name in names})}" for n in sizes)
+    return "; ".join(parts) + "."
 
 
 def _rate(results: Results, name: str, n: int) -> float:

@@ -73,6 +73,12 @@ class Tally:
     """Which one it was, where a figure has several; by its cost's threshold: ``d_thresh``, in metres."""
     d_thresh: float | None = None
 
+    @property
+    def certified_by(self) -> str:
+        """The certificate in words, where there are several."""
+        cost = "" if self.d_thresh is None else f"d_thresh = {1000 * self.d_thresh:g} mm"
+        return cost if self.certificate is None else self.certificate
+
     def share(self, verdict: str = "adverse") -> float:
         """Return the share of datasets with a verdict."""
         return int(getattr(self, verdict)) / self.datasets
@@ -82,22 +88,20 @@ class Tally:
 class Check:
     """A guarantee that a tally can break: how often a verdict was false, and may be."""
 
-    setting: str
-    detector: str
-    tail: str
-    n: int
-    datasets: int
-    certificate: str
+    tally: Tally
     verdict: str
     false: int
     promised: float
-    p_value: float
-    """Of "declared at most as often as guaranteed"."""
 
     @property
     def rate(self) -> float:
         """The share of datasets in which it was false."""
-        return self.false / self.datasets
+        return self.false / self.tally.datasets
+
+    @property
+    def p_value(self) -> float:
+        """Of the exact binomial test of "declared at most as often as guaranteed"."""
+        return float(binom.sf(self.false - 1, self.tally.datasets, self.promised))
 
 
 def tallies_of(results: Results, *kinds: str) -> list[Tally]:
@@ -221,8 +225,7 @@ def false_declarations(tallies: Iterable[Tally]) -> list[Check]:
     """Return the check of every guarantee that some tallies can break.
 
     ADVERSE is false where the expected cost did not rise, BENIGN where it rose; where the sign of the shift
-    is within three standard errors of its estimate, both count as false. The p-value is that of the exact
-    binomial test of "declared at most as often as guaranteed".
+    is within three standard errors of its estimate, both count as false.
 
     Examples
     --------
@@ -235,27 +238,10 @@ def false_declarations(tallies: Iterable[Tally]) -> list[Check]:
     checks = []
     for row in tallies:
         unsure = SURE * row.shift_error
-        sides = (
-            ("adverse", row.adverse, row.false_positive_rate, row.shift <= unsure),
-            ("benign", row.benign, row.false_negative_rate, row.shift > -unsure),
-        )
-        cost = "" if row.d_thresh is None else f"d_thresh = {1000 * row.d_thresh:g} mm"
-        checks += [
-            Check(
-                setting=row.setting,
-                detector=row.detector,
-                tail=row.tail,
-                n=row.n,
-                datasets=row.datasets,
-                certificate=cost if row.certificate is None else row.certificate,
-                verdict=verdict,
-                false=hits,
-                promised=promised,
-                p_value=float(binom.sf(hits - 1, row.datasets, promised)),
-            )
-            for verdict, hits, promised, applies in sides
-            if applies
-        ]
+        if row.shift <= unsure:
+            checks.append(Check(row, "adverse", row.adverse, row.false_positive_rate))
+        if row.shift > -unsure:
+            checks.append(Check(row, "benign", row.benign, row.false_negative_rate))
     return checks
 
 

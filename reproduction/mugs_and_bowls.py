@@ -309,12 +309,15 @@ def _false_positives(results: Results) -> Claim:
     checks = [
         check
         for check in false_declarations(tallies_of(results))
-        if check.setting == "mugs"
-        and (check.detector, check.tail, check.verdict) == ("confidence-interval", "hoeffding", "adverse")
+        if check.tally.setting == "mugs"
+        and (check.tally.detector, check.tally.tail, check.verdict)
+        == ("confidence-interval", "hoeffding", "adverse")
     ]
     seen = max(check.rate for check in checks)
     corrected = min(check.p_value for check in checks) * len(checks)
-    worst = max(float(binom.sf(_needed(results, c.n) - 1, c.n, interval["upper"])) for c in checks)
+    worst = max(
+        float(binom.sf(_needed(results, c.tally.n) - 1, c.tally.n, interval["upper"])) for c in checks
+    )
     within = seen <= alpha and worst + interval["delta_upper"] <= alpha
     excess = corrected <= SIGNIFICANT or worst + interval["delta_upper"] > alpha
     return Claim.judged(
@@ -324,7 +327,7 @@ def _false_positives(results: Results) -> Claim:
             if seen
             else "The interval is never triggered"
         )
-        + f" in datasets of {', '.join(str(check.n) for check in checks)} mugs, of which "
+        + f" in datasets of {', '.join(str(check.tally.n) for check in checks)} mugs, of which "
         f"{percent(results['streams']['mugs']['failures'])} are dropped. Were as many dropped as the "
         f"certified bound of {interval['upper']:.3f} allows, it would be triggered in {percent(worst)}, and "
         f"the bound itself may be wrong with probability {percent(interval['delta_upper'])}.",

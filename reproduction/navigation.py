@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +11,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.files import write_bytes
 from boundwatch.tasks.navigation.distributions import DIFFICULTIES
 from boundwatch.tasks.navigation.recipe import Recipe
 from boundwatch.tasks.navigation.runs import Run, load_run
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artefacts import Artefact, Cache, save_array
 
 Array = NDArray[np.float64]
 
@@ -84,10 +82,8 @@ class Flights:
         # The name is part of the seed: distributions do not share their luck.
         seed = (self.seed, *self.distribution.encode())
         flown = run.deploy(self.distribution, self.environments, seed=seed)
-        for name, values in (("costs", flown.costs), ("logits", flown.logits.astype(np.float32))):
-            buffer = io.BytesIO()
-            np.save(buffer, values, allow_pickle=False)
-            write_bytes(folder / f"{name}.npy", buffer.getvalue())
+        save_array(folder / "costs.npy", flown.costs)
+        save_array(folder / "logits.npy", flown.logits.astype(np.float32))
 
     def costs(self, cache: Cache) -> Array:
         """Return the costs, shape (environments,)."""

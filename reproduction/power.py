@@ -186,10 +186,7 @@ def draw(results: Results) -> Figure:
             )
             axes.plot(*zip(*points, strict=True), **look)
         axes.axhline(0.9, color="#bbbbbb", linewidth=0.8, zorder=0)
-        axes.axvline(0, **style.PROMISE)
-        axes.set(xlabel="true shift of the expected cost", ylabel="share of ADVERSE", ylim=(-0.02, 1.02))
-        axes.set_title(f"n = {n} trials", loc="left", fontsize=10)
-        style.bare(axes)
+        style.shift_panel(axes, n)
     for label, tail, look in curves:
         needed = _adverse_trials(results, label, tail)
         points = sorted((shift, trials) for shift, trials in needed.values() if trials)

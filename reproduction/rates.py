@@ -287,8 +287,8 @@ def _kept(results: Results) -> Claim:
         for check in false_declarations(_at(results, n, rates))
     ]
     closest = max(checks, key=lambda check: check.rate / check.promised)
-    excess = [check for check in checks if check.false > check.promised * check.datasets]
-    where = f"{closest.verdict.upper()}, {closest.setting}, n = {closest.n}"
+    excess = [check for check in checks if check.false > check.promised * check.tally.datasets]
+    where = f"{closest.verdict.upper()}, {closest.tally.setting}, n = {closest.tally.n}"
     rate = f"the closest is {percent(closest.rate)}, where "
     rate += f"{percent(closest.promised)} are permitted ({where})"
     return Claim.judged(

@@ -67,6 +67,14 @@ def bare(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def shift_panel(axes: Axes, n: int, label: str | None = "share of ADVERSE") -> None:
+    """Label shares of datasets of n that are drawn against the true shift, and mark where it is none."""
+    axes.axvline(0, **PROMISE)
+    axes.set(xlabel="true shift of the expected cost", ylabel=label, ylim=(-0.02, 1.02))
+    axes.set_title(f"n = {n} trials", loc="left", fontsize=10)
+    bare(axes)
+
+
 def verdict_bars(axes: Axes, rows: Sequence[Tally], title: str) -> None:
     """Draw shares of verdicts as stacked bars, one a setting, in the order of the true shift.
 

@@ -178,7 +178,7 @@ def test_a_guarantee_is_exceeded_at_one_level_everywhere():
 def test_certificates_of_one_figure_can_be_told_apart():
     row = tallies(0.3, Shift(0.0, 0.0), datasets=10)[0]
     rows = [replace(row, d_thresh=0.3), replace(row, certificate="held-out"), row]
-    assert [check.certificate for check in false_declarations(rows)] == [
+    assert [check.tally.certified_by for check in false_declarations(rows)] == [
         "d_thresh = 300 mm",
         "held-out",
         "",
