@@ -14,7 +14,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.campaign import StoppingRule, run_campaign
 from boundwatch.cli.family import print_family
 from boundwatch.cli.options import By, Json, OptionalCostsFile
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import METRIC, Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.reporting import wording
 
@@ -24,6 +24,7 @@ from boundwatch.reporting import wording
     "boundwatch certify episodes.parquet --reward return --cost-range -200 0 -o certificate.json\n"
     "boundwatch certify eval_info.json --by task -o certificates.json\n"
     "boundwatch certify --bounds 0 0.22216 --delta 0.01 -o certificate.json\n"
+    "boundwatch certify trials.csv --success ok --cost force --cost-range 0 50 -o certificates.json\n"
     "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
 @reads_costs
@@ -144,6 +145,29 @@ def certify(
         return
     if follow:
         raise typer.BadParameter("--follow goes with --until-width, --until-upper or --at-most")
+    if metrics := reading.metrics(costs, by=by):
+        if binary is not None or method is not None or delta_upper is not None:
+            raise typer.BadParameter("--binary, --method and --delta-upper do not go with several columns")
+        for each in metrics.values():
+            out.print_warnings(each)
+        family = CertificateFamily(
+            {
+                name: Certificate.from_held_out(
+                    each.costs,
+                    (0.01 if delta is None else delta) / len(metrics),
+                    binary=each.binary,
+                    seed=seed,
+                    policy=policy,
+                    measured=each.measured,
+                )
+                for name, each in metrics.items()
+            },
+            METRIC if by is None else f"{by}/{METRIC}",
+        )
+        _write(
+            family, output, sign, as_json, *(f"Costs: {out.describe_source(e)}." for e in metrics.values())
+        )
+        return
     episodes = reading.read(costs, binary=binary, by=by)
     settings: dict[str, Any] = {
         **({} if delta is None else {"delta": delta}),

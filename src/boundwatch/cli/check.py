@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from boundwatch.certificates.certificate import Certificate
@@ -23,10 +24,11 @@ from boundwatch.cli.judge import (
     build_detector,
 )
 from boundwatch.cli.options import By, CertificateFile, CostsFile, Json, Key
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import METRIC, Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
 from boundwatch.episodes import Episodes
+from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
 
 EXIT_ADVERSE = 3
@@ -123,6 +125,8 @@ def _check_one(
 def _read_tasks(
     loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None
 ) -> tuple[CertificateFamily, Episodes]:
+    if isinstance(loaded, CertificateFamily) and loaded.by.split("/")[-1] == METRIC:
+        return loaded, _read_metrics(loaded, costs, reading)
     if isinstance(loaded, CertificateFamily):
         family, binary = loaded, all(each.binary for each in loaded.values())
         episodes = reading.read(costs, by=by or loaded.by, binary=binary)
@@ -130,6 +134,28 @@ def _read_tasks(
         episodes = reading.read(costs, by=by, binary=loaded.binary)
         family = CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task")
     return family, reading.compare(episodes, family)
+
+
+def _read_metrics(family: CertificateFamily, costs: str, reading: Reading) -> Episodes:
+    """Return the costs of every metric as if they were tasks."""
+    by = family.by.removesuffix(METRIC).rstrip("/") or None
+    metrics = reading.metrics(costs, by=by)
+    if not metrics:
+        raise InvalidSetting(
+            f"these are certificates of the metrics {', '.join(family)}; name the same columns with "
+            "--success, --cost or --reward"
+        )
+    compared = [
+        reading.compare(each, family[name]) if name in family else each for name, each in metrics.items()
+    ]
+    return dataclasses.replace(
+        compared[0],
+        costs=np.concatenate([each.costs for each in compared]),
+        column=", ".join(dict.fromkeys(str(each.column) for each in compared)),
+        tasks=tuple(name for name, each in metrics.items() for _ in each.costs),
+        by=family.by,
+        warnings=tuple(dict.fromkeys(warning for each in compared for warning in each.warnings)),
+    )
 
 
 def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> Verdict:

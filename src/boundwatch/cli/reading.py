@@ -26,6 +26,10 @@ from boundwatch.cli.options import (
 )
 from boundwatch.episodes import Episodes, read_costs
 
+_MEANINGS = ("success", "cost", "reward")
+METRIC = "metric"
+"""What the certificates of several columns are of: a family whose members are metrics."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -44,12 +48,37 @@ class Reading:
 
     def read(self, path: str, *, binary: bool | None = None, by: str | None = None) -> Episodes:
         """Read the costs."""
-        given = [f"--{name}" for name in ("success", "cost", "reward") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise typer.BadParameter(
-                f"{' and '.join(given)} cannot go together; say one thing about one column"
-            )
+        if len(self._columns) > 1:
+            given = " and ".join(f"--{name}" for name in self._columns)
+            raise typer.BadParameter(f"{given} go together in certify and check only; name one column")
         return read_costs(path, binary=binary, by=by, **self._settings())
+
+    def metrics(self, path: str, *, by: str | None = None) -> dict[str, Episodes]:
+        """Read each column that was named, if there are several; nothing otherwise.
+
+        The costs of a metric are named by its column, those of a task by task and column.
+        """
+        found: dict[str, Episodes] = {}
+        if len(self._columns) < 2:
+            return found
+        for meaning, column in self._columns.items():
+            settings = self._settings() | dict.fromkeys(_MEANINGS) | {meaning: column}
+            if meaning == "success":
+                settings["cost_range"] = None
+            else:
+                settings["success_values"] = ()
+            episodes = read_costs(path, by=by, **settings)
+            if by is None:
+                found[column] = episodes
+                continue
+            for task, costs in episodes.by_task().items():
+                found[f"{task}/{column}"] = dataclasses.replace(episodes, costs=costs, tasks=(), by=None)
+        return found
+
+    @property
+    def _columns(self) -> dict[str, str]:
+        named = {name: getattr(self, name) for name in _MEANINGS}
+        return {name: column for name, column in named.items() if column is not None}
 
     def rule(self) -> dict[str, Any]:
         """Return what says how to read a stream line by line."""
