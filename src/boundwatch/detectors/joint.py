@@ -62,7 +62,7 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
     Examples
     --------
     >>> reference_of(Certificate.from_held_out([0, 0, 1], binary=True))
-    CostRecord(values=(0.0, 1.0), weights=(2.0, 1.0))
+    CostRecord(values=(0, 1), weights=(2, 1))
     >>> reference_of(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)) is None
     True
     """
