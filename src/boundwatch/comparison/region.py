@@ -238,21 +238,23 @@ class _Design:
 
 def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
     """Return the rates whose mean number of pairs is to be small, and how much each counts."""
-    if open_ended:  # all differences count alike relative to what they need, which is about 1/gap^2
+    if open_ended:  # differences count about alike relative to what they need, which is about 1/gap^2
         low, high, gaps = rate_pairs(0.12, 0.9, 40)
-        return low, high, gaps**2.4
+        middle = np.arcsin(np.sqrt(low)) + gaps / 2
+        # Around one half there are differences of all sizes; large ones must not crowd out small ones.
+        return low, high, gaps**2.4 * (0.35 / gaps) ** (0.3 * np.sin(2 * middle) ** 2)
     smallest = 0.1 * math.sqrt(200 / pairs)  # what the horizon can just find
     if isinstance(walk, IndependentWalk):
         low, high, gaps = rate_pairs(min(smallest, 0.8), 1.2, 40)
-        return low, high, np.ones(gaps.size)
+        return low, high, 1 / gaps  # nearly all of the power is to be had for small differences
     rates = []
     for differing in (0.05, 0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.9):
         for gap in min(smallest, 0.8) * math.sqrt(2) ** np.arange(9):
             lead = gap * math.sqrt(2 / differing)  # b - a over the number of pairs that differ
             if lead < 0.97:
-                rates.append((differing * (1 - lead) / 2, differing * (1 + lead) / 2))
-    low, high = np.array(rates).T
-    return low, high, np.ones(low.size)
+                rates.append((differing * (1 - lead) / 2, differing * (1 + lead) / 2, 1 / gap))
+    low, high, weights = np.array(rates).T
+    return low, high, weights
 
 
 def _backward(walk: Walk, worlds: Array, price: Array, miss: float) -> list[Counts]:
