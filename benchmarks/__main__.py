@@ -16,6 +16,7 @@ from benchmarks import (
     joint,
     kill_server,
     level,
+    load,
     mixture,
     mutation,
     navigation_detection,
@@ -53,6 +54,7 @@ BENCHMARKS = {
     "navigation_wind": navigation_wind,
     "serve": serve,
     "mutation": mutation,
+    "load": load,
     "kill_server": kill_server,
 }
 RESULTS = Path(__file__).with_name("results.json")

@@ -288,7 +288,8 @@ def _words(success_values: Sequence[str] | str) -> tuple[str, ...]:
 
 def _looks_binary(costs: NDArray[np.float64]) -> bool:
     """Return whether there are failures and successes and nothing else; all of one kind tell nothing."""
-    return set(np.unique(costs).tolist()) == {0.0, 1.0}
+    failed, passed = costs == 1, costs == 0
+    return bool(failed.any() and passed.any() and (failed | passed).all())
 
 
 def _pooled(table: Table, source: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from boundwatch._support import files
-from boundwatch.episodes import formats, lerobot, lerobot_dataset, mcap, spreadsheet, stable_baselines3
+from boundwatch.episodes import fast, formats, lerobot, lerobot_dataset, mcap, spreadsheet, stable_baselines3
 from boundwatch.episodes.damage import decompress, refuse_bombs
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.table import Table, Wanted
@@ -110,6 +110,8 @@ def _read(
             return mcap.read_mcap(lambda: io.BytesIO(data), source, column)
         case "lerobot-dataset":
             raise InvalidSetting(f"{source}: a LeRobotDataset is a folder; name it")
+    if found in ("csv", "jsonl") and (table := fast.read_table(data, found, asked)) is not None:
+        return table
     text, encoding = _text(data, source)
     match found:
         case "json" | "jsonl":

@@ -100,7 +100,9 @@ def to_episodes(
     def place(row: int, column: str) -> str:
         return f"episode {names[row]}, column {column!r}"
 
-    return dataclasses.replace(table, values=values, labels=labels, lines=None, place=place, episode=None)
+    return dataclasses.replace(
+        table, values=values, labels=labels, lines=None, array=None, place=place, episode=None
+    )
 
 
 def reduction(reduce: str | None, meaning: Meaning) -> Reduction | None:
@@ -125,6 +127,9 @@ def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, .
     """
     column = next((name for name in table.names if _EPISODE.fullmatch(name.strip())), None)
     if not table.named or column is None or table.names.count(column) > 1:
+        return ()
+    numbers = None if table.array is None else table.array(column)
+    if numbers is not None and (np.diff(numbers) > 0).all():
         return ()
     values = [str(value) for value in table.values(column)]
     # Every task may count its episodes from 1.

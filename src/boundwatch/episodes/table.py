@@ -86,6 +86,8 @@ class Table:
         Returns a column of names (of tasks or robots), where that takes more than `values`.
     place
         Says in the format's own words where a row and column are; left out, row, line and column.
+    array
+        Returns a column of numbers at once, None for one that holds anything else.
     preferred
         The column to read when none is asked for; left out, one of `DEFAULTS`.
     meanings
@@ -107,6 +109,7 @@ class Table:
     lines: list[int] | None = None
     labels: Callable[[str], list[Any]] | None = None
     place: Callable[[int, str], str] | None = None
+    array: Callable[[str], NDArray[np.float64] | None] | None = None
     preferred: str | None = None
     meanings: Mapping[str, Meaning] = field(default_factory=dict)
     episode: str | None = None
@@ -243,13 +246,18 @@ def to_costs(
     InvalidSetting
         For rewards without a range, or successes with one.
     """
-    raw = table.values(column)
+    array = None if table.array is None or success_values else table.array(column)
+    if array is not None and meaning == "success" and not np.isin(array, (0, 1)).all():
+        array = None  # words, which take longer
+    raw: Any = table.values(column) if array is None else array
     if len(raw) == 0:
         raise InvalidCost(f"{source}: holds no episodes; at least one row is needed")
 
     def refuse(row: int, fault: str) -> NoReturn:
         # A number that came as text is shown as the file has it, without quotes.
-        value = raw[row] if isinstance(raw[row], str) and parse(raw[row]) is not None else shown(raw[row])
+        value = raw[row] if array is None else shortest(raw[row])
+        if array is None and not (isinstance(value, str) and parse(value) is not None):
+            value = shown(value)
         raise InvalidCost(f"{source}: {table.locate(row, column)} = {value} {fault}")
 
     if meaning == "success":
@@ -258,6 +266,8 @@ def to_costs(
                 f"{source}: column {column!r} holds successes, not numbers in a range; leave out cost_range "
                 "(--cost-range), or read it as a reward (--reward)"
             )
+        if array is not None:
+            return 1.0 - array, ()
         successes, notes = read_successes(raw, refuse, success_values)
         return 1.0 - successes, notes
     if success_values:
@@ -276,8 +286,11 @@ def to_costs(
             f"{source}: column {column!r} is in percent by its name; pass cost_range=(0, 100) "
             f"(--cost-range 0 100)"
         )
-    cells = _affirmations(raw, refuse) if meaning == "cost" else raw
-    numbers, percent = read_numbers(cells, refuse, commas_elsewhere=table.commas)
+    if array is not None:
+        numbers, percent = array, False
+    else:
+        cells = _affirmations(raw, refuse) if meaning == "cost" else raw
+        numbers, percent = read_numbers(cells, refuse, commas_elsewhere=table.commas)
     if percent and (low, high) != (0, 100):
         refuse(0, "is a percentage; pass cost_range=(0, 100) (--cost-range 0 100)")
 

@@ -1,0 +1,109 @@
+"""Load: large files against pyarrow reading the same, streams through `watch`, many tasks, a large fleet.
+
+CPU seconds and memory of processes of their own; ratios, not times, are what should stay the same elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import boundwatch as bw
+
+ROWS = 10_000_000
+PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
+
+
+def measure(command: list[str]) -> dict[str, float]:
+    """Run a command; return its CPU seconds, seconds on the clock, and largest memory in MB."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    cpu, seconds = used.ru_utime + used.ru_stime, time.perf_counter() - began
+    return {"cpu": round(cpu, 2), "seconds": round(seconds, 2), "mb": used.ru_maxrss // 1024}
+
+
+def write_files(folder: Path, rows: int) -> dict[str, Path]:
+    """Write the same costs as CSV and as JSON lines."""
+    costs = np.random.default_rng(1).beta(2, 6, rows).round(6).tolist()
+    paths = {"csv": folder / "costs.csv", "jsonl": folder / "costs.jsonl"}
+    with paths["csv"].open("w") as table, paths["jsonl"].open("w") as lines:
+        table.write("episode,cost\n")
+        for start in range(0, rows, 100_000):
+            part = list(enumerate(costs[start : start + 100_000], start))
+            table.write("".join(f"{row},{cost}\n" for row, cost in part))
+            lines.write("".join(f'{{"episode": {row}, "cost": {cost}}}\n' for row, cost in part))
+    return paths
+
+
+def files(folder: Path, rows: int) -> dict[str, Any]:
+    """Certify large files, and let pyarrow read them."""
+    found = {}
+    for kind, path in write_files(folder, rows).items():
+        module = "csv" if kind == "csv" else "json"
+        code = f"import pyarrow.{module} as m; m.read_{module}({str(path)!r})"
+        theirs = measure([sys.executable, "-c", code])
+        ours = measure([*PROGRAM, "certify", str(path), "-o", str(folder / f"{kind}.json")])
+        found[kind] = {"ours": ours, "pyarrow": theirs, "ratio": round(ours["cpu"] / theirs["cpu"], 2)}
+    return found
+
+
+def streams(folder: Path, lines: int) -> dict[str, Any]:
+    """Return how many lines `watch` takes from a pipe per CPU second, less its start."""
+    certificate = folder / "c.json"
+    bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01).save(certificate)
+    costs = np.random.default_rng(2).beta(2, 6, lines).round(4).tolist()
+    wide = {f"k{i}": i / 2 if i % 2 else f"some text here {i}" for i in range(95)}
+    objects = [json.dumps({"n": n, "cost": c} | wide) + "\n" for n, c in enumerate(costs[: lines // 4])]
+    base = measure([*PROGRAM, "watch", "--help"])["cpu"]
+    found = {}
+    column = {"numbers": "1", "2 kB objects": "cost"}
+    for name, text in {"numbers": [f"{cost}\n" for cost in costs], "2 kB objects": objects}.items():
+        path = folder / "lines"
+        path.write_text("".join(text))
+        program = f"{sys.executable} -c 'from boundwatch.cli import main; main()'"
+        options = {"": "", " with state": f" --state {folder}/s{len(found)} --spool {folder}/p{len(found)}"}
+        for suffix, option in options.items():
+            used = measure(
+                ["sh", "-c", f"cat {path} | {program} watch {certificate} - --cost {column[name]}{option}"]
+            )
+            rate = len(text) / (used["cpu"] - base)
+            found[name + suffix] = {"lines": len(text), "per_cpu_second": round(rate), **used}
+    return found
+
+
+def tasks(folder: Path, count: int) -> dict[str, Any]:
+    """Certify and check many tasks of 30 episodes each."""
+    costs = np.random.default_rng(3).beta(2, 6, (30, count)).round(4)
+    path, certificate, fresh = folder / "tasks.csv", folder / "family.json", folder / "fresh.csv"
+    for target, values in ((path, costs), (fresh, costs[::-1] * 0.9)):
+        rows = "".join(f"t{t},{c:.4f}\n" for row in values.tolist() for t, c in enumerate(row))
+        target.write_text(f"task,cost\n{rows}")
+    certify = measure([*PROGRAM, "certify", str(path), "--by", "task", "-o", str(certificate)])
+    return {"certify": certify, "check": measure([*PROGRAM, "check", str(certificate), str(fresh)])}
+
+
+def run() -> dict[str, Any]:
+    """Measure, print, and return the numbers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        result: dict[str, Any] = {"rows": ROWS}
+        for part, size in ((files, ROWS), (streams, 100_000), (tasks, 10_000)):
+            result[part.__name__] = part(folder, size)
+            print(part.__name__, json.dumps(result[part.__name__], indent=1), flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    ROWS = int(sys.argv[1])
+    run()
