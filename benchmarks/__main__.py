@@ -15,6 +15,7 @@ from benchmarks import (
     grasping,
     joint,
     kill_server,
+    kill_watch,
     level,
     load,
     mixture,
@@ -55,6 +56,7 @@ BENCHMARKS = {
     "serve": serve,
     "mutation": mutation,
     "load": load,
+    "kill_watch": kill_watch,
     "kill_server": kill_server,
 }
 RESULTS = Path(__file__).with_name("results.json")

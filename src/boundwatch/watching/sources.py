@@ -276,7 +276,7 @@ class FileSource:
         """Open the file that was being read and go to the place."""
         handle = _open_file(self.path)
         known = self.position
-        if known is None or known.end == 0:
+        if known is None or known == Position():
             return handle, LineSplitter(_identity(os.fstat(handle)))
         moved = _siblings(self.path, known.identity) if self.path != "-" else []
         for candidate in [] if _identity(os.fstat(handle)) == known.identity else moved:
@@ -426,6 +426,15 @@ def is_pipe(path: str) -> bool:
     if path != "-" and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not _is_terminal(path):
         raise InvalidSetting(f"{path}: is a device, not a file; name a file, or - for standard input")
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def beginning(path: str) -> Position:
+    """Return the position before the first line of a file; which file it is counts from here on."""
+    try:
+        state = Path(path).stat()
+    except OSError:  # whoever opens it says why not
+        return Position()
+    return Position(*_identity(state))
 
 
 def is_text(path: str) -> bool:

@@ -28,6 +28,7 @@ from boundwatch.watching.sources import (
     PipeSource,
     Position,
     SpooledPipe,
+    beginning,
     is_pipe,
     name_of,
 )
@@ -161,6 +162,8 @@ class Watch:
                     events: list[Counted | Notice] = []
                     fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
                     self.save()
+                    if fault is not None and self.position.lines == 0 and self.state is not None:
+                        self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
                 if events:
                     yield events
                 self._announce(on_alarm)
@@ -388,6 +391,9 @@ def open_source(watch: Watch, stream: str, *, spool: Path | None = None, follow:
         watch.save()  # before the first byte: whose line it is that may be cut off
         return source
     if not is_pipe(stream):
+        if watch.state is not None and stream != "-" and watch.position == Position():
+            watch.position = beginning(stream)  # it may be rotated before its first line is counted
+            watch.save()
         return FileSource(stream, watch.position, follow=follow, once=watch.state is None)
     by_line = watch.rows.rule.id == "line"
     if watch.state is not None and watch.rows.rule.id is None:
