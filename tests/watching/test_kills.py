@@ -1,7 +1,6 @@
 """kill -9 in the middle of a watch: a small part of `python -m benchmarks kill_watch`."""
 
 import pytest
-
 from benchmarks import kill_watch
 
 

@@ -157,19 +157,18 @@ class Watch:
         if until_alarm and self.alarmed:
             return
         with _interrupted_between_batches() as interrupted:
-            for batch in source.batches():
-                with interrupted.later():
-                    events: list[Counted | Notice] = []
-                    fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
-                    self.save()
-                    if fault is not None and self.position.lines == 0 and self.state is not None:
-                        self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
+            for batch in interrupted.while_waiting(source.batches()):
+                events: list[Counted | Notice] = []
+                fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
+                self.save()
+                if fault is not None and self.position.lines == 0 and self.state is not None:
+                    self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
                 if events:
                     yield events
                 self._announce(on_alarm)
                 if fault is not None:
                     raise fault
-                if interrupted.now or (until_alarm and self.alarmed):
+                if until_alarm and self.alarmed:
                     return
 
     def save(self) -> None:
@@ -435,16 +434,17 @@ class _Interrupted:
     """Whether Ctrl-C was pressed, and whether it may end the wait at once."""
 
     now: bool = False
-    busy: bool = False
+    waiting: bool = False
 
-    @contextmanager
-    def later(self) -> Iterator[None]:
-        """Let a batch be counted and stored as a whole."""
-        self.busy = True
-        try:
-            yield
-        finally:
-            self.busy = False
+    def while_waiting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield batches; only the wait for the next one is cut short."""
+        while not self.now:
+            self.waiting = True
+            batch = next(batches, None)
+            self.waiting = False
+            if batch is None:
+                return
+            yield batch
 
 
 @contextmanager
@@ -457,7 +457,7 @@ def _interrupted_between_batches() -> Iterator[_Interrupted]:
 
     def stop(*_: object) -> None:
         interrupted.now = True
-        if not interrupted.busy:
+        if interrupted.waiting:
             raise KeyboardInterrupt
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
