@@ -10,13 +10,17 @@ import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidLevel
 from boundwatch.testing import assert_no_worse, assert_not_adverse
 
-CERTIFICATE = bw.Certificate.from_held_out(np.arange(200) < 16, binary=True)
+CERTIFICATE = bw.Certificate.from_held_out(1.0 * (np.arange(200) < 16), binary=True)
 N = 40
+
+
+def _failed(n, failures):
+    return 1.0 * (np.arange(n) < failures)
 
 
 def passes(failures, alpha):
     try:
-        assert_not_adverse(CERTIFICATE, np.arange(N) < failures, alpha=alpha)
+        assert_not_adverse(CERTIFICATE, 1.0 * (np.arange(N) < failures), alpha=alpha)
     except AssertionError:
         return False
     return True
@@ -36,7 +40,7 @@ def joint_rate(gate, lab_rate, rate):
     fails = np.array(
         [
             [
-                not gate(bw.Certificate.from_held_out(np.arange(LAB) < k0, binary=True), np.arange(NEW) < k1)
+                not gate(bw.Certificate.from_held_out(_failed(LAB, k0), binary=True), _failed(NEW, k1))
                 for k1 in range(NEW + 1)
             ]
             for k0 in range(LAB + 1)
@@ -81,11 +85,11 @@ def test_no_worse_is_shown_wrongly_at_most_as_often_as_promised():
 
 
 def test_no_worse_can_be_shown():
-    finding = assert_no_worse(CERTIFICATE, np.arange(100) < 8, margin=0.1)
+    finding = assert_no_worse(CERTIFICATE, _failed(100, 8), margin=0.1)
     assert finding.no_worse
     assert finding.verdict is bw.Verdict.WITHIN
     with pytest.raises(AssertionError, match="not shown"):
-        assert_no_worse(CERTIFICATE, np.arange(10) < 1, margin=0.05)
+        assert_no_worse(CERTIFICATE, _failed(10, 1), margin=0.05)
 
 
 def test_a_worse_policy_fails():
@@ -99,10 +103,10 @@ def test_a_naive_gate_does_not_keep_the_promise():
 
 def test_message_has_the_evidence():
     with pytest.raises(AssertionError) as failed:
-        bw.testing.assert_not_adverse(CERTIFICATE, np.arange(N) < 30, alpha=0.01)
+        bw.testing.assert_not_adverse(CERTIFICATE, 1.0 * (np.arange(N) < 30), alpha=0.01)
     lines = str(failed.value).splitlines()
     assert lines[0].startswith("ADVERSE: ")
-    assert lines[1] == "  episodes: 40, mean cost 0.7500"
+    assert lines[1] == "  trials: 30 of 40 failed (75 %)"
     assert any("probability at most 0.015 (delta 0.005 included)" in line for line in lines)
 
 
@@ -110,6 +114,21 @@ def test_passing_returns_the_finding():
     finding = assert_not_adverse(CERTIFICATE, [0, 0, 0, 1])
     assert finding.verdict is bw.Verdict.WITHIN
     assert finding.n == 4
+
+
+def test_so_few_episodes_that_it_could_never_fail_do():
+    with pytest.raises(AssertionError, match=r"1 episode can never fail this check.*; it takes at least 2"):
+        assert_not_adverse(CERTIFICATE, [0])
+    vacuous = bw.Certificate.from_bounds(lower=0, upper=1, delta=0.01)
+    with pytest.raises(AssertionError, match="no number of episodes can"):
+        assert_not_adverse(vacuous, [0.5])
+
+
+def test_the_certificates_own_episodes_are_refused(tmp_path):
+    (tmp_path / "lab.csv").write_text("success\n" + "yes\n" * 30 + "no\n" * 3)
+    lab = bw.read_costs(tmp_path / "lab.csv")
+    with pytest.raises(bw.errors.ProvenanceMismatch, match="costs that the certificate was made from"):
+        assert_not_adverse(bw.Certificate.from_held_out(lab), lab)
 
 
 def test_better_is_not_a_failure():

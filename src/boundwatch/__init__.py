@@ -36,6 +36,7 @@ from boundwatch.detectors import (
     TaskFinding,
     Verdict,
 )
+from boundwatch.episodes import Episodes, read_costs
 from boundwatch.planning import Plan, TrialPlan, plan
 from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 from boundwatch.reporting import views as _views
@@ -58,6 +59,7 @@ __all__ = [
     "ComparisonPlan",
     "ComparisonVerdict",
     "ConfidenceInterval",
+    "Episodes",
     "FamilyFinding",
     "FamilyTest",
     "Finding",
@@ -82,6 +84,7 @@ __all__ = [
     "plan",
     "plan_comparison",
     "rank",
+    "read_costs",
 ]
 
 

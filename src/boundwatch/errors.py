@@ -6,6 +6,7 @@
       InvalidCost (ValueError)      a cost that is missing, not a number or outside its range
       InvalidLevel (ValueError)     a probability (delta, alpha, a rate) outside its range
       InvalidSetting (ValueError)   any other argument outside its range
+        MissingFile (FileNotFoundError)   a file that is not there
       CertificateError              a certificate that cannot be trusted
         SchemaMismatch                its file has the wrong shape, or a newer version of it
         ProvenanceMismatch            it does not belong to the costs, policy or state it meets
@@ -32,6 +33,10 @@ class InvalidLevel(BoundwatchError, ValueError):
 
 class InvalidSetting(BoundwatchError, ValueError):
     """An argument other than a cost or a probability is outside its range."""
+
+
+class MissingFile(InvalidSetting, FileNotFoundError):
+    """A file is not there."""
 
 
 class CertificateError(BoundwatchError):

@@ -17,10 +17,12 @@ from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector
+from boundwatch.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.comparison import comparison_evidence
 
+_MOST_NEEDED = 2000
 _INVALID: list[Any] = [1.5, -0.1, float("nan"), float("inf"), "0.3", None]
 
 
@@ -96,7 +98,8 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     Raises
     ------
     AssertionError
-        If the verdict is ADVERSE, with the evidence on a line each.
+        If the verdict is ADVERSE, with the evidence on a line each; or if so few episodes could not have been
+        called ADVERSE whatever they cost, with the number that it takes.
 
     Examples
     --------
@@ -106,15 +109,25 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     'within'
     >>> bw.testing.assert_not_adverse(certificate, [0] * 12 + [1] * 8)
     Traceback (most recent call last):
-    AssertionError: ADVERSE: evidence that the expected cost is higher than certified
-      episodes: 20, mean cost 0.4000
+    AssertionError: ADVERSE: worse than certified; at least 7.2 points more failures (94.5 % confidence)
+      trials: 8 of 20 failed (40 %)
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    finding = HypothesisTest(certificate, alpha_adverse=alpha).decide(costs)
+    test = HypothesisTest(certificate, alpha_adverse=alpha)
+    if isinstance(costs, Episodes):
+        costs = costs.against(certificate)
+    finding = test.decide(costs)
     if finding.verdict is Verdict.ADVERSE:
         lines = [f"  {label}: {text}" for label, text in wording.evidence(certificate, finding)]
-        raise AssertionError("\n".join([wording.HEADLINES[finding.verdict], *lines]))
+        raise AssertionError("\n".join([wording.answer(certificate, finding), *lines]))
+    if not _could_alarm(test, finding.n):
+        needed = next((n for n in range(finding.n + 1, _MOST_NEEDED) if _could_alarm(test, n)), None)
+        takes = "no number of episodes can" if needed is None else f"it takes at least {needed}"
+        raise AssertionError(
+            f"{wording.count(finding.n, 'episode')} can never fail this check, even if all of them did; "
+            f"{takes}"
+        )
     return finding
 
 
@@ -160,7 +173,7 @@ def assert_no_worse(
     >>> bw.testing.assert_no_worse(certificate, [0] * 9 + [1], margin=0.1)
     Traceback (most recent call last):
     AssertionError: not shown that the expected cost rose by at most 0.1; more episodes may show it
-      episodes: 10, mean cost 0.1000
+      trials: 1 of 10 failed (10 %)
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
@@ -170,6 +183,10 @@ def assert_no_worse(
         first = lines.pop("margin")
         raise AssertionError("\n".join([first, *[f"  {label}: {text}" for label, text in lines.items()]]))
     return finding
+
+
+def _could_alarm(test: HypothesisTest, n: int) -> bool:
+    return bool(test.decide_many(np.ones((1, n))).verdict[0] == Verdict.ADVERSE)
 
 
 def assert_not_worse_than(

@@ -54,7 +54,7 @@ def test_error_is_a_value_error_too():
 
 @pytest.mark.parametrize(
     "costs",
-    [[0, 1, 1], [True, False], (0.0, 1.0), np.array([1], dtype=np.int8), np.ones(3, dtype=np.float32)],
+    [[0, 1, 1], [0, True, 0.0], (0.0, 1.0), np.array([1], dtype=np.int8), np.ones(3, dtype=np.float32)],
 )
 def test_binary_costs_of_any_type_pass(costs):
     checked = check_costs(costs, binary=True)
@@ -113,3 +113,9 @@ def test_levels_come_back_as_floats(value):
 @given(st.floats(allow_nan=False))
 def test_shortest_text_reads_back_exactly(value):
     assert float(shortest(value)) == value
+
+
+@pytest.mark.parametrize("costs", [[True, False], np.array([True]), np.array([True, False], dtype=object)])
+def test_truths_are_refused_with_the_remedy(costs):
+    with pytest.raises(InvalidCost, match=r"holds True and False.*successes=\[\.\.\.\]"):
+        check_costs(costs)

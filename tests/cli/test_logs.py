@@ -89,7 +89,7 @@ def test_what_was_made_of_the_rows_is_said(run, logs):
     episodes = run("certify", "steps.csv", "--episode", "episode", "-o", "c")
     assert "cost = 1 - success; csv, 2 episodes (any of the rows with the same episode)" in episodes.out
     assert episodes.err == ""
-    content = json.loads(run("check", "c", "steps.csv", "--episode", "episode", "--json").out)
+    content = json.loads(run("check", "c", "steps.csv", "--episode", "episode", "--json", "--allow-own").out)
     assert (content["episode"], content["reduce"]) == ("episode", "any")
 
 
@@ -174,7 +174,10 @@ def test_watch_reads_a_log_as_a_whole(run, logs):
 
 
 FAULTS = {
-    "unknown task": (["check", "c.json", "four.json"], "task 'goal/3' has no certificate, only 'goal/0'"),
+    "unknown task": (
+        ["check", "c.json", "four.json", "--allow-own"],
+        "task 'goal/3' has no certificate, only 'goal/0'",
+    ),
     "no such column": (
         ["check", "c.json", "same.json", "--by", "robot"],
         "has no column 'robot'; choose one with",

@@ -186,7 +186,7 @@ def test_a_bad_cost_is_refused_and_not_counted(cost):
 
 def test_binary_certificates_take_only_binary_costs():
     test = bw.SequentialTest(BINARY)
-    assert test.update(True).n == 1
+    assert test.update(1).n == 1
     assert test.update(np.float64(0)).n == 2
     with pytest.raises(InvalidCost):
         test.update(0.5)

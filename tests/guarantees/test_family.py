@@ -91,7 +91,7 @@ def test_all_limits_of_a_family_hold_together():
 def verdicts_by_count(family, n, alpha):
     """Is any task ADVERSE, is any BENIGN, for each number of failures in n new scenes that all tasks meet?"""
     test = bw.FamilyTest(family, alpha_adverse=alpha, alpha_benign=alpha)
-    findings = [test.decide(dict.fromkeys(family, np.arange(n) < k)) for k in range(n + 1)]
+    findings = [test.decide(dict.fromkeys(family, 1.0 * (np.arange(n) < k))) for k in range(n + 1)]
     sides = (bw.Verdict.ADVERSE, bw.Verdict.BENIGN)
     return np.array([[bool(each.tasks(side)) for each in findings] for side in sides]), findings[0]
 
@@ -107,7 +107,7 @@ def test_the_total_holds_over_the_draw_of_certificates_and_new_costs(split):
     new = binom.pmf(np.arange(n + 1)[:, None], n, means)
     unchanged, risen = np.zeros((2, means.size)), 0.0
     for counts in itertools.product(range(m + 1), repeat=2):
-        costs = {f"task {place}": np.arange(m) < count for place, count in enumerate(counts)}
+        costs = {f"task {place}": 1.0 * (np.arange(m) < count) for place, count in enumerate(counts)}
         if split:
             family = bw.CertificateFamily.from_held_out(costs, delta, binary=True)
         else:
@@ -129,7 +129,7 @@ def test_the_total_holds_over_the_draw_of_certificates_and_new_costs(split):
 def test_given_certificates_that_hold_the_level_is_alpha():
     """Two tasks with new episodes apart, by exact enumeration; without the correction the level breaks."""
     m, n = 40, 12
-    costs = {"first": np.arange(m) < 4, "second": np.arange(m) < 12}
+    costs = {"first": 1.0 * (np.arange(m) < 4), "second": 1.0 * (np.arange(m) < 12)}
     family = bw.CertificateFamily.from_held_out(costs, 0.1, binary=True)
     test = bw.FamilyTest(family, alpha_adverse=ALPHA)
     rows = (np.arange(n) < np.arange(n + 1)[:, None]).astype(float)
@@ -156,7 +156,7 @@ def e_values_by_count(n=60, bound=0.3):
     """The e-value of the sequential test after n episodes, for every number of failures."""
     certificate = bw.Certificate.from_bounds(lower=0.1, upper=bound, delta=1e-9, binary=True)
     return np.array(
-        [bw.SequentialTest(certificate).update_many(np.arange(n) < k).e_adverse for k in range(n + 1)]
+        [bw.SequentialTest(certificate).update_many(1.0 * (np.arange(n) < k)).e_adverse for k in range(n + 1)]
     )
 
 
@@ -173,7 +173,7 @@ def test_whoever_stops_may_know_the_past_of_all_tasks_but_not_the_future_of_one(
     n, bound = 10, 0.2
     certificate = bw.Certificate.from_bounds(lower=0.1, upper=bound, delta=1e-9, binary=True)
     test = bw.FamilyTest(bw.CertificateFamily({"B": certificate}), control="e-bh")
-    counts = {(t, k): np.arange(t) < k for t in range(1, n + 1) for k in range(t + 1)}
+    counts = {(t, k): 1.0 * (np.arange(t) < k) for t in range(1, n + 1) for k in range(t + 1)}
     by_count = {key: test.decide({"B": costs}).findings[0].e_adverse for key, costs in counts.items()}
     scenes = np.array(list(itertools.product((0, 1), repeat=n)))
     chance = np.where(scenes, bound, 1 - bound).prod(axis=1)

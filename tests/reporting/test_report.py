@@ -15,7 +15,7 @@ from boundwatch.reporting import wording
 from boundwatch.reporting.report import fewest_failures, render_report
 
 RNG = np.random.default_rng(20240901)
-BINARY = bw.Certificate.from_held_out(np.arange(200) < 16, binary=True, seed=7)
+BINARY = bw.Certificate.from_held_out(1.0 * (np.arange(200) < 16), binary=True, seed=7)
 BOUNDED = bw.Certificate.from_held_out(RNG.beta(2, 6, 200))
 CASES = {
     "adverse, binary": (bw.HypothesisTest(BINARY), np.repeat([1, 0], [8, 4])),
@@ -71,7 +71,8 @@ def test_everything_the_library_says_is_there(case):
     detector, costs, finding, page = case
     certificate = detector.certificate
     sentences = [
-        wording.HEADLINES[finding.verdict],
+        wording.answer(certificate, finding),
+        wording.comparison(certificate, finding),
         *wording.promise(certificate),
         *wording.basis(certificate),
         *(text for _, text in wording.evidence(certificate, finding)),
@@ -152,7 +153,7 @@ def test_power_is_that_of_the_detector(tail, n):
     """Enumerate every number of failures: the power at the cost that is named is 90 %."""
     detector = bw.HypothesisTest(BINARY, tail=tail)
     counts = np.arange(n + 1)
-    adverse = detector.decide_many(np.arange(n) < counts[:, None]).verdict == "adverse"
+    adverse = detector.decide_many(1.0 * (np.arange(n) < counts[:, None])).verdict == "adverse"
     assert adverse.any()
     assert fewest_failures(detector, n) == np.argmax(adverse)
     text = Page(render_report(detector, np.zeros(n))).text

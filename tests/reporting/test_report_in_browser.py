@@ -17,7 +17,7 @@ from boundwatch.reporting.report import render_report
 
 pytestmark = pytest.mark.browser
 
-CERTIFICATE = bw.Certificate.from_held_out(np.arange(200) < 16, binary=True, seed=7)
+CERTIFICATE = bw.Certificate.from_held_out(1.0 * (np.arange(200) < 16), binary=True, seed=7)
 COSTS = {"adverse": [1] * 8 + [0] * 4, "within": [0, 1, 0], "benign": [0] * 150}
 PAPER = {"light": (255, 255, 255), "dark": (0x12, 0x16, 0x1C)}
 ACCENT = {

@@ -57,7 +57,11 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     buffer = io.BytesIO()
     # Without dates and random names inside, the same figure gives the same bytes.
-    dateless = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[ending]
+    dateless = {
+        "png": {"Software": "boundwatch"},
+        "svg": {"Date": None, "Creator": "boundwatch"},
+        "pdf": {"CreationDate": None, "Creator": "boundwatch"},
+    }[ending]
     with rc_context({"svg.hashsalt": "boundwatch"}):
         figure.savefig(buffer, format=ending, dpi=150, metadata=dateless)
     files.write_bytes(path, buffer.getvalue())

@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -15,7 +16,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, MissingFile
 
 _CHUNK = 1 << 20
 LARGEST = 4 << 30
@@ -30,7 +31,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     --------
     >>> read_bytes("no/such/file")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: no/such/file: no such file; check the path
+    boundwatch.errors.MissingFile: no/such/file: no such file; check the path
     """
     try:
         with Path(path).open("rb") as file:
@@ -73,7 +74,7 @@ def open_binary(path: str | os.PathLike[str]) -> IO[bytes]:
     --------
     >>> open_binary("no/such/file")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: no/such/file: no such file; check the path
+    boundwatch.errors.MissingFile: no/such/file: no such file; check the path
     """
     try:
         return Path(path).open("rb")
@@ -179,6 +180,77 @@ def write_new(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o666) -
         raise InvalidSetting(f"{path}: cannot be written, {reason(error)}; choose another path") from error
 
 
+def protect(
+    output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None], *, force: bool = False
+) -> None:
+    r"""Refuse an output that is one of the inputs, or a file that boundwatch did not write.
+
+    Call it before anything is read. An input is recognised by any path, link, hard link or case; a file in a
+    folder that is an input counts, too, and no force replaces any of them.
+
+    Parameters
+    ----------
+    output
+        The file that is about to be written.
+    inputs
+        The files and folders that are read; None and ``-`` are none.
+    force
+        Replace a file that boundwatch did not write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "trials.csv"
+    >>> _ = path.write_text("cost\n0.1\n")
+    >>> protect(path, [path], force=True)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: ...trials.csv: is an input and would be replaced; choose another output
+    >>> protect(path, [])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: ...trials.csv: is there, and not a file of boundwatch; choose
+    another ...
+    """
+    target = Path(output)
+    try:
+        if not target.is_file():  # there is nothing to replace, or a pipe
+            return
+        for each in inputs:
+            if each is not None and str(each) != "-" and _holds(Path(each), target):
+                raise InvalidSetting(f"{output}: is an input and would be replaced; choose another output")
+        if not force and not _is_ours(target):
+            raise InvalidSetting(
+                f"{output}: is there, and not a file of boundwatch; choose another name, or replace it with "
+                "force=True (--force)"
+            )
+    except OSError:  # whoever reads or writes it says why it cannot be
+        return
+
+
+def _holds(source: Path, target: Path) -> bool:
+    """Return whether a file is a source, or in a folder that is one."""
+    if not source.exists():
+        return False
+    if source.is_dir():
+        return any(parent.samefile(source) for parent in target.resolve().parents)
+    return target.samefile(source)
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether boundwatch wrote a file: a certificate, a state, a page or a figure."""
+    with path.open("rb") as file:
+        head = file.read(_CHUNK)
+    if head.lstrip().startswith(b"{"):
+        try:
+            content = json.loads(path.read_bytes())
+        except (ValueError, RecursionError):
+            return False
+        known = {"schema_version", "family_version", "kind"}
+        return isinstance(content, dict) and bool(known & set(content))
+    figure = head.startswith((b"\x89PNG", b"%PDF", b"<?xml"))
+    page = head.startswith(b"<!DOCTYPE html>")
+    return (figure or page) and b"boundwatch" in path.read_bytes()
+
+
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder and those above it, before hours of work wait to be written there.
 
@@ -280,7 +352,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _unreadable(path: str | os.PathLike[str], error: Exception) -> InvalidSetting:
     if isinstance(error, FileNotFoundError):
-        return InvalidSetting(f"{path}: no such file; check the path")
+        return MissingFile(f"{path}: no such file; check the path")
     if isinstance(error, IsADirectoryError):
         return InvalidSetting(f"{path}: is a folder, not a file; name a file in it")
     return InvalidSetting(f"{path}: cannot be read, {reason(error)}; check the path and its permissions")

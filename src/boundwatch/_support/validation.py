@@ -39,6 +39,9 @@ def check_costs(
     --------
     >>> check_costs([0, 0.25, True])
     array([0.  , 0.25, 1.  ])
+    >>> check_costs([True, False])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidCost: costs holds True and False, which could be successes or failures; pass ...
     >>> check_costs([0.2, 1.4])
     Traceback (most recent call last):
     boundwatch.errors.InvalidCost: costs[1] = 1.4 is outside [0, 1]; rescale, or pass cost_range=(low, ...
@@ -131,7 +134,12 @@ def _as_numbers(costs: ArrayLike, name: str) -> NDArray[np.float64]:
         values = np.asarray(costs)
         if values.dtype.kind == "m":  # numpy takes durations for whole numbers
             raise InvalidCost(f"{name} holds durations, which are not costs; pass one number per episode")
-        if values.dtype.kind not in "biuf":
+        if values.size and (values.dtype.kind == "b" or _all_truths(values)):
+            raise InvalidCost(
+                f"{name} holds True and False, which could be successes or failures; pass successes=[...] to "
+                "Certificate.from_held_out, elsewhere numbers: 1 for a failure, 0 for a success"
+            )
+        if values.dtype.kind not in "iuf":
             _refuse_non_numbers(values, name)
         return values.astype(np.float64)
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
@@ -141,6 +149,10 @@ def _as_numbers(costs: ArrayLike, name: str) -> NDArray[np.float64]:
         raise InvalidCost(
             f"{name} is not an array of numbers ({reason}); pass one number per episode"
         ) from error
+
+
+def _all_truths(values: NDArray[np.generic]) -> bool:
+    return values.dtype.kind == "O" and all(isinstance(value, bool | np.bool_) for value in values.flat)
 
 
 def _refuse_non_numbers(values: NDArray[np.generic], name: str) -> None:

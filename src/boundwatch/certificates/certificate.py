@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,27 @@ from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.verification import Check
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """Costs that come with how they were measured, such as `boundwatch.episodes.Episodes`."""
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """One cost per episode."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether every cost is 0 or 1."""
+
+    @property
+    def measured(self) -> str:
+        """One line on what the costs are."""
+
+    @property
+    def cost_range(self) -> tuple[float, float] | None:
+        """The range that they had before they were scaled to [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +111,12 @@ class Certificate(InNotebook):
     @classmethod
     def from_held_out(
         cls,
-        costs: ArrayLike,
+        costs: ArrayLike | Measured | None = None,
         delta: float = 0.01,
         *,
+        successes: ArrayLike | None = None,
         method: HeldOutMethod | None = None,
-        binary: bool = False,
+        binary: bool | None = None,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
         seed: int | None = None,
@@ -107,9 +129,12 @@ class Certificate(InNotebook):
         Parameters
         ----------
         costs
-            One cost an episode, in [0, 1], higher is worse; at least one.
+            One cost per episode, in [0, 1], higher is worse; at least one. Also what `boundwatch.read_costs`
+            returns: `binary`, `measured` and `cost_range` are then its own unless given.
         delta
             Probability with which either limit may fail; each side gets half of it.
+        successes
+            Instead of costs, whether each episode succeeded: True and False, or 1 and 0.
         method
             ``"betting"`` (any cost in [0, 1]; the default), ``"kl"``, ``"hoeffding"``, or ``"exact"``
             (binary costs only, and then the default). Choose it before you look at the costs.
@@ -131,7 +156,18 @@ class Certificate(InNotebook):
         >>> cert = Certificate.from_held_out([0, 0, 1, 0] * 50, delta=0.01, binary=True)
         >>> round(cert.lower, 3), round(cert.upper, 3), cert.method
         (0.175, 0.337, 'exact')
+        >>> Certificate.from_held_out(successes=[True, True, False, True] * 50).mean_cost
+        0.25
         """
+        if (costs is None) == (successes is None):
+            raise InvalidSetting("give either costs or successes, one of the two")
+        if successes is not None:
+            costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
+        elif isinstance(costs, Measured):
+            binary = costs.binary if binary is None else binary
+            measured, cost_range = measured or costs.measured, cost_range or costs.cost_range
+            costs = costs.costs
+        binary = bool(binary)
         method = method or ("exact" if binary else "betting")
         _require_method(method, "held-out")
         if method == "exact" and not binary:
@@ -140,7 +176,7 @@ class Certificate(InNotebook):
             )
         above, below = split_delta(delta, delta_upper, delta_lower)
         return cls._certify(
-            costs,
+            costs,  # type: ignore[arg-type]  # it is an array by now
             source="held-out",
             method=method,
             binary=binary,
@@ -514,6 +550,13 @@ def require_certificate(value: object) -> Certificate:
     if not isinstance(value, Certificate):
         raise InvalidSetting(f"certificate = {value!r} is not a Certificate; make or load one")
     return value
+
+
+def _truths(successes: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(successes)
+    if values.dtype.kind == "b":
+        values = values.astype(np.float64)
+    return check_costs(values, binary=True, name="successes")
 
 
 def _require_method(method: str, source: str) -> None:

@@ -7,13 +7,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from boundwatch._support import files
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.campaign import StoppingRule, run_campaign
 from boundwatch.cli.family import print_family
-from boundwatch.cli.options import By, Json, OptionalCostsFile
+from boundwatch.cli.judge import warn_of_levels
+from boundwatch.cli.options import By, Force, Json, OptionalCostsFile
 from boundwatch.cli.reading import METRIC, Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.reporting import wording
@@ -98,6 +100,7 @@ def certify(
         Path | None,
         typer.Option(metavar="KEY", help="Private key (see keygen); also writes a signature, FILE.sig."),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Certify a policy's expected cost from fresh episodes, or take over limits proved elsewhere.
@@ -105,12 +108,15 @@ def certify(
     The policy must not have been trained or chosen on them. With --by, every task gets a certificate and an
     equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most) trials are read line
     by line, the interval is printed after each, and the limits hold whenever and however you stop; Ctrl-C
-    ends it with a certificate, too. An existing FILE is replaced, but never on error.
+    ends it with a certificate, too. An existing certificate is replaced, but never on error;
+    any other file only with --force, and an input never.
     """
     if delta is not None and (delta_upper is not None or delta_lower is not None):
         raise typer.BadParameter(
             "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
         )
+    warn_of_levels({"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower})
+    files.protect(output, [costs, policy, sign], force=force)
     if (bounds is None) == (costs is None):
         raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
     if costs is None or bounds is not None:
@@ -178,6 +184,7 @@ def certify(
         "seed": seed,
         "policy": policy,
         "measured": episodes.measured,
+        "cost_range": episodes.cost_range,
     }
     certificate: Certificate | CertificateFamily
     if by is None:

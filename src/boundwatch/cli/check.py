@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family_finding
 from boundwatch.cli.judge import (
@@ -19,17 +20,20 @@ from boundwatch.cli.judge import (
     DetectorName,
     FalseNegative,
     FalsePositive,
+    Ledger,
     Margin,
     Tail,
     build_detector,
+    load_judge,
 )
-from boundwatch.cli.options import By, CertificateFile, CostsFile, Json, Key
+from boundwatch.cli.options import AllowOwn, By, CertificateFile, CostsFile, Force, Json, Key
 from boundwatch.cli.reading import METRIC, Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
 from boundwatch.episodes import Episodes
 from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
+from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledger
 
 EXIT_ADVERSE = 3
 
@@ -64,6 +68,9 @@ def check(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw costs and intervals; .png, .svg or .pdf.")
     ] = None,
+    ledger: Ledger = None,
+    allow_own: AllowOwn = False,
+    force: Force = False,
     key: Key = None,
     as_json: Json = False,
     exit_code: Annotated[
@@ -76,18 +83,23 @@ def check(
     rates hold for one look at a number of episodes that was fixed beforehand. With the certificates of
     several tasks, or with --by, there is a verdict on each, corrected for their number.
     """
-    loaded = load(certificate, key=key)
+    if plot is not None:
+        files.protect(plot, [certificate, costs], force=force)
+    if ledger is not None:
+        files.protect(ledger, [certificate, costs], force=True)  # another file is refused when it is read
+    loaded = load_judge(certificate, costs, key)
     out.print_trust(loaded, key)
     levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
     rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
     if isinstance(loaded, CertificateFamily) or by is not None:
         other = None if detector == HypothesisTest.name else detector
-        for name, value in {"detector": other, "plot": plot, "margin": margin, **rates}.items():
+        others = {"detector": other, "plot": plot, "margin": margin, "ledger": ledger, **rates}
+        for name, value in others.items():
             if value is not None:
                 raise typer.BadParameter(
                     f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
                 )
-        family, episodes = _read_tasks(loaded, costs, reading, by)
+        family, episodes = _read_tasks(loaded, costs, reading, by, allow_own=allow_own)
         given = {name: value for name, value in levels.items() if value is not None}
         test = FamilyTest(family, control=control or "holm", tail=tail, **given)
         verdict = _check_tasks(test, episodes, as_json)
@@ -95,8 +107,13 @@ def check(
         raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
     else:
         judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
-        episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
+        episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
+        looks = [] if ledger is None else read_ledger(ledger)
+        before = earlier_looks(looks, loaded.fingerprint, episodes.costs)
+        episodes = dataclasses.replace(episodes, warnings=(*episodes.warnings, *before))
         verdict = _check_one(judge, episodes, plot, as_json)
+        if ledger is not None:
+            add_look(ledger, Look.at(judge, judge.decide(episodes.costs), episodes.costs))
     if exit_code and verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
@@ -115,28 +132,25 @@ def _check_one(
             finding.to_dict() | out.source_fields(episodes) | {"certificate": _promise(certificate)}
         )
     else:
-        typer.secho(wording.HEADLINES[finding.verdict], bold=True)
-        print()
+        typer.secho(wording.answer(certificate, finding), bold=True)
+        print(f"{wording.comparison(certificate, finding)}\n")
         out.print_rows([*wording.evidence(certificate, finding), ("costs", out.describe_source(episodes))])
         out.print_section("Note", wording.caveats(judge, finding), bullet="- ")
     return finding.verdict
 
 
 def _read_tasks(
-    loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None
+    loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None, *, allow_own: bool
 ) -> tuple[CertificateFamily, Episodes]:
     if isinstance(loaded, CertificateFamily) and loaded.by.split("/")[-1] == METRIC:
-        return loaded, _read_metrics(loaded, costs, reading)
+        return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own)
     if isinstance(loaded, CertificateFamily):
-        family, binary = loaded, all(each.binary for each in loaded.values())
-        episodes = reading.read(costs, by=by or loaded.by, binary=binary)
-    else:
-        episodes = reading.read(costs, by=by, binary=loaded.binary)
-        family = CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task")
-    return family, reading.compare(episodes, family)
+        return loaded, reading.read(costs, by=by or loaded.by, certificate=loaded, allow_own=allow_own)
+    episodes = reading.read(costs, by=by, certificate=loaded, allow_own=allow_own)
+    return CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task"), episodes
 
 
-def _read_metrics(family: CertificateFamily, costs: str, reading: Reading) -> Episodes:
+def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool) -> Episodes:
     """Return the costs of every metric as if they were tasks."""
     by = family.by.removesuffix(METRIC).rstrip("/") or None
     metrics = reading.metrics(costs, by=by)
@@ -146,7 +160,8 @@ def _read_metrics(family: CertificateFamily, costs: str, reading: Reading) -> Ep
             "--success, --cost or --reward"
         )
     compared = [
-        reading.compare(each, family[name]) if name in family else each for name, each in metrics.items()
+        each.against(family[name], allow_own=allow_own) if name in family else each
+        for name, each in metrics.items()
     ]
     return dataclasses.replace(
         compared[0],

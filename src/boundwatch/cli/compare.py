@@ -13,7 +13,7 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
+from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
@@ -80,6 +80,7 @@ def compare(
     ] = None,
     *,
     reading: Reading,
+    force: Force = False,
     as_json: Json = False,
     exit_code: Annotated[
         bool,
@@ -95,7 +96,9 @@ def compare(
     Two policies: the verdict is A_BETTER, B_BETTER or UNDECIDED, and stays valid however often you look.
     More: all are compared with each other, and those that cannot be told apart share a letter.
     """
-    _refuse_overwriting(policies, plot, report)
+    for path in (plot, report):
+        if path is not None:
+            files.protect(path, policies, force=force)
     question = _Question(alpha, paired, binary or None, horizon, margin)
     two = len(policies) == 2 and by is None
     if follow:
@@ -141,13 +144,6 @@ class _Question:
         if self.horizon is not None and test.pairs >= self.horizon:
             return True
         return test.no_worse if self.margin else test.verdict is not ComparisonVerdict.UNDECIDED
-
-
-def _refuse_overwriting(inputs: list[str], *outputs: Path | None) -> None:
-    taken = {Path(path).resolve() for path in inputs if path != "-"}
-    for path in outputs:
-        if path is not None and path.resolve() in taken:
-            raise InvalidSetting(f"{path} is one of the inputs, and would be replaced; choose another name")
 
 
 def _read(

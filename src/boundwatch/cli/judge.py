@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.fixed_sample import TailName
+from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
 DetectorName = Annotated[
     Literal["hypothesis-test", "confidence-interval"],
@@ -52,6 +57,46 @@ FalseNegative = Annotated[
 ]
 
 
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Keep every look here (time, episodes, hash of the costs, levels), and say if there was one "
+        "before.",
+    ),
+]
+UNUSUAL = 0.2
+
+
+def load_judge(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
+    """Load the certificate, or say that it and the costs were swapped."""
+    try:
+        return load(path, key=key)
+    except SchemaMismatch:
+        try:
+            load(Path(costs))
+        except (BoundwatchError, OSError):
+            swapped = False
+        else:
+            swapped = True
+        if not swapped:
+            raise
+        raise InvalidSetting(
+            f"{path}: is no certificate, but {costs} is; swap them: the certificate comes first"
+        ) from None
+
+
+def warn_of_levels(levels: Mapping[str, float | None]) -> None:
+    """Say plainly what an unusually high error rate means."""
+    for name, level in levels.items():
+        if level is not None and UNUSUAL <= level < 1:
+            print(
+                f"boundwatch: warning: --{name.replace('_', '-')} {level:g} lets the promise fail in up to "
+                f"{100 * level:.0f} of 100 cases where it should hold; 0.05 or less is usual",
+                file=sys.stderr,
+            )
+
+
 def build_detector(
     certificate: Certificate,
     detector: str,
@@ -67,6 +112,7 @@ def build_detector(
         build, given, refused = HypothesisTest, levels, rates
     else:
         build, given, refused = ConfidenceInterval, rates, levels
+    warn_of_levels(given)
     for name, other in zip(refused, given, strict=True):
         if refused[name] is not None:
             flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))

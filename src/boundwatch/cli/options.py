@@ -95,4 +95,13 @@ Evaluation = Annotated[
         metavar="K", help="Which evaluation in evaluations.npz, counted from 1. [default: the last]"
     ),
 ]
+AllowOwn = Annotated[
+    bool,
+    typer.Option(
+        "--allow-own", help="Judge even the costs that the certificate was made from, as a rehearsal."
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace a file that boundwatch did not write; never an input.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

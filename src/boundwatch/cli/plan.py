@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
+from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
@@ -105,6 +106,7 @@ def plan(
     ] = None,
     *,
     reading: Reading,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Say how many trials each detector needs to notice a shift.
@@ -113,6 +115,8 @@ def plan(
     a given number of trials can show. Without a certificate: how many trials to run in the lab and at the
     new site. Ask before the hardware is booked.
     """
+    if plot is not None:
+        files.protect(plot, [certificate, costs], force=force)
     if compare is not None:
         if any(value is not None for value in (certificate, cost, new_cost, lab_trials, margin, costs, n)):
             raise typer.BadParameter(
@@ -157,7 +161,7 @@ def plan(
     if costs is None:
         reading.refuse_without_costs()
     else:
-        episodes = reading.compare(reading.read(costs, binary=loaded.binary), loaded)
+        episodes = reading.read(costs, certificate=loaded, allow_own=True)
         out.print_warnings(episodes)
     sample = None if episodes is None else episodes.costs
     alpha = alpha_adverse if alpha_benign is None else alpha_benign

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 import typer
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.provenance import costs_digest
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli.options import (
     CostColumn,
     CostRange,
@@ -46,12 +46,23 @@ class Reading:
     reduce: Reduce = None
     evaluation: Evaluation = None
 
-    def read(self, path: str, *, binary: bool | None = None, by: str | None = None) -> Episodes:
-        """Read the costs."""
+    def read(
+        self,
+        path: str,
+        *,
+        binary: bool | None = None,
+        by: str | None = None,
+        certificate: Certificate | CertificateFamily | None = None,
+        allow_own: bool = False,
+    ) -> Episodes:
+        """Read the costs, for a certificate to judge them if there is one."""
         if len(self._columns) > 1:
             given = " and ".join(f"--{name}" for name in self._columns)
             raise typer.BadParameter(f"{given} go together in certify and check only; name one column")
-        return read_costs(path, binary=binary, by=by, **self._settings())
+        settings = self._settings()
+        return read_costs(
+            path, binary=binary, by=by, certificate=certificate, allow_own=allow_own, **settings
+        )
 
     def metrics(self, path: str, *, by: str | None = None) -> dict[str, Episodes]:
         """Read each column that was named, if there are several; nothing otherwise.
@@ -96,32 +107,6 @@ class Reading:
             if value not in (None, []):
                 flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
                 raise typer.BadParameter(f"{flag} goes with --costs; give them, or leave it out")
-
-    def compare(self, episodes: Episodes, certificates: Mapping[str, Certificate] | Certificate) -> Episodes:
-        """Return new episodes with warnings if no verdict should be built on them.
-
-        That is so if they are those of the certificate itself, or if their costs were measured otherwise.
-        """
-        if isinstance(certificates, Certificate):
-            pairs = [("", certificates, episodes.costs)]
-        else:
-            new = episodes.by_task()
-            pairs = [(f"{t}: ", certificate, new[t]) for t, certificate in certificates.items() if t in new]
-        measured = episodes.measured
-        found = []
-        for task, certificate, costs in pairs:
-            made = certificate.provenance
-            if made.measured not in (None, measured):
-                found.append(
-                    f"{episodes.source}: these costs are not measured the way the certificate's were (now "
-                    f"{measured}; certified {made.measured}); a verdict means nothing unless they agree"
-                )
-            if made.costs_sha256 == costs_digest(costs):
-                found.append(
-                    f"{episodes.source}: {task}these are the costs that the certificate was made from, and "
-                    "they cannot be judged by it; give new episodes"
-                )
-        return dataclasses.replace(episodes, warnings=(*episodes.warnings, *dict.fromkeys(found)))
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from boundwatch._support.files import write_text
+from boundwatch._support import files
 from boundwatch._support.validation import check_costs
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
+from boundwatch.cli.options import Force, Json
 from boundwatch.cli.root import command
 from boundwatch.cli.tasks import takes_options_of, task_group
 from boundwatch.reporting.wording import count
@@ -32,12 +32,19 @@ def build(name: str, task: Task, group: typer.Typer) -> None:
 
     @takes_options_of(task.deploy)
     def rollout(
-        policy: PolicyRun, output: CostsOut, n: Number = 10, *, as_json: Json = False, **options: Any
+        policy: PolicyRun,
+        output: CostsOut,
+        n: Number = 10,
+        *,
+        force: Force = False,
+        as_json: Json = False,
+        **options: Any,
     ) -> None:
+        files.protect(output, [policy, *(v for v in options.values() if isinstance(v, Path))], force=force)
         run = task.load(policy)
         deployed = task.deploy(run, n, **options)
         costs = check_costs(deployed.costs, binary=run.certificate.binary)
-        write_text(output, _table(deployed))
+        files.write_text(output, _table(deployed))
         error = float(costs.std(ddof=1) / n**0.5) if n > 1 else None
         if as_json:
             chosen = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}

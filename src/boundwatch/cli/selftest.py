@@ -23,8 +23,8 @@ def selftest(
         str | None,
         typer.Option(metavar="COSTS", help="The certificate's own costs, to simulate from them, too."),
     ] = None,
-    alpha_adverse: Annotated[float, typer.Option(metavar="P", help="Level of ADVERSE.")] = 0.04,
-    alpha_benign: Annotated[float, typer.Option(metavar="P", help="Level of BENIGN.")] = 0.04,
+    alpha_adverse: Annotated[float, typer.Option(metavar="P", help="Level of ADVERSE.")] = 0.05,
+    alpha_benign: Annotated[float, typer.Option(metavar="P", help="Level of BENIGN.")] = 0.05,
     runs: Annotated[int, typer.Option(metavar="N", min=1, help="Simulated datasets per promise.")] = 6000,
     seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For the simulation.")] = 0,
     *,
@@ -37,8 +37,8 @@ def selftest(
     once at 5 to 100 episodes, and their limits on the shift; the sequential test, read 200 times; the list of
     discoveries in a fleet; the run length of the change detector. All in the worlds where the promise is
     hardest to keep, with the certificate's limits taken as true. Of a held-out certificate the totals, delta
-    included, are tried as well, with its trials drawn again. (By default the levels are those of `watch`;
-    those of `check` are 0.05.) Exits with 1 if a promise is broken.
+    included, are tried as well, with its trials drawn again. (By default the levels are those of `check`;
+    those of `watch` are 0.04.) Exits with 1 if a promise is broken.
     """
     from boundwatch.planning.promises import simulate_promises  # with scipy.stats, which takes a second
 

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from boundwatch._support import files
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
-from boundwatch.cli.options import CertificateFile, Json, Key
+from boundwatch.cli.options import CertificateFile, Force, Json, Key
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
@@ -34,6 +35,7 @@ def show(
             "and in total variation.",
         ),
     ] = None,
+    force: Force = False,
     key: Key = None,
     as_json: Json = False,
 ) -> None:
@@ -41,6 +43,8 @@ def show(
 
     Also when the promise holds, what it is not, and where the certificate comes from.
     """
+    if output is not None:
+        files.protect(output, [certificate], force=force)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     if task is not None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from boundwatch._support import files
 from boundwatch._support.text import printable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
@@ -23,6 +24,7 @@ from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes import Episodes, holds_lines
+from boundwatch.episodes.opening import is_log
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.watching.alarms import parse_command, run_command
@@ -144,6 +146,9 @@ def watch(
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:
         raise typer.BadParameter("--allow-gaps goes with --id")
+    for path in (state, spool):
+        if path is not None:  # what is no state is refused when it is read
+            files.protect(path, [certificate, stream], force=True)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     by = _streams(loaded, by, certificate)
@@ -216,7 +221,8 @@ def _by_line(reading: Reading, stream: str, *, grows: bool) -> bool:
     if reading.episode or reading.reduce or reading.sheet or reading.evaluation is not None:
         return False
     if grows:
-        return reading.file_format in (None, "csv", "jsonl") and (holds_lines(stream) or is_text(stream))
+        by_line = holds_lines(stream) or (is_text(stream) and not is_log(stream))
+        return reading.file_format in (None, "csv", "jsonl") and by_line
     return reading.file_format is None and holds_lines(stream)
 
 

@@ -145,21 +145,23 @@ class Fleet:
         """The latched verdict of each stream."""
         return [_VERDICTS[code] for code in self._verdict[: len(self._rows)].tolist()]
 
-    def update(self, ids: Iterable[str | int], costs: ArrayLike) -> list[str | int]:
+    def update(self, ids: Iterable[str | int] | str | int, costs: ArrayLike) -> list[str | int]:
         """Count one more episode of each stream named; a stream may be named repeatedly, and may be new.
 
         Parameters
         ----------
         ids
-            One name (text or a whole number) per cost.
+            One name (text or a whole number) per cost, or a single one.
         costs
-            The costs, of the certified kind. If one is invalid, none is counted.
+            The costs, of the certified kind, or a single one. If one is invalid, none is counted.
 
         Returns
         -------
         list
             The streams that alarmed with these costs; ADVERSE after BENIGN counts again.
         """
+        if isinstance(ids, str | int):
+            ids, costs = [ids], np.reshape(costs, -1)
         values = self.certificate.check_costs(costs)
         names = ids if isinstance(ids, np.ndarray) else list(ids)
         if len(names) != values.size:

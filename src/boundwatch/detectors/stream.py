@@ -89,6 +89,7 @@ class StreamDetector(ABC, Generic[Found]):
         # The common case first: this runs once an episode, and the careful check takes longer than the test.
         if (
             isinstance(cost, float | int)
+            and not isinstance(cost, bool)
             and 0 <= cost <= 1
             and (not self.certificate.binary or cost in (0, 1))
         ):

@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import shortest
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.damage import MOST_COLUMNS, refuses_damage
+from boundwatch.episodes.diagnostics import diagnose
+from boundwatch.episodes.fit import fit
 from boundwatch.episodes.opening import Format, holds_lines, open_table
 from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
 from boundwatch.episodes.table import Meaning, Table, Wanted, check_range, to_costs
@@ -101,6 +104,20 @@ class Episodes:
             rule += f", {self.reduce} over the steps of an episode"
         return rule
 
+    def against(
+        self, certificate: Certificate | Mapping[str, Certificate], *, allow_own: bool = False
+    ) -> Episodes:
+        """Return the same with warnings if a certificate (or one per task) cannot judge them.
+
+        They may be measured in another way than its own, or be largely the same.
+
+        Raises
+        ------
+        ProvenanceMismatch
+            If they are the very costs that the certificate was made from, unless `allow_own`.
+        """
+        return fit(self, certificate, allow_own=allow_own)
+
     def by_task(self) -> Mapping[str, NDArray[np.float64]]:
         """Return the costs of each task, in the order in which the tasks appear.
 
@@ -153,6 +170,8 @@ def read_costs(
     cost_range: tuple[float, float] | None = None,
     success_values: Sequence[str] | str = (),
     binary: bool | None = None,
+    certificate: Certificate | Mapping[str, Certificate] | None = None,
+    allow_own: bool = False,
     file_format: str | None = None,
     sheet: str | None = None,
     by: str | None = None,
@@ -190,6 +209,11 @@ def read_costs(
     binary : bool, optional
         Promise that every cost is 0 or 1 (True), or that there may be others (False). Left out, successes
         are binary, and so are costs among which there are 0 and 1 and nothing else.
+    certificate : Certificate or CertificateFamily, optional
+        What will judge these episodes. They are read as its own were: with its range, unless another is
+        given, and as 0 and 1 if it promised that; and compared with them, see `Episodes.against`.
+    allow_own : bool
+        Read them even if they are the certificate's own.
     file_format : str, optional
         One of `Format`; left out, it is recognised by content.
     sheet : str, optional
@@ -225,7 +249,10 @@ def read_costs(
     (array([0., 1., 0.]), True, 'grasped')
     """
     wanted = Wanted.of(success=success, cost=cost, reward=reward)
-    ends = check_range(cost_range)
+    check_range(cost_range)
+    if certificate is not None:
+        each = [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
+        binary = all(one.binary for one in each) if binary is None else binary
     words = _words(success_values)
     source = "standard input" if path == "-" else str(path)
     found, table = open_table(
@@ -236,7 +263,8 @@ def read_costs(
     if len(table.names) > MOST_COLUMNS:
         raise InvalidCost(f"{source}: has {len(table.names)} columns; at most {MOST_COLUMNS} are read")
     name, meaning = table.choose(wanted, source)
-    # By its own name before its steps are made one.
+    if certificate is not None and cost_range is None and meaning != "success":
+        cost_range = _remembered(each[0], meaning)
     if (episode := episode or table.episode) is not None:
         table, words = to_episodes(table, episode, reduce, source, meaning, words), ()
     elif reduce is not None:
@@ -262,23 +290,36 @@ def read_costs(
         notes += (
             f"column {name!r} often says that an episode ended, not that it went well; is it the right one?",
         )
-    return Episodes(
+    suspicious = diagnose(table, costs, name, tasks) if episode is None else ()
+    episodes = Episodes(
         costs=costs,
         binary=meaning == "success" if binary is None else binary,
         source=source,
         column=name if table.named or len(table.names) > 1 else None,
         meaning=meaning,
         file_format=found,
-        cost_range=None if cost_range is None else ends,
+        cost_range=None if cost_range is None else check_range(cost_range),
         by=by,
         tasks=tasks,
         detail=table.detail,
         blocks_of=pooled.get("blocks_of"),
-        warnings=(*table.warnings, *pooled.get("warnings", ()), *repeated),
+        warnings=(
+            *table.warnings,
+            *pooled.get("warnings", ()),
+            *repeated,
+            *(f"{source}: {warning}" for warning in suspicious),
+        ),
         notes=tuple(f"{source}: {note}" for note in notes),
         episode=episode,
         reduce=None if episode is None else reduction(reduce, meaning),
     )
+    return episodes if certificate is None else episodes.against(certificate, allow_own=allow_own)
+
+
+def _remembered(certificate: Certificate, meaning: Meaning) -> tuple[float, float] | None:
+    """Return the range that a certificate was made with, if it was made from costs or rewards like these."""
+    of_rewards = "high - reward" in (certificate.provenance.measured or "")
+    return certificate.cost_range if of_rewards == (meaning == "reward") else None
 
 
 def _words(success_values: Sequence[str] | str) -> tuple[str, ...]:

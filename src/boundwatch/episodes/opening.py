@@ -93,6 +93,22 @@ def holds_lines(path: str) -> bool:
     return not first or first.startswith("{") or isinstance(parse(first), float)
 
 
+def is_log(path: str) -> bool:
+    """Return whether a file is a log that only means something as a whole, such as an evaluation's.
+
+    Examples
+    --------
+    >>> is_log("-"), is_log("not/yet/there.csv")
+    (False, False)
+    """
+    if path == "-" or not _is_file(Path(path)):
+        return False
+    with files.open_binary(path) as file:
+        return lerobot.looks_like_evaluation(
+            file.read(_HEAD).decode("utf-8", "replace").removeprefix("\ufeff")
+        )
+
+
 def _read(
     data: bytes, found: str, source: str, column: str | None, evaluation: int | None, sheet: str | None
 ) -> Table:

@@ -87,7 +87,7 @@ def _run_one_by_one(
         restart()
         terminated = truncated = False
         while not (terminated or truncated):
-            observation, reward, terminated, truncated, info = env.step(policy(observation))
+            observation, reward, terminated, truncated, info = env.step(_action(policy(observation)))
             rewards.append(float(reward))
             infos.append(info)
         yield Episode(index, seed, np.array(rewards), infos, bool(terminated), bool(truncated))
@@ -105,7 +105,7 @@ def _run_batches(
         recorder.start()
         finished: dict[int, Episode] = {}
         while len(finished) < len(batch):
-            observations, rewards, terminated, truncated, infos = env.step(policy(observations))
+            observations, rewards, terminated, truncated, infos = env.step(_action(policy(observations)))
             for number, episode in recorder.step(rewards, terminated, truncated, infos).items():
                 # Only the first episode after the reset has a seed of ours; what follows is not counted.
                 if number < len(batch):
@@ -115,6 +115,11 @@ def _run_batches(
             if recorder.mode is AutoresetMode.DISABLED and done.any():  # what has ended must not be stepped
                 observations, _ = env.reset(options={"reset_mask": done})
         yield from (finished[number] for number in range(len(batch)))
+
+
+def _action(chosen: Any) -> Any:
+    """Return the action alone; ``model.predict`` of Stable-Baselines3 returns it with a state, None."""
+    return chosen[0] if isinstance(chosen, tuple) and len(chosen) == 2 and chosen[1] is None else chosen
 
 
 def _reset(env: VectorEnv[Any, Any, Any], seeds: list[int]) -> Any:

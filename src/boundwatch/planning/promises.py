@@ -104,8 +104,8 @@ def simulate_promises(
     *,
     costs: ArrayLike | None = None,
     detectors: Sequence[FixedSampleDetector] | None = None,
-    alpha_adverse: float = 0.04,
-    alpha_benign: float = 0.04,
+    alpha_adverse: float = 0.05,
+    alpha_benign: float = 0.05,
     runs: int = RUNS,
     seed: int = 0,
 ) -> list[Promise]:

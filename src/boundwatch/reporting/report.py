@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,9 @@ def render_report(
     *,
     source: str | None = None,
     warnings: Sequence[str] = (),
+    title: str | None = None,
+    facts: Mapping[str, str | None] | None = None,
+    looks: Sequence[str] = (),
 ) -> str:
     """Judge new costs and return the report as one self-contained HTML page.
 
@@ -48,6 +52,10 @@ def render_report(
         Where the costs were read from, for the provenance.
     warnings
         What the reader of the file found fault with, such as `boundwatch.episodes.Episodes.warnings`.
+    title, facts
+        A title of one's own, and what else the page should say on top, such as the robot and the site.
+    looks
+        The looks at these or other costs that a ledger has, one line each.
 
     Examples
     --------
@@ -61,28 +69,43 @@ def render_report(
     values = certificate.check_costs(costs)
     finding = detector.decide(values)
     sections = [
-        *_summary(certificate, finding),
+        *_summary(certificate, finding, title, facts or {}),
         *_promise(certificate),
         *_seen(certificate, finding, values, warnings),
         *_verdict(certificate, finding),
         *_power(detector, finding.n),
         *_assumptions(detector, finding),
+        *_looks(looks),
         *_provenance(certificate, finding, values, source),
         *_signature(certificate),
     ]
-    return page.page(f"{_TITLES[finding.verdict]}: {wording.count(finding.n, 'episode')}", sections)
+    return page.page(title or f"{_TITLES[finding.verdict]}: {wording.count(finding.n, 'episode')}", sections)
 
 
-def _summary(certificate: Certificate, finding: Finding) -> Iterator[Html]:
-    yield page.heading(_TITLES[finding.verdict], level=1)
+def _summary(
+    certificate: Certificate, finding: Finding, title: str | None, facts: Mapping[str, str | None]
+) -> Iterator[Html]:
+    yield page.heading(title or _TITLES[finding.verdict], level=1)
+    said = "".join(f"; {name} {value}" for name, value in facts.items() if value)
     yield page.paragraph(
-        f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}",
+        f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}{said}",
         "lead",
     )
-    statement = page.Html(f"<p><strong>{wording.HEADLINES[finding.verdict]}</strong></p>")
+    statement = page.Html(f"<p><strong>{escape(wording.answer(certificate, finding))}</strong></p>")
     yield page.box(
-        f"verdict {finding.verdict.value}", [statement, page.paragraph(explanation(certificate, finding))]
+        f"verdict {finding.verdict.value}",
+        [
+            statement,
+            page.paragraph(wording.comparison(certificate, finding)),
+            page.paragraph(explanation(certificate, finding)),
+        ],
     )
+
+
+def _looks(looks: Sequence[str]) -> Iterator[Html]:
+    if looks:
+        yield page.heading("Looks at new costs so far")
+        yield page.bullets(looks)
 
 
 def explanation(certificate: Certificate, finding: Finding) -> str:
@@ -96,8 +119,12 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
     The policy was certified for an expected cost of at most 0.2000; the mean cost of 10 new episodes is ...
     """
     seen = (
-        f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
-        f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
+        ""
+        if certificate.binary
+        else (
+            f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
+            f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
+        )
     )
     if finding.verdict is Verdict.ADVERSE:
         rise = (
@@ -197,7 +224,9 @@ def fewest_failures(detector: FixedSampleDetector, n: int) -> int | None:
 
     def is_adverse(failures: int) -> bool:
         # As one of many: unlike a single finding, these leave out the limits until somebody asks for them.
-        return bool(detector.decide_many((np.arange(n) < failures)[None]).verdict[0] == Verdict.ADVERSE)
+        return bool(
+            detector.decide_many((np.arange(n) < failures).astype(float)[None]).verdict[0] == Verdict.ADVERSE
+        )
 
     # More failures are never less evidence, so the answer can be found by halving.
     return bisect_left(range(n + 1), True, key=is_adverse) if is_adverse(n) else None

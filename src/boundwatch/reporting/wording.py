@@ -5,7 +5,7 @@ Limits are rounded outward, so that what is read is never more than what is prom
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +56,44 @@ def headline(subject: Certificate | Campaign | Finding | TaskFinding | FamilyFin
     return HEADLINES[subject.verdict]
 
 
+def answer(certificate: Certificate, finding: Finding) -> str:
+    """Say a verdict in one line, in failures where costs are 0 or 1.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
+    >>> answer(certificate, bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
+    'ADVERSE: worse than certified; at least 18.4 points more failures (94.5 % confidence)'
+    """
+    if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
+        return HEADLINES[finding.verdict]
+    sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
+    if not certificate.binary:
+        return f"{HEADLINES[finding.verdict]}; up by at least {floor(finding.shift_lower, digits=2)} {sure}"
+    return f"ADVERSE: worse than certified; at least {_points(finding.shift_lower)} more failures {sure}"
+
+
+def comparison(certificate: Certificate, finding: Finding) -> str:
+    """Say what was certified and what was seen, in one line.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
+    >>> comparison(certificate, bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
+    'Certified: it fails in 3.8 to 14.3 % of trials (99 % confidence). New: 8 of 12 failed.'
+    """
+    sure = f"({percent(1 - certificate.delta, 'down')} confidence)"
+    if certificate.binary:
+        return f"Certified: it fails in {_rates(certificate)} of trials {sure}. New: {_failed(finding)}."
+    return (
+        f"Certified: expected cost {floor(certificate.lower, digits=2)} to "
+        f"{ceiling(certificate.upper, digits=2)} "
+        f"{sure}. New: mean {finding.mean_cost:.2f} over {count(finding.n, 'episode')}."
+    )
+
+
 def promise(certificate: Certificate) -> list[str]:
     """Say what a certificate promises, and where it promises nothing.
 
@@ -66,14 +104,23 @@ def promise(certificate: Certificate) -> list[str]:
     The expected cost of an episode is at least 0.0000 and at most 0.2000 (0 is best, 1 is worst).
     The upper limit fails with probability at most 0.01, the lower with at most 0.01, either with ...
     The lower limit is vacuous: no cost is below 0, so no shift can be called BENIGN.
+    >>> promise(Certificate.from_held_out([0] * 184 + [1] * 16, binary=True))[0]
+    'It fails in 3.8 to 14.3 % of trials (99 % confidence).'
     """
-    sentences = [
-        f"The expected cost of an episode is at least {floor(certificate.lower)} "
-        f"and at most {ceiling(certificate.upper)} (0 is best, 1 is worst).",
+    if certificate.binary:
+        sure = percent(1 - certificate.delta, "down")
+        first = f"It fails in {_rates(certificate)} of trials ({sure} confidence)."
+    else:
+        first = (
+            f"The expected cost of an episode is at least {floor(certificate.lower)} "
+            f"and at most {ceiling(certificate.upper)} (0 is best, 1 is worst)."
+        )
+    return [
+        first,
         f"The upper limit fails with probability at most {certificate.delta_upper:g}, the lower with "
         f"at most {certificate.delta_lower:g}, either with at most {certificate.delta:g}.",
+        *vacuous_limits(certificate),
     ]
-    return sentences + vacuous_limits(certificate)
 
 
 def under_shift(certificate: Certificate, distance: float) -> list[str]:
@@ -119,11 +166,13 @@ def basis(certificate: Certificate) -> list[str]:
     Examples
     --------
     >>> basis(Certificate.from_held_out([0, 1, 0, 0], binary=True))[0]
-    'Held-out: 4 episodes, mean cost 0.2500; limits by the exact binomial distribution ...'
+    'Held-out: 4 episodes, 1 failed; limits by the exact binomial distribution ...'
     """
     if certificate.source == "external":
         return ["A bound that was proved elsewhere; boundwatch took it over and cannot derive it again."]
     counted = f"mean cost {certificate.mean_cost:.4f}; limits by {_METHODS[certificate.method]}."
+    if certificate.failures is not None:
+        counted = f"{certificate.failures} failed; limits by {_METHODS[certificate.method]}."
     if certificate.source == "held-out":
         measured = certificate.provenance.measured
         measure = [] if measured is None else [f"How its costs were measured: {measured}."]
@@ -153,7 +202,7 @@ def assumptions(certificate: Certificate) -> list[str]:
             "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs."
         )
     elif certificate.source == "held-out":
-        lines.append("The policy was finished before them: they were used neither to train nor to choose it.")
+        lines.append("The policy was final before these episodes ran; none was used to train or select it.")
     return [
         *lines,
         "The policy that is deployed is the one that was certified, unchanged.",
@@ -186,27 +235,31 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.22216, delta=0.01)
     >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5123] * 10)
     >>> dict(evidence(certificate, finding))["p-values"]
-    'if the cost had not risen, evidence this strong would come with probability at most 0.186; if it had ...'
+    'at most 0.186 if nothing got worse, at most 1 if it did'
     """
+    if certificate.binary:
+        seen = ("trials", f"{_failed(finding)} ({percent(finding.mean_cost)})")
+        certified = f"{_rates(certificate)} of trials fail, delta {certificate.delta:g}"
+        low, high = _signed(finding.shift_lower, "down"), _signed(finding.shift_upper, "up")
+        change = f"{low} to {high} points of failures"
+    else:
+        seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
+        certified = (
+            f"expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)}, delta "
+            f"{certificate.delta:g}"
+        )
+        change = (
+            f"expected cost changed by {floor(finding.shift_lower, '+')} to "
+            f"{ceiling(finding.shift_upper, '+')}"
+        )
     joint = finding.tail == "joint"
     return [
-        ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}"),
-        (
-            "certified",
-            f"expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)}, "
-            f"delta {certificate.delta:g}",
-        ),
+        seen,
+        ("certified", certified),
+        ("shift", change),
         (
             "p-values",
-            "if the cost had not risen, evidence this strong would come with probability "
-            f"{at_most(finding.p_adverse)}; if it had risen, costs this low would come with probability "
-            f"{at_most(finding.p_benign)} "
-            + ("(over both sets of episodes)" if joint else "(while the certified limits hold)"),
-        ),
-        (
-            "shift",
-            f"expected cost changed by {floor(finding.shift_lower, '+')} "
-            f"to {ceiling(finding.shift_upper, '+')}",
+            f"{at_most(finding.p_adverse)} if nothing got worse, {at_most(finding.p_benign)} if it did",
         ),
         (
             "false alarms",
@@ -261,7 +314,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     >>> for sentence in caveats(test, test.decide([0.2]))[:2]:
     ...     print(sentence)
     No evidence of a shift is not evidence of none: it does not mean "safe".
-    With 1 episode, even failures throughout could not have been called ADVERSE: ...
+    With 1 episode, even if every one had failed, the verdict could not have been ADVERSE; run more ...
     """
     certificate = detector.certificate
     sentences = []
@@ -270,8 +323,9 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
         failures = detector.decide_many(np.ones((1, finding.n)))
         if certificate.upper < 1 and failures.verdict[0] != Verdict.ADVERSE:
             sentences.append(
-                f"With {count(finding.n, 'episode')}, even failures throughout could not have been called "
-                "ADVERSE: plan more; `boundwatch plan` says how many."
+                f"With {count(finding.n, 'episode')}, even if every one had failed, the verdict could not "
+                f"have been "
+                "ADVERSE; run more (`boundwatch plan` says how many)."
             )
     return [
         *sentences,
@@ -318,26 +372,63 @@ def count(number: int | None, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def floor(value: float, sign: str = "") -> str:
-    """Round down to four decimals.
+def floor(value: float, sign: str = "", digits: int = 4) -> str:
+    """Round down, to four decimals unless told otherwise.
 
     Examples
     --------
-    >>> floor(0.29), floor(0.33336), floor(-0.00001, "+")
-    ('0.2900', '0.3333', '-0.0001')
+    >>> floor(0.29), floor(0.33336), floor(-0.00001, "+"), floor(0.257, digits=2)
+    ('0.2900', '0.3333', '-0.0001', '0.25')
     """
-    return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_FLOOR):{sign}}"
+    return f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_FLOOR):{sign}}"
 
 
-def ceiling(value: float, sign: str = "") -> str:
-    """Round up to four decimals.
+def ceiling(value: float, sign: str = "", digits: int = 4) -> str:
+    """Round up, to four decimals unless told otherwise.
 
     Examples
     --------
-    >>> ceiling(0.29), ceiling(0.33331), ceiling(0.5, "+")
-    ('0.2900', '0.3334', '+0.5000')
+    >>> ceiling(0.29), ceiling(0.33331), ceiling(0.5, "+"), ceiling(0.251, digits=2)
+    ('0.2900', '0.3334', '+0.5000', '0.26')
     """
-    return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_CEILING):{sign}}"
+    return f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING):{sign}}"
+
+
+_ROUNDING = {"down": ROUND_FLOOR, "up": ROUND_CEILING, "nearest": ROUND_HALF_EVEN}
+
+
+def percent(share: float, way: str = "nearest") -> str:
+    """Say a share in percent with at most one decimal, rounded down, up or to the nearest.
+
+    Examples
+    --------
+    >>> percent(0.945, "down"), percent(0.99), percent(0.1425, "up"), percent(2 / 3)
+    ('94.5 %', '99 %', '14.3 %', '66.7 %')
+    """
+    return f"{_hundredths(share, way)} %"
+
+
+def _hundredths(share: float, way: str) -> str:
+    # Nine decimals hide the dust of binary fractions, such as that of 1 - 0.055.
+    exact = Decimal(f"{100 * share:.9f}")
+    return f"{exact.quantize(Decimal('0.1'), _ROUNDING[way])}".removesuffix(".0")
+
+
+def _rates(certificate: Certificate) -> str:
+    return f"{_hundredths(certificate.lower, 'down')} to {_hundredths(certificate.upper, 'up')} %"
+
+
+def _failed(finding: Finding) -> str:
+    return f"{round(finding.mean_cost * finding.n)} of {finding.n} failed"
+
+
+def _points(shift: float) -> str:
+    return f"{_hundredths(shift, 'down')} points"
+
+
+def _signed(shift: float, way: str) -> str:
+    text = _hundredths(shift, way)
+    return text if text.startswith("-") else f"+{text}"
 
 
 def at_most(p_value: float) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from boundwatch._support import files
+
 if TYPE_CHECKING:  # torch comes with them, and --help does without
     from boundwatch.tasks.navigation.runs import Deployment, Run
 
@@ -54,6 +56,8 @@ def train(
     recipe = replace(
         QUICK if quick else Recipe(), d_thresh=d_thresh / 1000.0, bound=bound, delta=delta, seed=seed
     )
+    if trajectories is not None:  # a training may replace whatever is in its folder
+        files.protect(trajectories, [folder], force=True)
     recordings = None if trajectories is None else Recordings.load(trajectories)
     return train(recipe, folder, World(Scene(distance=distance), recordings=recordings))
 

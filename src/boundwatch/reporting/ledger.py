@@ -1,0 +1,106 @@
+"""The ledger: which costs were judged by which certificate, when, and at which levels.
+
+One line of JSON per look. A fixed-sample verdict holds for one look at a number of episodes fixed beforehand;
+the ledger is how anybody can tell whether there were more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from boundwatch._support import files
+from boundwatch.certificates.provenance import costs_digest
+from boundwatch.detectors.base import Finding
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.errors import SchemaMismatch
+
+_KIND = "look"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at new costs."""
+
+    time: str
+    certificate: str
+    n: int
+    costs_sha256: str
+    detector: str
+    levels: tuple[float, float]
+    verdict: str
+    kind: str = _KIND
+
+    @classmethod
+    def at(cls, detector: FixedSampleDetector, finding: Finding, costs: object) -> Look:
+        """Return the look that is taken now."""
+        values = detector.certificate.check_costs(costs)  # type: ignore[arg-type]  # it checks them
+        return cls(
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            certificate=detector.certificate.fingerprint,
+            n=finding.n,
+            costs_sha256=costs_digest(values),
+            detector=f"{finding.detector}, {finding.tail} tail",
+            levels=detector.levels,
+            verdict=finding.verdict.value,
+        )
+
+    def describe(self) -> str:
+        """Say it in one line."""
+        return (
+            f"{self.time}: {self.n} episodes, {self.verdict.upper()}, levels {self.levels[0]:g} and "
+            f"{self.levels[1]:g} ({self.detector}), costs {self.costs_sha256[:12]}"
+        )
+
+
+def read_ledger(path: str | os.PathLike[str]) -> list[Look]:
+    """Return the looks in a ledger; none if there is no such file yet."""
+    if not Path(path).exists():
+        return []
+    looks = []
+    for number, line in enumerate(files.read_bytes(path).splitlines(), start=1):
+        try:
+            content = json.loads(line)
+            looks.append(Look(**content | {"levels": tuple(content["levels"])}))
+        except (ValueError, TypeError, KeyError) as error:
+            raise SchemaMismatch(
+                f"{path}: line {number} is not a look that `check` wrote; name another file"
+            ) from error
+    return looks
+
+
+def add_look(path: str | os.PathLike[str], look: Look) -> None:
+    """Write a look at the end of a ledger, whole or not at all."""
+    before = files.read_bytes(path) if Path(path).exists() else b""
+    files.write_bytes(path, before + json.dumps(asdict(look)).encode() + b"\n")
+
+
+def earlier_looks(looks: Sequence[Look], certificate: str, costs: object) -> list[str]:
+    """Say which looks were at the beginning of these costs, or at all of them.
+
+    Examples
+    --------
+    >>> earlier_looks([], "abc", [0.1])
+    []
+    """
+    values = np.asarray(costs, dtype=np.float64)
+    warnings = []
+    for look in looks:
+        if look.certificate != certificate or look.n > values.size:
+            continue
+        if look.costs_sha256 == costs_digest(values[: look.n]):
+            same = look.n == values.size
+            warnings.append(
+                f"the same {look.n} episodes were judged before, at {look.time}; it is one look, not two"
+                if same
+                else f"the first {look.n} of these {values.size} episodes were judged before, at "
+                f"{look.time}: a verdict "
+                "from episodes that were added after a look has no guarantee; use `boundwatch watch`"
+            )
+    return warnings

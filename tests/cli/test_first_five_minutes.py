@@ -1,0 +1,216 @@
+"""The mistakes that people make in their first five minutes: each has one line that answers, and costs "
+"nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+SHEET = "Trial;Operator;Grasped\r\n" + "".join(
+    f"{i};{'Kim' if i % 3 else 'Ada'};{'no' if i in (4, 11, 17) else 'yes'}\r\n" for i in range(1, 31)
+)
+NEW = "Trial;Operator;Grasped\r\n" + "".join(
+    f"{i};Kim;{'yes' if i % 3 == 0 else 'no'}\r\n" for i in range(1, 13)
+)
+
+
+@pytest.fixture
+def lab(tmp_path, run):
+    (tmp_path / "lab.csv").write_text(SHEET)
+    (tmp_path / "new.csv").write_text(NEW)
+    assert run("certify", "lab.csv", "--success", "grasped", "-o", "c.json").code == 0
+    return tmp_path
+
+
+@pytest.mark.usefixtures("lab")
+def test_from_a_yes_no_sheet_to_a_verdict(run):
+    checked = run("check", "c.json", "new.csv", "--success", "Grasped")
+    lines = checked.out.splitlines()
+    assert lines[0].startswith("ADVERSE: worse than certified; at least ")
+    assert lines[0].endswith("points more failures (94.5 % confidence)")
+    assert lines[1].startswith("Certified: it fails in ")
+    assert lines[1].endswith("of trials (99 % confidence). New: 8 of 12 failed.")
+    assert "expected cost" not in checked.out
+    assert "it did\n" in checked.out  # one short line of p-values
+
+
+def test_no_input_is_ever_replaced(lab, run):
+    os.link(lab / "lab.csv", lab / "hard.csv")
+    (lab / "soft.csv").symlink_to("lab.csv")
+    (lab / "data").symlink_to(".")
+    same = ["lab.csv", "./lab.csv", lab / "lab.csv", "hard.csv", "soft.csv", "data/lab.csv"]
+    before = (lab / "lab.csv").read_bytes()
+    certificate = (lab / "c.json").read_bytes()
+    for output in same:
+        for force in ([], ["--force"]):
+            done = run("certify", "lab.csv", "--success", "grasped", "-o", output, *force)
+            assert (done.code, done.out) == (1, "")
+            assert done.err.startswith(f"boundwatch: {Path(output)}: is an input and would be replaced;")
+    commands = [
+        ("check", "c.json", "new.csv", "--success", "grasped", "--plot", "new.csv"),
+        ("check", "c.json", "new.csv", "--success", "grasped", "--ledger", "c.json"),
+        ("report", "c.json", "new.csv", "--success", "grasped", "-o", "c.json"),
+        ("watch", "c.json", "new.csv", "--success", "grasped", "--state", "new.csv"),
+        ("plan", "c.json", "--costs", "new.csv", "--success", "grasped", "--plot", "new.csv"),
+        ("show", "c.json", "-o", "c.json"),
+    ]
+    new = (lab / "new.csv").read_bytes()
+    for command in commands:
+        done = run(*command)
+        assert (done.code, done.out) == (1, ""), command
+        assert "is an input and would be replaced" in done.err
+    assert (lab / "lab.csv").read_bytes() == before
+    assert ((lab / "c.json").read_bytes(), (lab / "new.csv").read_bytes()) == (certificate, new)
+
+
+def test_a_file_of_somebody_else_is_replaced_with_force_only(lab, run):
+    for name, content in {
+        "notes.txt": "mine",
+        "other.json": "{}",
+        "page.html": "<!DOCTYPE html>mine",
+    }.items():
+        (lab / name).write_text(content)
+        arguments = ("report", "c.json", "new.csv", "--success", "grasped", "-o", name)
+        refused = run(*arguments)
+        assert (refused.code, refused.out) == (1, "")
+        assert "is there, and not a file of boundwatch" in refused.err
+        assert "--force" in refused.err
+        assert (lab / name).read_text() == content
+        assert run(*arguments, "--force").code == 0
+        assert run(*arguments).code == 0  # ours by now
+
+
+def test_the_certificates_own_costs_are_no_judgement(lab, run):
+    for command in (["check"], ["report", "-o", "r.html"]):
+        done = run(command[0], "c.json", "lab.csv", "--success", "grasped", *command[1:])
+        assert (done.code, done.out) == (1, "")
+        assert "these are the costs that the certificate was made from" in done.err
+        assert not (lab / "r.html").exists()
+    forced = run("check", "c.json", "lab.csv", "--success", "grasped", "--allow-own")
+    assert forced.code == 0
+    assert "cannot be judged by it" in forced.err
+
+
+def test_most_of_the_certificates_own_episodes(tmp_path, run):
+    costs = np.random.default_rng(5).beta(2, 6, 60)
+    for name, values in {"lab.csv": costs, "new.csv": [*costs[:30], 0.5]}.items():
+        (tmp_path / name).write_text("cost\n" + "".join(f"{value!r}\n" for value in map(float, values)))
+    run("certify", "lab.csv", "-o", "c.json")
+    done = run("check", "c.json", "new.csv")
+    assert "97 % of these costs are also among those that the certificate" in done.err
+
+
+def test_a_certificate_remembers_its_range(tmp_path, run):
+    (tmp_path / "lab.csv").write_text("Cost\n" + "5 %\n12 %\n0 %\n20 %\n" * 10)
+    (tmp_path / "new.csv").write_text("cost\n55%\n60%\n70%\n45%\n65%\n")
+    (tmp_path / "unit.csv").write_text("cost\n0.55\n0.6\n0.7\n")
+    assert run("certify", "lab.csv", "--cost-range", "0", "100", "-o", "c.json").code == 0
+    assert bw.Certificate.load(tmp_path / "c.json").cost_range == (0, 100)
+    done = json.loads(run("check", "c.json", "new.csv", "--json").out)
+    assert (done["mean_cost"], done["cost_range"], done["warnings"]) == (pytest.approx(0.59), [0, 100], [])
+    assert "another unit?" in run("check", "c.json", "unit.csv").err
+
+
+@pytest.mark.usefixtures("lab")
+def test_swapped_arguments_are_said(run):
+    for command in (["check"], ["report", "-o", "r.html"]):
+        done = run(command[0], "new.csv", "c.json", *command[1:])
+        assert done.code == 1
+        assert "new.csv: is no certificate, but c.json is; swap them" in done.err
+
+
+@pytest.mark.usefixtures("lab")
+def test_unusual_levels_are_said(run):
+    done = run("check", "c.json", "new.csv", "--success", "grasped", "--alpha-adverse", "0.5")
+    assert "--alpha-adverse 0.5 lets the promise fail in up to 50 of 100 cases" in done.err
+    done = run("certify", "lab.csv", "--success", "grasped", "-o", "d.json", "--delta", "0.99")
+    assert "--delta 0.99 lets the promise fail" in done.err
+
+
+def test_the_ledger_knows_an_earlier_look(lab, run):
+    arguments = ("check", "c.json", "new.csv", "--success", "grasped", "--ledger", "looks.jsonl")
+    assert run(*arguments).err == ""
+    assert "it is one look, not two" in run(*arguments).err
+    with (lab / "new.csv").open("a") as file:
+        file.write("13;Kim;no\r\n")
+    grown = run(*arguments)
+    assert "the first 12 of these 13 episodes were judged before" in grown.err
+    assert "boundwatch watch" in grown.err
+    looks = [json.loads(line) for line in (lab / "looks.jsonl").read_text().splitlines()]
+    assert [look["n"] for look in looks] == [12, 12, 13]
+    report = ("report", "c.json", "new.csv", "--success", "grasped", "-o", "r.html")
+    assert run(*report, "--ledger", "looks.jsonl").code == 0
+    page = (lab / "r.html").read_text(encoding="utf-8")
+    assert page.count("12 episodes, ADVERSE, levels 0.05 and 0.05") == 2
+    (lab / "mine.txt").write_text("mine")
+    refused = run(*arguments[:-1], "mine.txt")
+    assert "is not a look that `check` wrote" in refused.err
+    assert (lab / "mine.txt").read_text() == "mine"
+
+
+def test_title_robot_and_site_are_in_the_report(lab, run):
+    more = ("--title", "Kitchen <1>", "--robot", "arm-3", "--site", "Ulm")
+    assert run("report", "c.json", "new.csv", "--success", "grasped", "-o", "r.html", *more).code == 0
+    page = (lab / "r.html").read_text(encoding="utf-8")
+    assert "Kitchen &lt;1&gt;" in page
+    assert "robot arm-3; site Ulm" in page
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file; check the path"):
+        bw.read_costs(tmp_path / "none.csv")
+    with pytest.raises(FileNotFoundError):
+        bw.Certificate.load(tmp_path / "none.json")
+
+
+def test_truths_are_certified_as_successes():
+    with pytest.raises(bw.errors.InvalidCost, match=r"successes=\[\.\.\.\]"):
+        bw.Certificate.from_held_out([True, False, True])
+    made = bw.Certificate.from_held_out(successes=[True, False, True, True])
+    assert (made.mean_cost, made.binary) == (0.25, True)
+    with pytest.raises(bw.errors.InvalidSetting, match="either costs or successes"):
+        bw.Certificate.from_held_out([0, 1], successes=[True])
+
+
+def test_episodes_carry_what_a_certificate_keeps(tmp_path):
+    path = tmp_path / "lab.csv"
+    path.write_text("cost\n3\n5\n9\n")
+    made = bw.Certificate.from_held_out(bw.read_costs(path, cost_range=(0, 10)))
+    assert (made.cost_range, made.binary) == ((0, 10), False)
+    assert made.provenance.measured == "cost = (reading - low)/(high - low), reading in [0, 10]"
+    path.write_text("grasped\nyes\nno\nyes\n")
+    made = bw.Certificate.from_held_out(bw.read_costs(path, success="grasped"))
+    assert (made.binary, made.method) == (True, "exact")
+    assert bw.HypothesisTest(made).decide(bw.read_costs(path, success="grasped")).n == 3
+
+
+def test_one_robot_of_a_fleet():
+    fleet = bw.Fleet(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True))
+    fleet.update("arm-1", 1)
+    fleet.update("arm-1", 0)
+    assert (fleet.ids, fleet.n.tolist()) == (["arm-1"], [2])
+
+
+def test_the_predictions_of_stable_baselines3_are_actions():
+    import gymnasium
+
+    class Model:
+        def predict(self, observation, state=None):  # noqa: ARG002 - as there
+            return np.int64(observation[2] + 0.5 * observation[3] > 0), None
+
+    costs = bw.gymnasium.rollout(gymnasium.make("CartPole-v1"), Model().predict, 2, cost=(0, 500), seed=7)
+    assert costs.tolist() == [0, 0]
+
+
+def test_paths_of_other_cases_on_a_disk_that_does_not_care(lab, run, monkeypatch):
+    """This disk does care; what a file is, is asked of the disk."""
+    monkeypatch.setattr(Path, "samefile", lambda self, other: str(self).lower() == str(other).lower())
+    (lab / "LAB.csv").write_text("x")
+    done = run("certify", "lab.csv", "--success", "grasped", "-o", "LAB.csv", "--force")
+    assert "is an input and would be replaced" in done.err
