@@ -45,6 +45,7 @@ class ConfidenceInterval(FixedSampleDetector):
     false_positive_rate: float = field(default=0.05, kw_only=True)
     false_negative_rate: float = field(default=0.05, kw_only=True)
     name: ClassVar[str] = "confidence-interval"
+    by_limits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -255,6 +255,8 @@ class FixedSampleDetector(ABC):
     tail: TailName | None = field(default=None, kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
     name: ClassVar[str]
+    by_limits: ClassVar[bool] = False
+    """Whether the verdict is read off the limits on the shift, where they and the p-values may differ."""
 
     def __post_init__(self) -> None:
         require_certificate(self.certificate)
@@ -334,7 +336,10 @@ class FixedSampleDetector(ABC):
             name = ("exact" if certificate.binary else "betting") if name == "joint" else name
             judge, levels = TailJudge(certificate, self.levels, TAILS[name]), self.levels
         p_adverse, p_benign = judge.p_values(values)
-        adverse, benign = self._declares(p_adverse, p_benign, levels)
+        if self.by_limits and isinstance(judge, JointJudge) and certificate.binary:
+            adverse, benign = judge.shift_lower(values) > 0, judge.shift_upper(values) <= 0
+        else:  # limits and p-values are dual
+            adverse, benign = self._declares(p_adverse, p_benign, levels)
         return Findings(
             verdict=np.where(adverse, Verdict.ADVERSE, np.where(benign, Verdict.BENIGN, Verdict.WITHIN)),
             n=values.shape[-1],
