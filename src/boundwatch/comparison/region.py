@@ -186,6 +186,8 @@ class _Design:
             np.maximum.at(largest, self.nearest, raised)
             excess = np.log(np.maximum(largest, 1e-9) / (0.998 * self.alpha))
             pace = 0.8 / (1 + step / 3) if step < 0.7 * _REFINEMENTS else 0.0
+            if pace == 0 and level <= self.alpha and best is not None:
+                break  # no price would move
             moves = np.where(excess > 0, 1.5 * excess + 0.01, pace * excess.clip(-0.5, 0.0))
             prices = np.maximum(prices + moves, _LOWEST_PRICE)
             step += 1
@@ -213,6 +215,8 @@ class _Design:
                         left = left - price
                         for x, y in counts:
                             filled[n][x] = y
+            if all(np.array_equal(one, other) for one, other in zip(filled, needed, strict=True)):
+                break
             bound = self._judge(filled)[1]
             if bound > self.alpha:
                 break
@@ -249,7 +253,7 @@ def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, A
         return low, high, 1 / gaps  # nearly all of the power is to be had for small differences
     rates = []
     for differing in (0.05, 0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.9):
-        for gap in min(smallest, 0.8) * math.sqrt(2) ** np.arange(9):
+        for gap in min(smallest, 0.3) * math.sqrt(2) ** np.arange(9):
             lead = gap * math.sqrt(2 / differing)  # b - a over the number of pairs that differ
             if lead < 0.97:
                 rates.append((differing * (1 - lead) / 2, differing * (1 + lead) / 2, 1 / gap))
