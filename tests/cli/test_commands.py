@@ -56,7 +56,9 @@ def test_examples_in_help_run(run, folder):
     import pyarrow.parquet
 
     pyarrow.parquet.write_table(pyarrow.table({"return": [-3.0] * 9 + [-180]}), folder / "episodes.parquet")
-    (folder / "trials.csv").write_text("trial,grasped\n" + "".join(f"{i},yes\n{i},no\n" for i in range(9)))
+    (folder / "trials.csv").write_text(
+        "trial,grasped,force\n" + "".join(f"{i},yes,12\n{i},no,{i}.5\n" for i in range(9))
+    )
     metrics = [{"successes": [True] * 9 + [False]}, {"successes": [False, True] * 5}]
     tasks = [{"task_group": "libero_goal", "task_id": i, "metrics": m} for i, m in enumerate(metrics)]
     (folder / "eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
@@ -65,12 +67,12 @@ def test_examples_in_help_run(run, folder):
     (folder / "new_eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
     (folder / "pilot.csv").write_text((folder / "worse.csv").read_text())
     expected = {
-        "certify": [0, 0, 0],
+        "certify": [0, 0, 0, 0, 0],
         "verify": [0, 0],
         "show": [0, 0],
-        "check": [0, 3, 0],
+        "check": [0, 0, 3, 0],
         "report": [0],
-        "plan": [0, 0],
+        "plan": [0, 0, 0, 0, 0],
     }
     for command, codes in expected.items():
         bw.Certificate.from_held_out(np.loadtxt(folder / "costs.csv", skiprows=1)).save(

@@ -92,3 +92,25 @@ def test_a_certificate_leaves_nothing_to_be_planned_in_the_lab():
     certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
     with pytest.raises(InvalidSetting, match="without a certificate"):
         bw.plan(certificate, cost=0.5, lab_trials=20)
+
+
+def test_the_plan_is_for_what_check_does():
+    lab, site = 30, 12
+    question = Question("worse", 0.1, 0.5, 0.0, 0.05, 0.005)
+    power = 0.0
+    for k, chance in enumerate(binom.pmf(np.arange(lab + 1), lab, 0.1)):
+        if chance < 1e-4:
+            continue
+        certificate = bw.Certificate.from_held_out([1] * k + [0] * (lab - k), binary=True)
+        datasets = (np.arange(site) < np.arange(site + 1)[:, None]).astype(float)
+        adverse = bw.HypothesisTest(certificate).decide_many(datasets).verdict == bw.Verdict.ADVERSE
+        power += chance * float(binom.pmf(np.arange(site + 1), site, 0.5)[adverse].sum())
+    assert question.power(lab, site).power == pytest.approx(power, abs=1e-3)
+
+
+def test_the_trials_of_a_campaign_are_not_pooled():
+    campaign = bw.Campaign(binary=True).update_many([0] * 46 + [1] * 4)
+    finding = bw.HypothesisTest(campaign.certificate()).decide([1] * 6 + [0] * 4)
+    assert finding.tail == "exact"
+    fixed = bw.Certificate.from_held_out([0] * 46 + [1] * 4, binary=True)
+    assert bw.HypothesisTest(fixed).decide([1] * 6 + [0] * 4).tail == "joint"

@@ -48,6 +48,7 @@ CLAIMED = (
     "discoveries in 5 streams",
     "change-detector, run length <= 200",
     "hypothesis-test, total, n = 50",
+    "hypothesis-test, margin 0.1, n = 50",
     "fleet, total, 200 times",
 )
 

@@ -26,7 +26,7 @@ from boundwatch.reporting import wording
     "boundwatch certify episodes.parquet --reward return --cost-range -200 0 -o certificate.json\n"
     "boundwatch certify eval_info.json --by task -o certificates.json\n"
     "boundwatch certify --bounds 0 0.22216 --delta 0.01 -o certificate.json\n"
-    "boundwatch certify trials.csv --success ok --cost force --cost-range 0 50 -o certificates.json\n"
+    "boundwatch certify trials.csv --success grasped --cost force --cost-range 0 50 -o metrics.json\n"
     "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
 @reads_costs

@@ -22,7 +22,7 @@ from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 
 @command(
     example="boundwatch plan --cost 0.1 --new-cost 0.3 --lab-trials 50 -n 20\n"
-    "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.1\n"
+    "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.2\n"
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
     "boundwatch plan certificate.json --costs pilot.csv -n 20"

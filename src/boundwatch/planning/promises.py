@@ -33,6 +33,7 @@ RUNS = 6000
 """Enough to notice an error rate of one and a half times any level of 0.04 or more, nearly always."""
 STREAMS = 5
 RATE = 0.05
+MARGIN = 0.1
 _JOINT_RUNS = 300  # of bounded costs judged jointly, which take a tenth of a second each
 _STREAM_RUNS = 1000  # of the detectors that take one stream at a time; a fleet takes all
 # How unlikely a count must be under the promise before the promise is called broken. Some 100 promises are
@@ -313,6 +314,10 @@ def _joint_claims(certificate: Certificate, levels: dict[Verdict, float]) -> Ite
                 once = partial(_count_joint, certificate, mean, verdict, n, levels, False)
                 few = None if certificate.binary else _JOINT_RUNS
                 yield Claim(f"hypothesis-test, total, n = {n}", verdict, world, total, once, most_runs=few)
+            if verdict is Verdict.BENIGN and certificate.binary and mean + MARGIN < 1:
+                shown = partial(_count_no_worse, certificate, mean, levels)
+                place = f"0 or 1, {mean:.3g} to {mean + MARGIN:.3g}, lab drawn, too"
+                yield Claim(f"hypothesis-test, margin {MARGIN:g}, n = 50", verdict, place, total, shown)
             if certificate.binary:  # for others a wrong alarm takes minutes to find, and is far rarer
                 always = partial(_count_joint, certificate, mean, verdict, EPISODES, levels, True)
                 yield Claim(f"fleet, total, {EPISODES} times", verdict, world, total, always)
@@ -329,17 +334,9 @@ def _count_joint(
     runs: int,
 ) -> int:
     """Draw the lab's trials, certify them alike, and judge new trials of the same world."""
-    size, hits = certificate.n or 1, 0
     adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
-    # Labs with the same number of failures have the same certificate.
-    for failures, count in zip(*np.unique(rng.binomial(size, mean, runs), return_counts=True), strict=True):
-        redrawn = Certificate.from_held_out(
-            np.repeat([1.0, 0.0], [failures, size - failures]),
-            method=cast("Any", certificate.method),
-            binary=certificate.binary,
-            delta_upper=certificate.delta_upper,
-            delta_lower=certificate.delta_lower,
-        )
+    hits = 0
+    for redrawn, count in _labs(certificate, mean, rng, runs):
         new = (rng.random((count, n)) < mean).astype(np.float64)
         if always:
             fleet = Fleet(redrawn, alpha_adverse=adverse, alpha_benign=benign)
@@ -349,6 +346,39 @@ def _count_joint(
         else:
             test = HypothesisTest(redrawn, alpha_adverse=adverse, alpha_benign=benign)
             hits += int((test.decide_many(new).verdict == verdict).sum())
+    return hits
+
+
+def _labs(
+    certificate: Certificate, mean: float, rng: np.random.Generator, runs: int
+) -> Iterator[tuple[Certificate, int]]:
+    """Yield certificates from trials drawn again, and how many of the runs have each."""
+    size = certificate.n or 1
+    # Labs with the same number of failures have the same certificate.
+    for failures, count in zip(*np.unique(rng.binomial(size, mean, runs), return_counts=True), strict=True):
+        redrawn = Certificate.from_held_out(
+            np.repeat([1.0, 0.0], [failures, size - failures]),
+            method=cast("Any", certificate.method),
+            binary=certificate.binary,
+            delta_upper=certificate.delta_upper,
+            delta_lower=certificate.delta_lower,
+        )
+        yield redrawn, int(count)
+
+
+def _count_no_worse(
+    certificate: Certificate,
+    mean: float,
+    levels: dict[Verdict, float],
+    rng: np.random.Generator,
+    runs: int,
+) -> int:
+    """Count sites that are said to be at most a margin worse, and are worse by just that."""
+    hits = 0
+    for redrawn, count in _labs(certificate, mean, rng, runs):
+        test = HypothesisTest(redrawn, alpha_benign=levels[Verdict.BENIGN], margin=MARGIN)
+        found = test.decide_many((rng.random((count, 50)) < mean + MARGIN).astype(np.float64))
+        hits += 0 if found.no_worse is None else int(found.no_worse.sum())
     return hits
 
 
