@@ -109,7 +109,7 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     'within'
     >>> bw.testing.assert_not_adverse(certificate, [0] * 12 + [1] * 8)
     Traceback (most recent call last):
-    AssertionError: ADVERSE: worse than certified; at least 7.2 points more failures (94.5 % confidence)
+    AssertionError: ADVERSE: worse than certified; at least 14.2 points more failures (94.5 % confidence)
       trials: 8 of 20 failed (40 %)
       ...
     """

@@ -64,7 +64,7 @@ def answer(certificate: Certificate, finding: Finding) -> str:
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
     >>> answer(certificate, bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
-    'ADVERSE: worse than certified; at least 18.4 points more failures (94.5 % confidence)'
+    'ADVERSE: worse than certified; at least 32 points more failures (94.5 % confidence)'
     """
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
         return HEADLINES[finding.verdict]
