@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import Finding
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.planning import Plan, TrialPlan
 from boundwatch.reporting.wording import HEADLINES, ceiling, count, floor, headline, new_interval
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _CERTIFIED = "#56B4E9"
 _CERTIFIED_EDGE = "#0072B2"
 _NEW = "#D55E00"
+_VERDICTS = {Verdict.ADVERSE: _NEW, Verdict.BENIGN: "#009E73", Verdict.WITHIN: "#57606A"}
 _EPISODE = "#333333"
 # Dashes and widths tell these apart in grey.
 _TAIL_STYLES: dict[str, dict[str, Any]] = {
@@ -141,7 +142,7 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
         if subject.mean_cost is not None:
             axes.plot([subject.mean_cost], [0], "D", color=colour)
     else:
-        low, high, colour = subject.shift_lower, subject.shift_upper, _NEW
+        low, high, colour = subject.shift_lower, subject.shift_upper, _VERDICTS[subject.verdict]
         axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
         axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
         title += f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}"
@@ -274,14 +275,19 @@ def plot_plan(plan: Plan) -> Figure:
     """
     figure = new_figure(7.2, 4.4)
     axes = figure.subplots()
-    drawn = [power for power in plan.powers if power.detector != "confidence-interval"]
+    fixed = [power for power in plan.powers if power.detector == "hypothesis-test"]
+    # The tail that a check takes by itself is the one to plan with; the others are in the table.
+    best = next((power for power in fixed if power.tail == ("exact" if plan.exact else "betting")), fixed[-1])
+    drawn = [best, *(power for power in plan.powers if power.detector == "sequential-test")]
     for power in drawn:
         sequential = power.detector == "sequential-test"
-        label = "sequential test: alarm within n trials" if sequential else f"{power.tail} tail, fixed n"
+        label = "watch: alarm within n trials" if sequential else "check: n trials, one look"
         axes.plot(
             power.n, power.power, label=f"{label} (level {power.level:.3g})", **_TAIL_STYLES[power.tail]
         )
-    limit = f"information limit, {plan.information_limit:.1f} trials"
+    # It limits the mean of a sequential test's trials, not the trials at which a curve reaches some power.
+    least = f"{plan.information_limit:.1f}"
+    limit = f"information limit on the mean trials of watch\n(certified limit taken as true): {least}"
     axes.axvline(plan.information_limit, color="#333333", linewidth=1, linestyle=(0, (2, 3)), label=limit)
     for level in (0.5, 0.8, 0.9, 0.95):
         axes.axhline(level, color="#dddddd", linewidth=0.8, zorder=0)
