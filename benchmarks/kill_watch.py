@@ -2,10 +2,14 @@
 
 A sender writes a known stream while the watch is killed and started again. At the end every episode must have
 been counted once: the state's detector must have the same bytes as one that was never interrupted.
+
+Watches are forked from a process that has imported everything, so that kills come while lines are counted
+and not while Python starts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -15,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +27,69 @@ import numpy as np
 
 import boundwatch as bw
 
-PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()", "watch"]
 WAYS = ("file", "rotated", "spool", "ids")
+LIFE = 0.5  # seconds that a watch lives at most
+_SERVER = """
+import json, os, signal, sys
+from boundwatch.cli import main
+print("ready", flush=True)
+for line in sys.stdin:
+    order = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        stdin = order["stdin"]
+        os.dup2(os.open(stdin, os.O_RDONLY) if isinstance(stdin, str) else stdin, 0)
+        os.dup2(os.open(order["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        sys.stdin, sys.stdout, sys.argv = os.fdopen(0), os.fdopen(1, "w"), ["boundwatch", *order["arguments"]]
+        try:
+            main()
+        except BaseException:
+            pass
+        sys.stdout.flush()
+        os._exit(0)
+    print(child, flush=True)
+    _, status = os.waitpid(child, 0)
+    print(status, flush=True)
+"""
+
+
+class Watches:
+    """Starts watches, one at a time."""
+
+    def __init__(self, arguments: list[str], folder: Path, keep: int | None = None) -> None:
+        self.arguments = arguments
+        self.output = folder / "printed"
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", _SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=() if keep is None else (keep,),
+        )
+        self.wait()  # until it is ready
+
+    def start(self, stdin: int | str = os.devnull) -> int:
+        """Start a watch and return its process."""
+        order = {"arguments": self.arguments, "stdin": stdin, "stdout": str(self.output)}
+        self._server.stdin.write(json.dumps(order) + "\n")  # type: ignore[union-attr]
+        self._server.stdin.flush()  # type: ignore[union-attr]
+        return int(self._server.stdout.readline())  # type: ignore[union-attr]
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._server.stdout.readline()  # type: ignore[union-attr]
+
+    def kill(self, process: int, after: float) -> None:
+        """Kill it after so many seconds, unless it has ended by then."""
+        time.sleep(after)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        self.wait()
+
+    def close(self) -> None:
+        """End."""
+        self._server.communicate()
 
 
 def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dict[str, Any]:
@@ -34,17 +99,21 @@ def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dic
     lines = [f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in enumerate(costs, 1)]
     certificate, state = folder / "c.json", folder / "state.json"
     bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01).save(certificate)
-    command = [*PROGRAM, str(certificate), *_arguments(way, folder), "--state", str(state), "--json"]
-    {"file": _files, "rotated": _files, "spool": _spooled, "ids": _numbered}[way](
-        command, lines, kills, rng, folder, way == "rotated"
-    )
+    arguments = ["watch", str(certificate), *_arguments(way, folder), "--state", str(state), "--json"]
+    ways: dict[str, Callable[..., int]] = {
+        "file": _followed,
+        "rotated": _followed,
+        "spool": _spooled,
+        "ids": _numbered,
+    }
+    busy = ways[way](arguments, lines, kills, rng, folder)
     expected = bw.SequentialTest(bw.Certificate.load(certificate))
     expected.update_many(costs)
     found = json.loads(state.read_text())["content"]["detectors"][""]
     return {
         "kills": kills,
+        "kills_in_mid_stream": busy,
         "episodes": episodes,
-        "counted": found["n"],
         "lost_or_doubled": abs(found["n"] - episodes),
         "same_bytes": json.dumps(found) == json.dumps(expected.state_dict()),
     }
@@ -53,14 +122,8 @@ def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dic
 def _arguments(way: str, folder: Path) -> list[str]:
     if way == "spool":
         return ["-", "--spool", str(folder / "spool")]
-    return ["-", "--id", "n"] if way == "ids" else [str(folder / "log"), "--follow"]
-
-
-def _wait_until(test: Callable[[], bool], seconds: float = 120) -> None:
-    limit = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < limit, "the watch did not finish"
-        time.sleep(0.02)
+    name = "log" if way == "file" else "log.jsonl"
+    return ["-", "--id", "n"] if way == "ids" else [str(folder / name), "--follow"]
 
 
 def _counted(folder: Path) -> int:
@@ -70,111 +133,118 @@ def _counted(folder: Path) -> int:
         return 0
 
 
-def _alive(rng: random.Random) -> float:
-    """Return how long a watch lives: mostly long enough to start, at times not."""
-    return rng.uniform(0.1, 2.5)
+def _wait_until(test: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 120
+    while not test():
+        assert time.monotonic() < limit, "the watch did not finish"
+        time.sleep(0.02)
 
 
-def _files(
-    command: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path, rotate: bool
-) -> None:
-    log = folder / "log"
+def _pieces(lines: list[str], kills: int) -> Iterator[str]:
+    """Yield the stream in pieces that end in the middle of lines, at a pace that outlasts the kills."""
+    text = "".join(lines)
+    size = max(1, len(text) // (kills * 15))
+    for place in range(0, len(text), size):
+        yield text[place : place + size]
+        time.sleep(0.02)
+
+
+def _followed(arguments: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
+    log = Path(arguments[2])
     log.touch()
+    watches = Watches(arguments, folder)
+    process = watches.start()
+    # What is rotated away before a watch was ever begun is nobody's loss.
+    _wait_until((folder / "state.json").exists)
+    watches.kill(process, 0)
 
     def write() -> None:
-        """Write in pieces that end in the middle of lines, and rename the file now and then."""
-        text, place, rotations = "".join(lines), 0, 0
-        piece = max(1, len(text) // (kills * 12))
-        while place < len(text):
+        rest, rotations = "", 0
+        for piece in _pieces(lines, kills):
             with log.open("a") as file:
-                file.write(text[place : place + piece])
-            place += piece
-            if rotate and rng.random() < 0.1 and text[: min(place, len(text))].endswith("\n") is False:
-                end = text.find("\n", place) + 1 or len(text)  # a writer finishes its line before it rotates
-                with log.open("a") as file:
-                    file.write(text[place:end])
-                place = end
+                if log.name == "log" or rng.random() > 0.05:
+                    file.write(rest + piece)
+                    rest = ""
+                    continue
+                # A writer ends its line before it rotates.
+                whole, newline, after = (rest + piece).rpartition("\n")
+                file.write(whole + newline)
+                rest = after
+            if newline:
                 for number in range(rotations, 0, -1):
-                    (folder / f"log.{number}").rename(folder / f"log.{number + 1}")
-                log.rename(folder / "log.1")
+                    (folder / f"{log.name}.{number}").rename(folder / f"{log.name}.{number + 1}")
+                log.rename(folder / f"{log.name}.1")
                 rotations += 1
                 log.touch()
-            time.sleep(0.05)
         with log.open("a") as file:
-            file.write(text[place:])
+            file.write(rest)
 
-    # What is rotated away before a watch was ever begun is nobody's loss.
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _wait_until((folder / "state.json").exists)
-    first.kill()
-    first.wait()
     writer = threading.Thread(target=write)
     writer.start()
+    busy = 0
     for _ in range(kills):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(_alive(rng))
-        process.kill()
-        process.wait()
+        watches.kill(watches.start(), rng.uniform(0, LIFE))
+        busy += writer.is_alive()
     writer.join()
-    last = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _wait_until(lambda: _counted(folder) >= len(lines) or last.poll() is not None)
-    last.send_signal(signal.SIGTERM)
-    last.communicate()
+    process = watches.start()
+    _wait_until(lambda: _counted(folder) >= len(lines))
+    watches.kill(process, 0)
+    watches.close()
+    return busy
 
 
-def _spooled(
-    command: list[str], lines: list[str], kills: int, rng: random.Random, _folder: Path, _: bool
-) -> None:
+def _spooled(arguments: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
     """Let the pipe outlive its readers, as a supervisor does; what is in it waits for the next one."""
     receive, send = os.pipe()
+    watches = Watches(arguments, folder, keep=receive)
 
     def write() -> None:
-        text = "".join(lines).encode()
-        piece = max(1, len(text) // (kills * 12))
-        for place in range(0, len(text), piece):
-            os.write(send, text[place : place + piece])
-            time.sleep(0.05)
+        for piece in _pieces(lines, kills):
+            os.write(send, piece.encode())
         os.close(send)
 
     writer = threading.Thread(target=write)
     writer.start()
-    for _number in range(kills):
-        process = subprocess.Popen(
-            command, stdin=receive, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(_alive(rng))
-        process.kill()
-        process.wait()
-    last = subprocess.Popen(command, stdin=receive, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    busy = 0
+    for _ in range(kills):
+        watches.kill(watches.start(receive), rng.uniform(0, LIFE))
+        busy += writer.is_alive()
+    watches.start(receive)
+    watches.wait()
     writer.join()
-    last.wait(120)
     os.close(receive)
+    watches.close()
+    return busy
 
 
-def _numbered(
-    command: list[str], lines: list[str], kills: int, rng: random.Random, _folder: Path, _: bool
-) -> None:
+def _numbered(arguments: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
     """Let the sender repeat what was not printed, and sometimes more."""
-    printed = 0
+    watches = Watches(arguments, folder)
+    printed = busy = 0
     for attempt in range(kills + 1):
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert process.stdin is not None
+        fifo = folder / f"fifo{attempt}"
+        os.mkfifo(fifo)
         start = max(0, printed - rng.choice([0, 0, 5, 50]))
-        stop = len(lines) if attempt == kills else min(len(lines), start + len(lines) // kills * 2)
+        threading.Thread(target=_send, args=(fifo, lines[start:]), daemon=True).start()
+        process = watches.start(str(fifo))
         if attempt < kills:
-            threading.Timer(_alive(rng), process.kill).start()
-        try:
-            process.stdin.write("".join(lines[start:stop]))
-            process.stdin.close()
-        except OSError:  # killed
-            pass
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.endswith("\n"):
+            watches.kill(process, rng.uniform(0, LIFE))
+        else:
+            watches.wait()
+        for line in watches.output.read_text().splitlines(keepends=True):
+            if line.startswith("{") and line.endswith("\n"):
                 printed = max(printed, json.loads(line)["n"])
-        process.wait()
+        busy += printed < len(lines)
+    watches.close()
+    return busy
+
+
+def _send(fifo: Path, lines: list[str]) -> None:
+    with contextlib.suppress(BrokenPipeError), fifo.open("w") as pipe:
+        for place in range(0, len(lines), 5):
+            pipe.write("".join(lines[place : place + 5]))
+            pipe.flush()
+            time.sleep(0.004)
 
 
 def campaign(kills: int, episodes: int, seed: int) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import pytest
 from benchmarks import kill_watch
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", kill_watch.WAYS)
 def test_every_episode_is_counted_once(tmp_path, way):
     found = kill_watch.run_way(way, kills=4, episodes=600, seed=3, folder=tmp_path)

@@ -8,8 +8,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -320,6 +320,23 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     return digest.hexdigest()
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary file to write to, which takes the place of a file once it is whole and on the disk."""
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise InvalidSetting(f"{path}: cannot be written, {reason(error)}; choose another path") from error
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _replace(target: Path, data: bytes) -> None:

@@ -69,10 +69,12 @@ def pack(values: Iterable[float]) -> list[float | None]:
 def unpack(state: Mapping[str, Any], name: str, size: int) -> Array:
     """Return the numbers that `pack` stored under a name, `size` of them."""
     values = state.get(name)
-    if not isinstance(values, list) or len(values) != size:
+    if not isinstance(values, list | np.ndarray) or len(values) != size:
         raise SchemaMismatch(f"state[{name!r}] is not a list of {size} numbers; the state is damaged")
     try:
-        array = np.array([-math.inf if value is None else value for value in values], dtype=np.float64)
+        if isinstance(values, list):
+            values = [-math.inf if value is None else value for value in values]
+        array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise SchemaMismatch(f"state[{name!r}] holds something that is not a number") from error
     if np.isnan(array).any() or np.isposinf(array).any():
