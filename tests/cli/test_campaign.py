@@ -86,4 +86,4 @@ def test_what_is_refused(run, tmp_path):
         assert complaint in " ".join(done.err.split()), arguments
         assert not (tmp_path / "c.json").exists()
     done = run("certify", "bad.txt", "--cost", "1", "--at-most", "1", "-o", "bad.txt")
-    assert "is the file of trials itself" in done.err
+    assert "would be replaced" in done.err

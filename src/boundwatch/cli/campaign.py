@@ -76,7 +76,7 @@ def run_campaign(
     as_json: bool,
 ) -> None:
     """Count trials until the rule is met or the stream ends, then write the certificate."""
-    _refuse(reading, rule, stream, output, follow)
+    _refuse(reading, rule, stream, follow)
     lines = LineReader(
         Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward),
         reading.cost_range,
@@ -116,7 +116,7 @@ def run_campaign(
     _print_end(certificate, output, reason or "the trials ended before the rule was met", as_json)
 
 
-def _refuse(reading: Reading, rule: StoppingRule, stream: str, output: Path, follow: bool) -> None:
+def _refuse(reading: Reading, rule: StoppingRule, stream: str, follow: bool) -> None:
     for name in ("file_format", "sheet", "episode", "reduce", "evaluation"):
         if getattr(reading, name) is not None:
             flag = "--format" if name == "file_format" else f"--{name}"
@@ -128,8 +128,6 @@ def _refuse(reading: Reading, rule: StoppingRule, stream: str, output: Path, fol
             raise InvalidSetting(f"{flag} = {value:g} is outside (0, 1); give a limit such as 0.1")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
-    if stream != "-" and Path(stream).exists() and output.exists() and output.samefile(stream):
-        raise InvalidSetting(f"{output}: is the file of trials itself; write the certificate elsewhere")
 
 
 def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[int, float]]:
