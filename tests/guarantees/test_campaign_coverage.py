@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.special import logit
+from scipy.special import logit, rel_entr
+from scipy.stats import beta, binom
 
 import boundwatch as bw
-from boundwatch.bounds import anytime_lower, anytime_upper, chernoff_lower, clopper_pearson_lower
+from boundwatch.bounds import anytime_lower, anytime_upper, clopper_pearson_lower
 from boundwatch.bounds.anytime import anytime_log_wealth
 from boundwatch.bounds.wealth import Bets
 from rates import assert_rate_at_most, min_trials
@@ -49,11 +50,16 @@ def test_no_stopping_rule_makes_a_limit_fail_more_often(delta):
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_peeking_at_fixed_sample_limits_fails(rate):
-    exact = np.vectorize(lambda k, n: float(clopper_pearson_lower(int(k), int(n), 0.005)))
-    assert miss_probability(lambda k, n: exact(k, n) > rate, rate) > 3 * 0.005
-    # The limits for any bounded cost, which are wider, fail as well.
-    wide = np.vectorize(lambda k, n: float(chernoff_lower(min(k / n, 1.0), int(n), 0.05)))
-    assert miss_probability(lambda k, n: wide(k, n) > rate, rate) > 1.2 * 0.05
+    # A limit excludes the rate just when its p-value is at most delta: quicker than 10,000 limits.
+    assert float(clopper_pearson_lower(9, 20, 0.005)) == pytest.approx(beta.ppf(0.005, 9, 12))
+    assert miss_probability(lambda k, n: binom.sf(k - 1, n, rate) <= 0.005, rate) > 3 * 0.005
+
+    def excluded(k, n):  # by kl-Chernoff: the limits for any bounded cost, which are wider, fail as well
+        mean = np.minimum(k / n, 1.0)
+        divergence = rel_entr(mean, rate) + rel_entr(1 - mean, 1 - rate)
+        return (mean > rate) & (n * divergence >= np.log(1 / 0.05))
+
+    assert miss_probability(excluded, rate) > 1.2 * 0.05
 
 
 def test_the_limits_are_where_the_wealth_reaches_its_mark():
