@@ -25,6 +25,10 @@ _TITLES = {
     Verdict.BENIGN: "Evidence that the policy does no worse than certified",
     Verdict.WITHIN: "No evidence that the policy does worse or better than certified",
 }
+_STRIP = (
+    "Above: one cell per trial, in order; a dark cell is a failure. Below: the band is the certified rate of "
+    "failures, the diamond the new one."
+)
 
 
 def render_report(
@@ -126,21 +130,26 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
             f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
         )
     )
+    what = _quantity(certificate)
     if finding.verdict is Verdict.ADVERSE:
+        least = (
+            wording.points(finding.shift_lower) if certificate.binary else wording.floor(finding.shift_lower)
+        )
         rise = (
-            f" The expected cost has risen by at least {wording.floor(finding.shift_lower)}; this limit is "
+            f" The {what} has risen by at least {least}; this limit is "
             f"wrong with probability at most {finding.false_positive_rate:.6g}."
             if finding.shift_lower > 0
             else ""
         )
         return (
-            seen + "If the expected cost still were within that limit, evidence as strong as this would come "
+            seen + f"If the {what} still were within that limit, evidence as strong as this would come "
             f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
         )
     if finding.verdict is Verdict.BENIGN:
         return (
-            seen + "If the expected cost had risen, and so were above the certified lower limit of "
-            f"{wording.floor(certificate.lower)}, costs as low as these would come with probability "
+            seen + f"If the {what} had risen, and so were above the certified lower limit of "
+            f"{_limit(certificate)}, {'so few failures' if certificate.binary else 'costs as low as these'} "
+            "would come with probability "
             f"{wording.at_most(finding.p_benign)}."
         )
     return seen + (
@@ -171,6 +180,13 @@ def _seen(
         yield page.box(
             "verdict adverse", [page.paragraph("What may make the guarantee wrong:"), page.bullets(warnings)]
         )
+    if certificate.binary:
+        yield page.figure(
+            svg.draw_outcomes(certificate, costs, (low, high)),
+            f"{_STRIP} The line through the diamond is the interval for the new rate, "
+            f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}.",
+        )
+        return
     yield page.figure(
         svg.draw_costs(certificate, costs, (low, high)),
         "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "
@@ -195,18 +211,22 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
         )
         return
     noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9
-    extreme = "" if certificate.binary else " (computed for costs of 0 and 1, which vary the most)"
+    beyond, extreme = noticed - certificate.upper, ""
+    if certificate.binary:
+        to, shift = f"of failures to {wording.percent(noticed, 'up')}", wording.points(beyond, "up")
+    else:
+        to, shift = f"of the expected cost to {wording.ceiling(noticed)}", wording.ceiling(beyond)
+        extreme = " (computed for costs of 0 and 1, which vary the most)"
     yield page.paragraph(
-        f"With {_episodes(n)}, a rise of the expected cost to {wording.ceiling(noticed)} or more would have "
-        f"been called ADVERSE with a probability of at least 90 %{extreme}: a shift of "
-        f"{wording.ceiling(noticed - certificate.upper)} beyond the certified limit. Smaller shifts are "
+        f"With {_episodes(n)}, a rise {to} or more would have been called ADVERSE with a probability of at "
+        f"least 90 %{extreme}: a shift of {shift} beyond the certified limit. Smaller shifts are "
         "noticed less often."
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
         svg.draw_power(certificate, costs, binom.sf(needed - 1, n, costs)),
-        f"Chance of the verdict ADVERSE, by the true expected cost of {_episodes(n)}. The band is the "
-        "certified interval, the horizontal line 90 %.",
+        f"Chance of the verdict ADVERSE, by the true {_quantity(certificate)} of {_episodes(n)}. The band is "
+        "the certified interval, the horizontal line 90 %.",
     )
 
 
@@ -285,6 +305,16 @@ def _signature(certificate: Certificate) -> Iterator[Html]:
     )
     blanks = "".join(f"<div>{label}</div>" for label in ("Name and role", "Date", "Signature"))
     yield Html(f'<div class="sign">{blanks}</div>')
+
+
+def _quantity(certificate: Certificate) -> str:
+    return "failure rate" if certificate.binary else "expected cost"
+
+
+def _limit(certificate: Certificate) -> str:
+    return (
+        wording.percent(certificate.lower, "down") if certificate.binary else wording.floor(certificate.lower)
+    )
 
 
 def _episodes(n: int) -> str:

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.wording import count
+from boundwatch.reporting.wording import count, percent
 
 _WIDTH, _HEIGHT = 560, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 14, 44
 _MOST_DOTS = 1000
+_CELLS, _ROWS = 50, 20  # of a strip: so many per row, until there are more rows than these
 
 
 def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float]) -> Html:
@@ -61,6 +62,85 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
     return svg(label, _WIDTH, _HEIGHT, parts)
 
 
+def draw_outcomes(
+    certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float] | None = None
+) -> Html:
+    """Draw trials that succeeded or failed as a strip of cells, and their rate of failures below it.
+
+    Parameters
+    ----------
+    certificate
+        What was promised.
+    costs
+        The new costs, each 0 or 1, in their order: a cell for each, dark where it failed.
+    interval
+        For the new rate of failures, if it is to be drawn.
+
+    Examples
+    --------
+    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> drawn = draw_outcomes(certificate, np.array([0, 1, 1, 0]), (0.1, 0.9))
+    >>> drawn.count("h-"), "2 of 4 failed" in drawn
+    (4, True)
+    """
+    n, failures = costs.size, int(costs.sum())
+    columns = min(n, _CELLS) if n <= _CELLS * _ROWS else math.ceil(n / _ROWS)
+    rows = math.ceil(n / columns)
+    width = min((_WIDTH - _RIGHT - _LEFT) / columns, 32)
+    tall = 32 if rows == 1 else 14
+    gap = 1.5 if width >= 5 else 0  # without room for gaps, cells touch
+
+    def cells(numbers: Iterable[int]) -> str:
+        return "".join(
+            f"M{_LEFT + i % columns * width:.2f} {_TOP + i // columns * tall}"
+            f"h{width - gap:.2f}v{tall - gap}h-{width - gap:.2f}z"
+            for i in numbers
+        )
+
+    bottom = _TOP + rows * tall
+    if rows == 1:
+        numbers = [_text(_LEFT + (i - 0.5) * width, bottom + 14, str(i)) for i in _ticks(n)]
+    else:
+        each = 1 if rows <= 10 else 5
+        numbers = [
+            _text(_LEFT - 8, _TOP + row * tall + 11, str(row * columns + 1), anchor="end")
+            for row in range(0, rows, each)
+        ]
+    middle = (_TOP + bottom) / 2
+    scale = bottom + (26 if rows == 1 else 14)  # where the part with the rates begins
+    line = scale + 18
+    across = _WIDTH - _RIGHT - _LEFT
+
+    def at(rate: float) -> float:
+        return _LEFT + rate * across
+
+    low, high, mean = at(certificate.lower), at(certificate.upper), at(failures / n)
+    ends = [] if interval is None else [at(end) for end in interval]
+    parts = [
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">trial</text>',
+        f'<path class="succeeded" stroke-width="{0.5 if gap else 0.15}" '
+        f'd="{cells(np.flatnonzero(costs == 0).tolist())}"/>',
+        f'<path class="failed" d="{cells(np.flatnonzero(costs == 1).tolist())}"/>',
+        *numbers,
+        *(
+            f'<path class="grid" d="M{at(tick):.1f} {scale}v36"/>'
+            + _text(at(tick), scale + 50, f"{100 * tick:g}")
+            for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)
+        ),
+        f'<rect class="band" x="{low:.1f}" y="{scale}" width="{high - low:.1f}" height="36"/>',
+        *(f'<path class="limit" d="M{end:.1f} {scale}v36"/>' for end in (low, high)),
+        *([f'<path class="new" d="M{ends[0]:.1f} {line}H{ends[1]:.1f}"/>'] if ends else []),
+        *(f'<path class="new" d="M{end:.1f} {line - 8}v16"/>' for end in ends),
+        f'<path class="mean" d="M{mean:.1f} {line - 6}l6 6l-6 6l-6 -6z"/>',
+        _text(_LEFT + across / 2, scale + 70, f"percent of trials that fail ({failures} of {n} failed)"),
+    ]
+    label = (
+        f"{failures} of {n} trials failed; certified: {percent(certificate.lower, 'down')} to "
+        f"{percent(certificate.upper, 'up')}"
+    )
+    return svg(label, _WIDTH, scale + 78, parts)
+
+
 def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -> Html:
     """Draw the chance of ADVERSE against the new expected cost, from points on the curve.
 
@@ -79,7 +159,11 @@ def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -
     parts = [
         *_vertical_axis("chance of ADVERSE", right=_WIDTH - _RIGHT),
         *(_text(_LEFT + tick * width, _HEIGHT - 26, f"{tick:g}") for tick in (0, 0.2, 0.4, 0.6, 0.8, 1)),
-        _text(_LEFT + width / 2, _HEIGHT - 8, "expected cost of new episodes"),
+        _text(
+            _LEFT + width / 2,
+            _HEIGHT - 8,
+            "share of new trials that fail" if certificate.binary else "expected cost of new episodes",
+        ),
         f'<rect class="band" x="{_LEFT + certificate.lower * width:.1f}" y="{_TOP}" '
         f'width="{(certificate.upper - certificate.lower) * width:.1f}" height="{_y(0) - _TOP}"/>',
         f'<path class="limit" d="M{upper:.1f} {_TOP}V{_y(0)}"/>',

@@ -71,7 +71,7 @@ def answer(certificate: Certificate, finding: Finding) -> str:
     sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
     if not certificate.binary:
         return f"{HEADLINES[finding.verdict]}; up by at least {floor(finding.shift_lower, digits=2)} {sure}"
-    return f"ADVERSE: worse than certified; at least {_points(finding.shift_lower)} more failures {sure}"
+    return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
 
 
 def comparison(certificate: Certificate, finding: Finding) -> str:
@@ -422,8 +422,15 @@ def _failed(finding: Finding) -> str:
     return f"{round(finding.mean_cost * finding.n)} of {finding.n} failed"
 
 
-def _points(shift: float) -> str:
-    return f"{_hundredths(shift, 'down')} points"
+def points(shift: float, way: str = "down") -> str:
+    """Say a difference of two shares in percentage points.
+
+    Examples
+    --------
+    >>> points(0.3203), points(0.3203, "up")
+    ('32 points', '32.1 points')
+    """
+    return f"{_hundredths(shift, way)} points"
 
 
 def _signed(shift: float, way: str) -> str:
