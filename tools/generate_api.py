@@ -49,6 +49,7 @@ SECTIONS: dict[str, list[str]] = {
     ],
     "Gates and contracts for tests": [
         "boundwatch.testing.assert_not_adverse",
+        "boundwatch.testing.assert_no_worse",
         "boundwatch.testing.assert_not_worse_than",
         "boundwatch.testing.check_detector",
     ],
