@@ -1,5 +1,5 @@
 """The paper's figures and tables, each in a file of its own, with the same command for all.
 
-Open any of the figure files first: settings, run, draw, caption, claims. `artefacts` keeps what is computed
+Open any of the figure files first: settings, run, draw, caption, claims. `artifacts` keeps what is computed
 once, `runner` puts the figures together, `index` writes the page. The guide is ``docs/reproduction.md``.
 """

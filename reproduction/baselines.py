@@ -11,7 +11,7 @@ from scipy.stats import binom
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from reproduction import style
-from reproduction.artefacts import Cache
+from reproduction.artifacts import Cache
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import (
     SIGNIFICANT,
@@ -30,7 +30,7 @@ from reproduction.judging import (
 )
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
 from reproduction.sweep import IN_PART, VISIBLE, SweepSettings, certified, points
-from reproduction.sweep import artefacts as artefacts
+from reproduction.sweep import artifacts as artifacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ OURS = ("hypothesis-test", "confidence-interval")
 THEIRS = ("msp", "max-logit")
 NO_RULE = (
     "Confidence is not cost: how a network's outputs react to fields that it has not seen depends on the "
-    "network. Ours is a function of one image; the authors' normalised each batch by itself."
+    "network. Ours is a function of one image; the authors' normalized each batch by itself."
 )
 
 

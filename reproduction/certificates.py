@@ -12,7 +12,7 @@ from scipy.stats import binom
 from boundwatch import bounds
 from boundwatch.bounds.pac_bayes import Variant
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import SIGNIFICANT, Array
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep
@@ -45,7 +45,7 @@ FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, sizes=(100,), repetitions=200)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [settings.sweep.flights("training")]
 

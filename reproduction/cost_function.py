@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from boundwatch import ConfidenceInterval
 from boundwatch.tasks.navigation.scene import THRESHOLDS
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Holds, Results, Table, percent
 from reproduction.judging import (
     Shift,
@@ -49,7 +49,7 @@ class Settings:
     policy: NavigationPolicy = field(default_factory=NavigationPolicy)
     """How each policy is trained; its threshold is replaced."""
     thresholds: tuple[float, ...] = THRESHOLDS
-    """Clearances, metres, from which a flight costs nothing."""
+    """Clearances, meters, from which a flight costs nothing."""
     settings: tuple[str, ...] = SWEEP
     """The distributions, in order of difficulty."""
     environments: int = 10_000
@@ -70,7 +70,7 @@ QUICK = Settings(
 )
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [
         _flights(settings, threshold, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from boundwatch import ConfidenceInterval, HypothesisTest
-from reproduction.artefacts import Cache
+from reproduction.artifacts import Cache
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import (
     SIGNIFICANT,
@@ -31,7 +31,7 @@ from reproduction.sweep import (
     onset,
     points,
 )
-from reproduction.sweep import artefacts as artefacts
+from reproduction.sweep import artifacts as artifacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

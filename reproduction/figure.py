@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +100,7 @@ class Experiment(Protocol):
     QUICK: Any
     """The same at sizes that a test can wait for."""
 
-    def artefacts(self, settings: Any) -> Sequence[Artefact]:
+    def artifacts(self, settings: Any) -> Sequence[Artifact]:
         """Return what `run` takes from the cache."""
         ...
 

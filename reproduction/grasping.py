@@ -1,4 +1,4 @@
-"""The arm's artefacts: a trained policy, and whether it lifts things."""
+"""The arm's artifacts: a trained policy, and whether it lifts things."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boundwatch.tasks.grasping.recipe import Recipe
 from boundwatch.tasks.grasping.runs import Run, load_run
 from boundwatch.tasks.grasping.world import Physics
-from reproduction.artefacts import Artefact, Cache, save_array
+from reproduction.artifacts import Artifact, Cache, save_array
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class GraspingPolicy:
     module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
 
-    def needs(self) -> Sequence[Artefact]:
+    def needs(self) -> Sequence[Artifact]:
         """Return nothing."""
         return ()
 
@@ -63,7 +63,7 @@ class Grasps:
     pad_friction: float = Physics().pad_friction
     seed: int = 0
 
-    def needs(self) -> Sequence[Artefact]:
+    def needs(self) -> Sequence[Artifact]:
         """Return the policy."""
         return (self.policy,)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.baselines import NO_RULE, OURS, THEIRS, Settings, listed, watched
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import certificate_note, sizes_of, tallies_of
@@ -30,7 +30,7 @@ FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [settings.sweep.flights(name) for name in ("training", DISTRIBUTION)]
 

@@ -70,7 +70,7 @@ class Tally:
     """Guaranteed."""
     false_negative_rate: float
     certificate: str | None = None
-    """Which one it was, where a figure has several; by its cost's threshold: ``d_thresh``, in metres."""
+    """Which one it was, where a figure has several; by its cost's threshold: ``d_thresh``, in meters."""
     d_thresh: float | None = None
 
     @property

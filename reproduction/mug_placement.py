@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from boundwatch.planning.exact import fewest_failures
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Holds, Results, Table, holds, percent
 from reproduction.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
 from reproduction.judging import (
@@ -58,7 +58,7 @@ FULL = Settings()
 QUICK = Settings(GraspingPolicy(QUICK_RECIPE), placements=(1, 3, 6), datasets=3, environments=50)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [_grasps(settings, placement) for placement in settings.placements]
 

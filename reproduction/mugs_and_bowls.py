@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from boundwatch.planning.exact import fewest_failures
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, holds, percent
 from reproduction.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
 from reproduction.judging import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAME = "mugs-and-bowls"
 TITLE = "Grasping: mugs against bowls, over trials"
 OBJECTS = ("mugs", "bowls", "wide-bowls")
-# Hollow and filled markers tell the two apart in grey, and where they coincide.
+# Hollow and filled markers tell the two apart in gray, and where they coincide.
 DRAWN: dict[str, dict[str, Any]] = {
     "mugs": {"color": "#0072B2", "markersize": 9, "markerfacecolor": "none", "zorder": 3},
     "bowls": {"color": "#D55E00", "markersize": 5},
@@ -78,7 +78,7 @@ FULL = Settings()
 QUICK = Settings(GraspingPolicy(QUICK_RECIPE), environments=50, horizon=100, frictions=(0.2,), sensitivity=10)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [_grasps(settings, name) for name in OBJECTS] + [
         _grasps(settings, name, friction) for name in OBJECTS for friction in settings.frictions

@@ -1,4 +1,4 @@
-"""The drone's artefacts: a trained policy, and what it pays in a distribution."""
+"""The drone's artifacts: a trained policy, and what it pays in a distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from boundwatch.tasks.navigation.distributions import DIFFICULTIES
 from boundwatch.tasks.navigation.recipe import Recipe
 from boundwatch.tasks.navigation.runs import Run, load_run
-from reproduction.artefacts import Artefact, Cache, save_array
+from reproduction.artifacts import Artifact, Cache, save_array
 
 Array = NDArray[np.float64]
 
@@ -40,11 +40,11 @@ class NavigationPolicy:
     module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
 
-    def needs(self) -> Sequence[Artefact]:
+    def needs(self) -> Sequence[Artifact]:
         """Return nothing."""
         return ()
 
-    def make(self, folder: Path, cache: Cache) -> None:  # noqa: ARG002  (every artefact may use the cache)
+    def make(self, folder: Path, cache: Cache) -> None:  # noqa: ARG002  (every artifact may use the cache)
         """Train it."""
         from boundwatch.tasks.navigation.train import train
 
@@ -72,7 +72,7 @@ class Flights:
     seed: int = 0
     """Whatever it is, these are not the environments of the training, nor of its prior."""
 
-    def needs(self) -> Sequence[Artefact]:
+    def needs(self) -> Sequence[Artifact]:
         """Return the policy."""
         return (self.policy,)
 
@@ -115,7 +115,7 @@ class Sweep:
         """Return the flights in a distribution."""
         return Flights(self.policy, distribution, self.environments, self.seed)
 
-    def artefacts(self) -> list[Artefact]:
+    def artifacts(self) -> list[Artifact]:
         """Return all of them."""
         return [self.flights(name) for name in ("training", *self.settings)]
 

@@ -1,7 +1,7 @@
 """Beyond the paper: how much every detector and tail sees at the same guaranteed error.
 
 The comparison is between detectors with the same data: the paper's certificate and ours come from the same
-training environments. A certificate from environments of its own is drawn as an extra, and labelled so.
+training environments. A certificate from environments of its own is drawn as an extra, and labeled so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.episodes import read_costs
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table
 from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
@@ -49,9 +49,9 @@ FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, held_out=1000)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
-    return [*settings.sweep.artefacts(), _held_out(settings)]
+    return [*settings.sweep.artifacts(), _held_out(settings)]
 
 
 def _held_out(settings: Settings) -> Flights:
@@ -240,7 +240,7 @@ def caption(results: Results) -> Caption:
         numbers=f"{first.datasets:,} datasets a setting; total error {100 * results['rate']:.0f} %, delta "
         "included; trials from datasets drawn from each setting's costs. For the sequential test: the share "
         "of alarms within n trials.",
-        paper="The paper has no such figure; the grey curve is its method.",
+        paper="The paper has no such figure; the gray curve is its method.",
         differs="The paper's certificate and the pointwise one are of the same policy, from the same "
         "training environments. The dotted curve is an extra, not a fair comparison: its certificate took "
         f"{results['held_out']:,} additional environments. At equal total error the hypothesis test and the "

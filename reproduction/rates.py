@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from boundwatch import ConfidenceInterval
-from reproduction.artefacts import Cache
+from reproduction.artifacts import Cache
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import (
     Tally,
@@ -20,7 +20,7 @@ from reproduction.judging import (
 )
 from reproduction.navigation import QUICK_SWEEP_SETTINGS
 from reproduction.sweep import VISIBLE, SweepSettings, certified, draw_verdicts, onset, points
-from reproduction.sweep import artefacts as artefacts
+from reproduction.sweep import artifacts as artifacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

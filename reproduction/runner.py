@@ -26,7 +26,7 @@ from reproduction import (
     theorem_3,
     wind,
 )
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Experiment, Results, to_json
 
 _MODULES: tuple[Experiment, ...] = (
@@ -48,7 +48,7 @@ EXPERIMENTS: dict[str, Experiment] = {module.NAME: module for module in _MODULES
 
 @dataclass(frozen=True)
 class Computed:
-    """The results of an experiment, as an artefact: computed once for the same settings."""
+    """The results of an experiment, as an artifact: computed once for the same settings."""
 
     kind: ClassVar[str] = "results"
     parallel: ClassVar[bool] = False
@@ -60,9 +60,9 @@ class Computed:
         """The experiment's own."""
         return EXPERIMENTS[self.experiment].__name__
 
-    def needs(self) -> Sequence[Artefact]:
+    def needs(self) -> Sequence[Artifact]:
         """Return what the experiment takes from the cache."""
-        return EXPERIMENTS[self.experiment].artefacts(self.settings)
+        return EXPERIMENTS[self.experiment].artifacts(self.settings)
 
     def make(self, folder: Path, cache: Cache) -> None:
         """Run the experiment."""
@@ -135,7 +135,7 @@ def reproduce(
     cache = Cache(out / "cache", jobs=jobs)
     wanted = [Computed(name, settings[name]) for name in (names or EXPERIMENTS)]
     started(sum(len(level) for level in cache.missing(wanted)))
-    cache.build(wanted, lambda artefact: done(artefact.kind))
+    cache.build(wanted, lambda artifact: done(artifact.kind))
     # The page shows everything that is there at these settings, not only what was asked for this time.
     shown = {}
     for name, experiment in EXPERIMENTS.items():

@@ -1,4 +1,4 @@
-"""The source code that determines an artefact: one module, and all of our own code that it imports."""
+"""The source code that determines an artifact: one module, and all of our own code that it imports."""
 
 from __future__ import annotations
 

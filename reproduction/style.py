@@ -1,4 +1,4 @@
-"""One look for all figures: colours that colour-blind readers tell apart, hatches and dashes for grey."""
+"""One look for all figures: colors that color-blind readers tell apart, hatches and dashes for gray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The palette of Okabe and Ito; hatches tell the verdicts apart in grey.
+# The palette of Okabe and Ito; hatches tell the verdicts apart in gray.
 VERDICTS: dict[Verdict, dict[str, Any]] = {
     Verdict.ADVERSE: {"facecolor": "#D55E00", "hatch": "////", "label": "ADVERSE"},
     Verdict.WITHIN: {"facecolor": "#E6E6E6", "hatch": "", "label": "WITHIN"},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import percent
 from reproduction.judging import Array, Shift, Tally, sizes_of, split
 from reproduction.navigation import Sweep
@@ -37,9 +37,9 @@ class SweepSettings:
                 yield name, split(costs, n, self.sweep.datasets), shift
 
 
-def artefacts(settings: SweepSettings) -> Sequence[Artefact]:
+def artifacts(settings: SweepSettings) -> Sequence[Artifact]:
     """Return what a figure over difficulty takes from the cache."""
-    return settings.sweep.artefacts()
+    return settings.sweep.artifacts()
 
 
 def certified(sweep: Sweep, cache: Cache) -> dict[str, float]:

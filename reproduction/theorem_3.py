@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from boundwatch import bounds
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import Array, Shift, certificate_note
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep
@@ -47,7 +47,7 @@ FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, datasets=5_000)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [
         settings.sweep.flights(name) for name in {"training": None, **dict.fromkeys(settings.distributions)}

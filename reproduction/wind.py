@@ -11,7 +11,7 @@ from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.episodes import read_costs
 from boundwatch.errors import InvalidSetting
 from reproduction import style
-from reproduction.artefacts import Artefact, Cache
+from reproduction.artifacts import Artifact, Cache
 from reproduction.baselines import OURS, THEIRS, Watch
 from reproduction.figure import Caption, Claim, Results, Table, holds, percent
 from reproduction.judging import certificate_note, indicators, rising, split, tallies_of
@@ -93,7 +93,7 @@ def _settings(settings: Settings) -> tuple[str, ...]:
     return (*(f"windy:{speed:g}" for speed in settings.speeds), *FIELDS)
 
 
-def artefacts(settings: Settings) -> Sequence[Artefact]:
+def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
     return [_flights(settings, name) for name in ("training", *_settings(settings))]
 

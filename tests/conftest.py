@@ -54,13 +54,13 @@ def trained_arm(tmp_path_factory):
 @pytest.fixture(scope="session")
 def with_policies(trained_drone, trained_arm):
     """Return a function that puts both policies into a reproduction's folder, where it finds them made."""
-    from reproduction.artefacts import key
+    from reproduction.artifacts import key
 
     from doctored.tiny import GRASPING, POLICY
 
     def put(output: Path) -> Path:
-        for artefact, trained in ((POLICY, trained_drone), (GRASPING, trained_arm)):
-            shutil.copytree(trained, output / "cache" / f"unfinished-{key(artefact)}")
+        for artifact, trained in ((POLICY, trained_drone), (GRASPING, trained_arm)):
+            shutil.copytree(trained, output / "cache" / f"unfinished-{key(artifact)}")
         return output
 
     return put

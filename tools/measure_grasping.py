@@ -21,7 +21,7 @@ from boundwatch.tasks.grasping import Bowl, Mug, Physics, Scene, attempt, draw_s
 from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, VIEW
 from boundwatch.tasks.grasping.motion import Grasp, plan
 from boundwatch.tasks.grasping.runs import Run, load_run
-from boundwatch.tasks.grasping.scenes import CENTRE, PLACEMENTS
+from boundwatch.tasks.grasping.scenes import CENTER, PLACEMENTS
 from boundwatch.tasks.grasping.task import Grasping
 
 RESULTS = Path(__file__).parents[1] / "docs" / "assets" / "grasping.json"
@@ -29,7 +29,7 @@ FRESH, TABLE, DATASETS, TRIALS, STREAM, WHY = 2000, 500, 20, 10, 25, 200
 FRICTIONS = (0.1, 0.2, 0.3, 0.4, 0.5)
 NOISY = 500
 NOISE = {"small": (0.01, 0.01, 0.2), "large": (0.02, 0.015, 0.3)}
-"""Standard deviations added to the expert's grasp: metres along x and y, metres along z, radians."""
+"""Standard deviations added to the expert's grasp: meters along x and y, meters along z, radians."""
 
 
 def fresh(run: Run, jobs: int) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def places(run: Run, jobs: int) -> list[dict[str, Any]]:
 
 def place(scene: Scene) -> str:
     """Return whether a mug stands where those of training did, else whether its whole body is seen."""
-    away = max(abs(scene.x - CENTRE[0]), abs(scene.y - CENTRE[1]))
+    away = max(abs(scene.x - CENTER[0]), abs(scene.y - CENTER[1]))
     if away <= PLACEMENTS[1]:
         return "as in training"
     # What is nearer to the camera needs more of its view.

@@ -43,8 +43,8 @@ if __name__ == "__main__":
     calm.set_ylabel("y (m)")
     for flight, shade in zip(environments.flights[0], SHADES, strict=True):
         field.plot(*flight.T, color=shade, linewidth=1.2)
-    for centre in environments.obstacles[0]:
-        field.add_patch(Circle(centre, world.scene.obstacle_radius, color="#555555"))
+    for center in environments.obstacles[0]:
+        field.add_patch(Circle(center, world.scene.obstacle_radius, color="#555555"))
     field.set(title="an environment", xlim=(-4, 4), ylim=(0, 9), aspect="equal", xlabel="x (m)")
     shown = depth.imshow(environments.images[0], origin="lower", extent=(-60, 60, -60, 60), cmap="Greys_r")
     depth.set(title="what the policy sees of it", xlabel="azimuth (deg)", ylabel="elevation (deg)")

@@ -77,7 +77,7 @@ def main(folder: Path, run: str) -> None:
             sys.exit(f"{folder / name} was not made with the full settings; run `python -m reproduction all`")
     FIGURES.mkdir(parents=True, exist_ok=True)
     for name in EXPERIMENTS:
-        # Few colours are drawn: a palette makes the files a third of the size, and looks the same.
+        # Few colors are drawn: a palette makes the files a third of the size, and looks the same.
         picture = (
             Image.open(folder / name / "figure.png").convert("RGB").quantize(128, dither=Image.Dither.NONE)
         )

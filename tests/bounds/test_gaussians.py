@@ -24,8 +24,8 @@ def quadrature(mean, variance, prior_mean, prior_variance, power):
         return p.pdf(w) * (np.exp(ratio) if power == 2 else ratio)
 
     reach = 40 * np.sqrt(max(variance, prior_variance))
-    centres = sorted([mean, prior_mean, 2 * mean - prior_mean])
-    return quad(integrand, mean - reach, mean + reach, points=centres, limit=400, epsabs=1e-13)[0]
+    centers = sorted([mean, prior_mean, 2 * mean - prior_mean])
+    return quad(integrand, mean - reach, mean + reach, points=centers, limit=400, epsabs=1e-13)[0]
 
 
 def printed_renyi(mean, variance, prior_mean, prior_variance):

@@ -39,7 +39,7 @@ def reference_kl(q, p):
 
 
 def reference_inverse(q, c, end):
-    """The point furthest from q towards `end` whose relative entropy from q is at most c."""
+    """The point furthest from q toward `end` whose relative entropy from q is at most c."""
     q, c, inside, outside = mpmath.mpf(q), mpmath.mpf(c), mpmath.mpf(q), mpmath.mpf(end)
     if reference_kl(q, outside) <= c:
         return outside

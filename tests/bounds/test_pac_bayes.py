@@ -47,7 +47,7 @@ def test_a_divergence_without_bound_gives_a_vacuous_interval():
     assert bounds.pac_bayes_lower(0.3, 100, 0.05, math.inf) == 0.0
 
 
-def test_a_policy_that_the_prior_favours_never_beats_its_own_training_cost():
+def test_a_policy_that_the_prior_favors_never_beats_its_own_training_cost():
     assert bounds.pointwise_upper(0.3, 100, 0.05, log_ratio=-1000.0) == 0.3
 
 

@@ -86,7 +86,7 @@ def test_a_file_of_somebody_else_is_replaced_with_force_only(lab, run):
         assert run(*arguments).code == 0  # ours by now
 
 
-def test_the_certificates_own_costs_are_no_judgement(lab, run):
+def test_the_certificates_own_costs_are_no_judgment(lab, run):
     for command in (["check"], ["report", "-o", "r.html"]):
         done = run(command[0], "c.json", "lab.csv", "--success", "grasped", *command[1:])
         assert (done.code, done.out) == (1, "")

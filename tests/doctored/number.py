@@ -1,4 +1,4 @@
-"""An artefact that is made at once."""
+"""An artifact that is made at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from reproduction.artefacts import Cache
+from reproduction.artifacts import Cache
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def test_successes_become_binary_costs(read, content, costs, forced):
     assert episodes.file_format == "lerobot-eval"
 
 
-def test_compact_and_sorted_files_are_recognised(read):
+def test_compact_and_sorted_files_are_recognized(read):
     assert read(json.dumps(MANY, separators=(",", ":"))).file_format == "lerobot-eval"
     assert read(json.dumps(OLDER, sort_keys=True)).file_format == "lerobot-eval"
 

@@ -16,7 +16,7 @@ RATES = (0.001, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99, 0.9
 
 
 def miss_probability(excludes, rate: float) -> float:
-    """P[at some trial the lower limit exceeds the rate], by a dynamic programme over (trials, failures).
+    """P[at some trial the lower limit exceeds the rate], by a dynamic program over (trials, failures).
 
     What excludes a rate goes on to exclude it with more failures, so one number per trial says it all.
     """

@@ -50,7 +50,7 @@ def test_false_declarations_stay_below_the_level(tail, n, lower, upper):
 
 @pytest.mark.parametrize("tail", TAILS)
 def test_a_certificate_that_is_off_fails_this_test(tail):
-    """The bound moved by 0.05 towards the truth breaks the level, on both sides."""
+    """The bound moved by 0.05 toward the truth breaks the level, on both sides."""
     broken = certificate(0.25, 0.25, tail)
     adverse, _ = declaration_rates(bw.HypothesisTest(broken, tail=tail), 200, [0.30])
     _, benign = declaration_rates(bw.HypothesisTest(broken, tail=tail), 200, [0.20])

@@ -38,7 +38,7 @@ def alarm_regions(test: bw.SequentialTest, bound: float, threshold: float) -> li
 
 
 def false_alarm_probability(regions: list[np.ndarray], rate: float) -> float:
-    """The dynamic programme over (episodes, failures), written anew so that it checks the library's."""
+    """The dynamic program over (episodes, failures), written anew so that it checks the library's."""
     alive, alarmed = np.array([1.0]), 0.0
     for region in regions:
         moved = np.zeros(alive.size + 1)

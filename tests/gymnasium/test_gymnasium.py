@@ -158,7 +158,7 @@ def looks_like_half(costs):
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
-def test_short_episodes_are_not_favoured(mode):
+def test_short_episodes_are_not_favored(mode):
     costs = bw.gymnasium.rollout(vector(100, mode), act, 80, cost="is_success", seed=11)
     assert looks_like_half(costs)
 

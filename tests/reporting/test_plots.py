@@ -1,4 +1,4 @@
-"""The cost figure: everything on it is labelled, inside the canvas, and where the numbers say."""
+"""The cost figure: everything on it is labeled, inside the canvas, and where the numbers say."""
 
 from __future__ import annotations
 

@@ -180,8 +180,8 @@ def test_power_is_not_claimed_where_there_is_none():
     assert "a rise of failures" not in text
 
 
-def luminance(colour):
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def luminance(color):
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -197,12 +197,12 @@ def test_text_can_be_read_in_light_and_dark():
     schemes = re.findall(r":root \{[^}]*\}", style)
     assert len(schemes) == 3
     for scheme in schemes:
-        colours = dict(
+        colors = dict(
             re.findall(r"--(\w+): (#[0-9a-f]{6});", re.sub(r"#(\w)(\w)(\w);", r"#\1\1\2\2\3\3;", scheme))
         )
         for ground in ("paper", "panel"):
             for text in ("ink", "muted"):
-                assert contrast(colours[text], colours[ground]) >= 4.5
+                assert contrast(colors[text], colors[ground]) >= 4.5
             for line in ("new", "certified", "adverse", "benign", "within"):
-                assert contrast(colours[line], colours[ground]) >= 3
+                assert contrast(colors[line], colors[ground]) >= 3
     assert contrast("#777777", "#888888") < 3

@@ -1,7 +1,7 @@
 """The report as Chromium paints it: run with ``-m browser`` where Debian's ``chromium`` is installed.
 
 What the text alone can tell (structure, escaping, contrast, nothing loaded) is in `test_report`, which
-runs everywhere. Here are the colours that arrive on the screen, and that nothing runs off its edges.
+runs everywhere. Here are the colors that arrive on the screen, and that nothing runs off its edges.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def paint(html, folder, width, scheme="light"):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [500, 1280])
 @pytest.mark.parametrize("verdict", COSTS)
-def test_colours_and_edges(tmp_path, verdict, width, scheme):
+def test_colors_and_edges(tmp_path, verdict, width, scheme):
     test = bw.HypothesisTest(CERTIFICATE)
     assert test.decide(COSTS[verdict]).verdict == verdict
     html = render_report(test, COSTS[verdict], source="trials/" + "long" * 60 + ".csv")

@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from reproduction.artefacts import Cache, key
+from reproduction.artifacts import Cache, key
 from reproduction.source import sources
 
 from boundwatch.errors import InvalidSetting
 from doctored.number import Number
-from reproduction import artefacts
+from reproduction import artifacts
 
 HOLD = """
 import sys
@@ -43,7 +43,7 @@ def test_a_second_run_is_refused_while_the_first_computes(tmp_path):
 KILLED = """
 from pathlib import Path
 import sys
-from reproduction.artefacts import Cache
+from reproduction.artifacts import Cache
 from doctored.number import Number
 numbers = [Number(value) for value in range(1000)]
 Cache(Path(sys.argv[1])).build(numbers, lambda number: print(number.value, flush=True))
@@ -66,7 +66,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
 def test_source_that_changes_while_something_is_made_is_noticed(tmp_path, monkeypatch):
     source = tmp_path / "source.txt"
     source.write_text("old")
-    monkeypatch.setattr(artefacts, "source_digest", functools.cache(lambda _module: source.read_text()))
+    monkeypatch.setattr(artifacts, "source_digest", functools.cache(lambda _module: source.read_text()))
     cache = Cache(tmp_path / "cache")
     assert cache.folder(Number(1)).is_dir()
     with pytest.raises(InvalidSetting, match="the source changed during the run; run the command again"):

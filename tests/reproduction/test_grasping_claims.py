@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reproduction.artefacts import Cache
+from reproduction.artifacts import Cache
 from reproduction.judging import Shift, both_tails, split, tally
 from reproduction.rereading import false_alarms, first_alarms
 

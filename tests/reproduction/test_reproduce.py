@@ -8,13 +8,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from reproduction.artefacts import Cache, key
+from reproduction.artifacts import Cache, key
 from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
 
 from boundwatch.errors import InvalidSetting
 from doctored.tiny import SWEEP, tiny_settings
-from reproduction import artefacts, difficulty, index, runner
+from reproduction import artifacts, difficulty, index, runner
 
 pytestmark = pytest.mark.xdist_group("reproduction")  # one worker makes the folder
 
@@ -127,7 +127,7 @@ def test_the_key_depends_on_every_setting():
     assert len(keys) == 7
 
 
-def test_the_key_depends_on_the_source_that_makes_the_artefact_and_on_no_other(tmp_path):
+def test_the_key_depends_on_the_source_that_makes_the_artifact_and_on_no_other(tmp_path):
     package = tmp_path / "robot"
     (package / "parts").mkdir(parents=True)
     files = {
@@ -174,10 +174,10 @@ def test_policies_depend_on_their_task_and_not_on_what_draws_and_explains():
 
 
 def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
-    artefact = SWEEP.policy
-    monkeypatch.setattr(artefacts, "key", lambda artefact: f"{artefact.kind}-new")
+    artifact = SWEEP.policy
+    monkeypatch.setattr(artifacts, "key", lambda artifact: f"{artifact.kind}-new")
     with pytest.raises(InvalidSetting, match="the source changed during the run; run the command again"):
-        artefacts._make(tmp_path, artefact, f"{artefact.kind}-old")
+        artifacts._make(tmp_path, artifact, f"{artifact.kind}-old")
     assert not list(tmp_path.iterdir())
 
 

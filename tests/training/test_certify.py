@@ -157,7 +157,7 @@ def test_the_draw_is_not_among_those_that_training_saw():
         assert not np.isclose(generator(0, Stream.TRAINING, step).standard_normal(2), certified).any()
 
 
-class Normalising(Point):
+class Normalizing(Point):
     """A policy that goes on learning the mean of what it observes."""
 
     def __init__(self):
@@ -174,11 +174,11 @@ def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(tmp_path):
     saved = {}
 
     def costs_of(policy):
-        saved["observed"] = load_policy(tmp_path / "policy.safetensors", Normalising()).observed.item()
+        saved["observed"] = load_policy(tmp_path / "policy.safetensors", Normalizing()).observed.item()
         return COSTS_OF(policy)
 
-    with pytest.raises(InvalidSetting, match="Normalising changed its state_dict"):
-        certify(GaussianPosterior.over(Normalising(), prior_variance=0.2), costs_of, tmp_path)
+    with pytest.raises(InvalidSetting, match="Normalizing changed its state_dict"):
+        certify(GaussianPosterior.over(Normalizing(), prior_variance=0.2), costs_of, tmp_path)
     assert saved["observed"] == 0.0  # saved before it was rolled out
     assert not (tmp_path / "certificate.json").exists()
 

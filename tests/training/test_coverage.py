@@ -1,7 +1,7 @@
 """Over 1200 independent training sets the bound fails no more often than promised; broken twins do.
 
 The task is the hardest for a promise: labels are coin flips, so that every policy's expected cost is 1/2
-exactly, and whatever training gains on its m environments is overfitting. One bold step towards them overfits
+exactly, and whatever training gains on its m environments is overfitting. One bold step toward them overfits
 so much that a bound without the price of training must fail. Every other training learns the opposite of the
 labels: the lower limit has to hold as well.
 """
@@ -130,8 +130,8 @@ def test_coverage_and_what_happens_without_paying_for_training(algorithm, bound,
     certificates = []
     for index in range(SETS):
         x, y = training_set(m, dim, scale, index)
-        learnt = y if index % 2 == 0 else -y
-        posterior = trained(algorithm, bound, x, learnt, index)
+        learned = y if index % 2 == 0 else -y
+        posterior = trained(algorithm, bound, x, learned, index)
         weights, costs[index] = draw(posterior, x, y, index)
         if bound == "pointwise":
             divergences[index] = posterior.log_density_ratio(weights)

@@ -39,11 +39,11 @@ def test_the_mean_score_is_the_mean_of_the_scores():
 def sampled_gradients(objective, *, factor=1.0, count=300_000):
     """Return single-sample estimates (count, 2, d) of the gradient of the bound.
 
-    The cost is 0.3 for every policy, so that the exact gradient is that of the regulariser alone.
+    The cost is 0.3 for every policy, so that the exact gradient is that of the regularizer alone.
     """
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal((count, DIM)))
     cost = torch.full((count,), 0.3, dtype=torch.float64)
-    _, _, price, by_cost, by_divergence = evolution._linearise(
+    _, _, price, by_cost, by_divergence = evolution._linearize(
         objective, M, DELTA, cost.mean(), noise, SHIFT, LOG_RATIO
     )
     values = by_cost * cost + factor * by_divergence * price
@@ -67,7 +67,7 @@ def standard_errors_off(samples, value):
 
 
 @pytest.mark.parametrize("objective", ["pinsker", "kl", "pointwise"])
-def test_gradient_of_the_regulariser_is_unbiased(objective):
+def test_gradient_of_the_regularizer_is_unbiased(objective):
     exact = exact_gradient(objective)
     assert bool((standard_errors_off(sampled_gradients(objective), exact) < 5).all())
     # With half the price, as the paper prints it for √R, it is biased, and these samples show it.
@@ -77,7 +77,7 @@ def test_gradient_of_the_regulariser_is_unbiased(objective):
 def test_price_is_the_corrected_factor():
     """Price times slope is e^(ln P/P0 - D2) / (2 m √R); the paper prints 4 m √R."""
     noise = torch.from_numpy(np.random.default_rng(1).standard_normal((4, DIM)))
-    _, divergence, price, by_cost, by_divergence = evolution._linearise(
+    _, divergence, price, by_cost, by_divergence = evolution._linearize(
         "pinsker", M, DELTA, torch.tensor(0.3).double(), noise, SHIFT, LOG_RATIO
     )
     root = math.sqrt(bounds.pac_bayes_complexity(M, DELTA, divergence) / 2)

@@ -146,7 +146,7 @@ def test_parameters_outside_the_posterior_are_frozen(kind):
     for name, value in policy.state_dict().items():
         assert torch.equal(value, before[name]) == (name not in inside), name
     assert not any(p.requires_grad for p in policy.parameters())
-    # Changing the user's module afterwards changes nothing here.
+    # Changing the user's module afterward changes nothing here.
     digest = posterior.sha256()
     with torch.no_grad():
         for parameter in module.parameters():

@@ -1,4 +1,4 @@
-"""On a task whose optimum is known, both algorithms lower the certified bound, towards it."""
+"""On a task whose optimum is known, both algorithms lower the certified bound, toward it."""
 
 import json
 

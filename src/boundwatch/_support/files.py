@@ -185,7 +185,7 @@ def protect(
 ) -> None:
     r"""Refuse an output that is one of the inputs, or a file that boundwatch did not write.
 
-    Call it before anything is read. An input is recognised by any path, link, hard link or case; a file in a
+    Call it before anything is read. An input is recognized by any path, link, hard link or case; a file in a
     folder that is an input counts, too, and no force replaces any of them.
 
     Parameters

@@ -29,7 +29,7 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
     for m near 0.9 (the side of low costs bets on 1 - cost): half-octave steps cover this range. Costs that
     hardly vary, such as those of a policy that never fails, ask for more: octaves up to the whole capital
     cover them, at half a share each. All this costs less than the logarithm of the number of bets, since
-    neighbours share the gain.
+    neighbors share the gain.
 
     Examples
     --------

@@ -7,7 +7,7 @@ vary, but never exceed the reference's, alarm no more often than one at the same
 The line follows from the Bayes factor of `two_sample` and a threshold that depends on the pooled rate and
 sinks in the first trials. The threshold is tuned until the false-alarm probability, over the draw of the
 reference and the stream, is nearly the same for all common rates c. What counts is not how it was tuned but
-the proof afterwards:
+the proof afterward:
 
 1. The probability of an alarm within the horizon is a polynomial in c. Its Bernstein form bounds it for every
    c at once.
@@ -166,19 +166,19 @@ def joint_region(n: int, level: float) -> JointRegion:
     True
     """
     # A stream much longer than its reference learns little. A large one takes longer to compute, and leaves
-    # more to be learned afterwards.
+    # more to be learned afterward.
     horizon, later = (min(max(400, 10 * n), 1000), 0.01 * level) if n <= 1000 else (500, 0.1 * level)
     target = level - later
-    early = _Programme(n, 250)
+    early = _Program(n, 250)
     thresholds = np.full(_KNOTS, math.log(1 / level))
     for damping in (0.9, 0.9, 0.9, 0.5, 0.5):
         thresholds = _flattened(thresholds, early.levels(early.lines(thresholds)), target, damping)
-    programme = _Programme(n, horizon)
+    program = _Program(n, horizon)
     for damping in (0.5, 0.5):
-        thresholds = _flattened(thresholds, programme.levels(programme.lines(thresholds)), target, damping)
+        thresholds = _flattened(thresholds, program.levels(program.lines(thresholds)), target, damping)
     while True:
-        needed = programme.lines(thresholds)
-        levels = programme.levels(needed)
+        needed = program.lines(thresholds)
+        levels = program.levels(needed)
         bound = float(levels.max()) * (1 + two_sample.SLACK) + two_sample.SLACK
         if bound <= target:
             break
@@ -189,13 +189,13 @@ def joint_region(n: int, level: float) -> JointRegion:
         bound=bound + later,
         horizon=horizon,
         later=later,
-        _block=programme.block,
+        _block=program.block,
         _needed=needed,
     )
 
 
-class _Programme:
-    """The exact dynamic programme over (failures in the reference, trials and failures of the stream).
+class _Program:
+    """The exact dynamic program over (failures in the reference, trials and failures of the stream).
 
     It counts orders of successes and failures, which needs additions only. References whose failures differ
     by less than a third of a standard error share a line, that of the largest: a large reference then costs
@@ -306,7 +306,7 @@ def _log_weights(n: int, failures: Counts, size: int) -> Array:
 
 
 def _flattened(thresholds: Array, levels: Array, target: float, damping: float) -> Array:
-    """Move each threshold towards where the level at its rate is the target."""
+    """Move each threshold toward where the level at its rate is the target."""
     at_knots = np.interp(np.linspace(0, np.pi, _KNOTS), _angles(levels), levels)
     steps = np.clip(np.log(np.maximum(at_knots, 1e-9) / target), -1, 1)
     return np.maximum(thresholds + damping * steps, 0.0)

@@ -69,7 +69,7 @@ def shift_kl_lower(shift: ArrayLike) -> Array:
     [0.0, 0.1268, 2.3022]
     """
     shift = np.clip(np.asarray(shift, dtype=np.float64), 0.0, 1.0)
-    # kl(p + shift || p) is convex in p: a ternary search finds its minimum, whose neighbours hardly differ.
+    # kl(p + shift || p) is convex in p: a ternary search finds its minimum, whose neighbors hardly differ.
     low, high = np.zeros_like(shift), 1.0 - shift
     for _ in range(100):
         third = (high - low) / 3

@@ -60,7 +60,7 @@ class Certificate(InNotebook):
     **Guarantee**: with probability at least 1 - `delta` over the draw of the episodes (and, for the PAC-Bayes
     kinds, of the policy), both limits hold; the upper one alone fails with probability at most
     `delta_upper`, the lower one with at most `delta_lower`. **Assumes**: i.i.d. episodes, costs in [0, 1], a
-    policy that does not change afterwards.
+    policy that does not change afterward.
 
     Attributes
     ----------

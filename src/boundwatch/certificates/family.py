@@ -131,7 +131,7 @@ class CertificateFamily(Mapping[str, Certificate]):
 
     @classmethod
     def shared(cls, certificate: Certificate, tasks: Iterable[str], by: str = "task") -> CertificateFamily:
-        """Compare several tasks (or robots) with one certificate, which counts once towards delta.
+        """Compare several tasks (or robots) with one certificate, which counts once toward delta.
 
         Examples
         --------

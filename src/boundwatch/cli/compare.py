@@ -225,8 +225,8 @@ def _compare_two(
     elif not as_json:
         typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
         print()
-        labelled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
-        out.print_rows([*words.comparison_evidence(finding, (one, other)), *labelled])
+        labeled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
+        out.print_rows([*words.comparison_evidence(finding, (one, other)), *labeled])
         out.print_section("Note", words.comparison_notes(finding), bullet="- ")
     return not finding.no_worse if question.margin else finding.verdict is ComparisonVerdict.A_BETTER
 

@@ -66,7 +66,7 @@ SuccessValues = Annotated[
     ),
 ]
 FileFormat = Annotated[
-    Format | None, typer.Option("--format", help="Format of the file. [default: recognised by content]")
+    Format | None, typer.Option("--format", help="Format of the file. [default: recognized by content]")
 ]
 Sheet = Annotated[
     str | None, typer.Option(metavar="NAME", help="Sheet of a workbook. [default: the one with the column]")

@@ -24,7 +24,7 @@ def print_json(content: object) -> None:
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Print labelled lines, the labels in a column of their own."""
+    """Print labeled lines, the labels in a column of their own."""
     pairs = list(rows)
     width = max(len(label) for label, _ in pairs) + 2
     for label, text in pairs:

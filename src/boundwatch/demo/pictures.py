@@ -1,4 +1,4 @@
-"""The demo's pictures, as SVG that takes its colours from the page."""
+"""The demo's pictures, as SVG that takes its colors from the page."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ STYLE = Html(
     "svg .near { fill: var(--certified); } svg .trace { fill: none; stroke-width: 2; }"
     "</style>"
 )
-_SCALE = 34.0  # pixels a metre in the top-down picture
-_ACROSS, _AHEAD = 4.0, 9.0  # metres shown to either side and ahead
+_SCALE = 34.0  # pixels a meter in the top-down picture
+_ACROSS, _AHEAD = 4.0, 9.0  # meters shown to either side and ahead
 _LEVELS = 12  # shades of a depth image
 _NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets the strongest shade
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 300, 52, 130, 14, 42
 _LOWEST, _HIGHEST = 1e-4, 1e8  # e-values shown
 _DASHES = {"training": "", "harder": "8 3", "easier": "2 3", "windy": "10 3 2 3", "task-irrelevant": "5 5"}
-_COLOURS = ("--ink", "--adverse", "--benign", "--certified", "--muted")
+_COLORS = ("--ink", "--adverse", "--benign", "--certified", "--muted")
 
 
 def draw_flight(
@@ -76,7 +76,7 @@ def draw_flight(
 
 
 def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
-    """Draw a depth image: the nearer, the stronger the colour.
+    """Draw a depth image: the nearer, the stronger the color.
 
     Examples
     --------
@@ -122,13 +122,13 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
     ends = []
     for number, (world, values) in enumerate(series):
         points = [at(0, 1.0), *(at(trial + 1, value) for trial, value in enumerate(values))]
-        colour = _COLOURS[number % len(_COLOURS)]
+        color = _COLORS[number % len(_COLORS)]
         text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        style = f'style="stroke:var({colour})" stroke-dasharray="{_DASHES.get(world, "")}"'
+        style = f'style="stroke:var({color})" stroke-dasharray="{_DASHES.get(world, "")}"'
         parts.append(f'<polyline class="trace" {style} points="{text}"/>')
-        ends.append((points[-1][1], world, colour))
-    for y, world, colour in _apart(ends):
-        place = f'x="{right + 6}" y="{y + 4:.1f}" style="fill:var({colour})"'
+        ends.append((points[-1][1], world, color))
+    for y, world, color in _apart(ends):
+        place = f'x="{right + 6}" y="{y + 4:.1f}" style="fill:var({color})"'
         parts.append(f"<text {place}>{escape(world)}</text>")
     for trial in sorted({1, *range(10, trials + 1, 10)}):
         place = f'x="{at(trial, 1)[0]:.1f}" y="{bottom + 18}" text-anchor="middle"'
@@ -140,8 +140,8 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
 def _apart(ends: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
     """Move labels down until none covers another."""
     placed: list[tuple[float, str, str]] = []
-    for y, world, colour in sorted(ends):
+    for y, world, color in sorted(ends):
         lowest = placed[-1][0] + 14 if placed else y
-        placed.append((max(y, lowest), world, colour))
+        placed.append((max(y, lowest), world, color))
     overflow = max(placed[-1][0] - (_HEIGHT - _BOTTOM), 0.0)
-    return [(y - overflow, world, colour) for y, world, colour in placed]
+    return [(y - overflow, world, color) for y, world, color in placed]

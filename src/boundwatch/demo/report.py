@@ -31,7 +31,7 @@ def _opening(demo: Demo) -> Iterator[Html]:
     recipe, certificate = demo.run.recipe, demo.run.certificate
     yield page.heading("A drone among obstacles", level=1)
     yield page.paragraph(
-        f"A policy that sees one depth image and chooses one of {demo.run.world.primitives} manoeuvres was "
+        f"A policy that sees one depth image and chooses one of {demo.run.world.primitives} maneuvers was "
         f"trained on {recipe.prior_environments:,} simulated obstacle fields, certified on "
         f"{recipe.environments:,} others, and then flown {len(demo.visits[0].costs)} times in each of "
         f"{len(demo.visits)} worlds.",
@@ -91,7 +91,7 @@ def _worlds(demo: Demo) -> Iterator[Html]:
     yield page.heading("Flights")
     yield page.paragraph(
         f"The first {EXAMPLES} trials in each world, from above, and below them the depth image that the "
-        "policy saw: the stronger the colour, the nearer. Thin lines are the manoeuvres it did not choose."
+        "policy saw: the stronger the color, the nearer. Thin lines are the maneuvers it did not choose."
     )
     for visit in demo.visits:
         yield page.heading(visit.world, level=3)

@@ -65,7 +65,7 @@ class StreamFinding(InTable):
 
 
 class Fleet:
-    """Runs a `SequentialTest` on each of many streams, vectorised.
+    """Runs a `SequentialTest` on each of many streams, vectorized.
 
     **Guarantee**: for each stream by itself, that of `SequentialTest`. Over the fleet, `discoveries` keeps
     the false discovery rate: the expected share of streams listed although their world is not worse is at

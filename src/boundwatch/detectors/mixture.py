@@ -144,7 +144,7 @@ def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -
 
 
 def alarm_distribution(needed: NDArray[np.int64], rate: float) -> tuple[Array, NDArray[np.int64], Array]:
-    """Run the exact dynamic programme over (episodes, failures) for costs of 0 and 1.
+    """Run the exact dynamic program over (episodes, failures) for costs of 0 and 1.
 
     Parameters
     ----------

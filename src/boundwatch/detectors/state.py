@@ -19,7 +19,7 @@ VERSION = 2
 
 
 def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a detector with what is needed to recognise it."""
+    """Return the state of a detector with what is needed to recognize it."""
     return {
         "kind": kind,
         "version": VERSION,

@@ -215,7 +215,7 @@ def read_costs(
     allow_own : bool
         Read them even if they are the certificate's own.
     file_format : str, optional
-        One of `Format`; left out, it is recognised by content.
+        One of `Format`; left out, it is recognized by content.
     sheet : str, optional
         The sheet of a workbook, by name or number; left out, the only one, or the only one that has the
         column.

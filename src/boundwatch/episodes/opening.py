@@ -59,7 +59,7 @@ def open_table(
         found, table = "mcap", mcap.read_mcap(lambda: files.open_binary(path), source, wanted.column)
     else:
         data = _bytes(path, source)
-        found = file_format or _recognise(data, source)
+        found = file_format or _recognize(data, source)
         table = _read(data, found, source, wanted.column, evaluation, sheet)
     for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
         if value is not None and found != owner:
@@ -140,7 +140,7 @@ def _read(
     return dataclasses.replace(table, detail=encoding) if encoding else table
 
 
-def _recognise(data: bytes, source: str) -> Format:
+def _recognize(data: bytes, source: str) -> Format:
     if data.startswith(spreadsheet.OLD_MAGIC):
         raise InvalidCost(
             f"{source}: is a workbook of Excel before 2007 (.xls) or an encrypted one; save it as .xlsx"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 from boundwatch._support.text import shown
 from boundwatch.episodes.numbers import parse, parse_decimal
 from boundwatch.episodes.table import DEFAULTS, Table
-from boundwatch.episodes.words import is_judgement, looks_like_outcome, normal
+from boundwatch.episodes.words import is_judgment, looks_like_outcome, normal
 from boundwatch.errors import InvalidCost
 
 _HEADER_WITHIN = 60  # rows: nobody writes longer titles
@@ -153,7 +153,7 @@ def _find_header(rows: Sequence[Row], asked: Collection[str], source: str, where
                 return start, True
             # A column of successes may be called what its cells say: is this its name, or a trial?
             below = {normal(str(row.cells[column])) for row in rows[start + 1 :] if column < len(row.cells)}
-            if names and not any(map(is_judgement, below)):
+            if names and not any(map(is_judgment, below)):
                 return start, True
             if plausible is None:
                 _refuse_outcome_as_header(cells, column, below, row.line, source, where)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.numbers import is_missing, parse, parse_decimal, read_numbers
-from boundwatch.episodes.words import affirmed, close_to, is_judgement, judged, normal, sense
+from boundwatch.episodes.words import affirmed, close_to, is_judgment, judged, normal, sense
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Meaning = Literal["cost", "success", "reward"]
@@ -393,11 +393,11 @@ def _key(value: object) -> str:
 def _affirmations(raw: list[Any], refuse: Callable[[int, str], NoReturn]) -> list[Any]:
     """Return 1 and 0 for a column of costs that says yes and no; refuse words that say how a trial went."""
     texts = [value for value in raw if isinstance(value, str) and parse(value) is None]
-    if not texts or not any(affirmed(text) is not None or is_judgement(text) for text in texts):
+    if not texts or not any(affirmed(text) is not None or is_judgment(text) for text in texts):
         return raw
     cells: list[Any] = []
     for row, value in enumerate(raw):
-        if isinstance(value, str) and is_judgement(value):
+        if isinstance(value, str) and is_judgment(value):
             refuse(row, "says how the trial went, not what it cost; read the column with --success")
         found = affirmed(value) if isinstance(value, str) else None
         cells.append(value if found is None else float(found))

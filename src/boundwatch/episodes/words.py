@@ -100,12 +100,12 @@ def looks_like_outcome(text: str) -> bool:
     return judged(text) is not None
 
 
-def is_judgement(text: str) -> bool:
+def is_judgment(text: str) -> bool:
     """Return whether a word is good or bad by itself, such as pass or failure.
 
     Examples
     --------
-    >>> is_judgement("pass"), is_judgement("yes")
+    >>> is_judgment("pass"), is_judgment("yes")
     (True, False)
     """
     return normal(text) in _GOOD_WORDS | _BAD_WORDS

@@ -31,7 +31,7 @@ def rollout(
     Episode i is reset with the i-th word of ``SeedSequence(seed)``: which episodes are run does
     not depend on how long they take, on their costs, or on the number of sub-environments. A vector
     environment runs them in batches and waits for the slowest of each; collecting whichever end first would
-    favour short episodes, and with them early failures or early successes.
+    favor short episodes, and with them early failures or early successes.
 
     **Guarantee**: the costs are i.i.d. over the draw of seeds, as a certificate needs. **Assumes**: `reset`
     with a seed draws a new environment independently of earlier episodes; every episode ends.

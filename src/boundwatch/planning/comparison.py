@@ -205,7 +205,7 @@ def _extend(region: SignRegion, most: int) -> list[int]:
 
 
 def _table_power(region: Region, outcomes: dict[tuple[int, int], float]) -> Array:
-    """Run the exact dynamic programme over the counts of both policies."""
+    """Run the exact dynamic program over the counts of both policies."""
     pairs = len(region.needed) - 1
     alive, power = np.ones((1, 1)), np.zeros(pairs + 1)
     for n in range(1, pairs + 1):

@@ -35,7 +35,7 @@ def comparison_headline(finding: ComparisonFinding, names: Names = NAMES) -> str
 
 
 def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> list[tuple[str, str]]:
-    """Return what a comparison found as labelled lines.
+    """Return what a comparison found as labeled lines.
 
     Examples
     --------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # From the palette of Okabe and Ito; they also differ in lightness, shape and dashes.
-_A, _B, _DIFFERENCE, _GREY = "#0072B2", "#D55E00", "#333333", "#999999"
+_A, _B, _DIFFERENCE, _GRAY = "#0072B2", "#D55E00", "#333333", "#999999"
 
 
 def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
@@ -42,7 +42,7 @@ def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
     figure = new_figure(6.4, 1.9)
     axes = figure.subplots()
     low, high = finding.difference_lower, finding.difference_upper
-    axes.axvline(0, color=_GREY, linewidth=1, linestyle=(0, (4, 2)))
+    axes.axvline(0, color=_GRAY, linewidth=1, linestyle=(0, (4, 2)))
     axes.plot([low, high], [0, 0], color=_DIFFERENCE, linewidth=2, marker="|", markersize=16)
     if finding.mean_cost_a is not None and finding.mean_cost_b is not None:
         axes.plot([finding.mean_cost_b - finding.mean_cost_a], [0], "D", color=_DIFFERENCE)
@@ -94,7 +94,7 @@ def plot_comparison(
     top.set(ylabel="mean cost", ylim=(-0.02, 1.02))
     top.legend(frameon=False, loc="upper right")
     lower, upper = np.array(limits).T
-    bottom.fill_between(looks, lower, upper, color=_GREY, alpha=0.35, linewidth=0)
+    bottom.fill_between(looks, lower, upper, color=_GRAY, alpha=0.35, linewidth=0)
     bottom.plot(looks, lower, color=_DIFFERENCE, linewidth=1)
     bottom.plot(looks, upper, color=_DIFFERENCE, linewidth=1)
     bottom.axhline(0, color=_DIFFERENCE, linewidth=1, linestyle=(0, (4, 2)))

@@ -70,7 +70,7 @@ def bullets(items: Iterable[str], kind: str | None = None) -> Html:
 
 
 def rows(pairs: Iterable[tuple[str, str]], *, code: bool = False) -> Html:
-    """Return labelled values, in a fixed-width font if they are code.
+    """Return labeled values, in a fixed-width font if they are code.
 
     Examples
     --------

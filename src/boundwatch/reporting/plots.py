@@ -1,4 +1,4 @@
-"""Figures of costs and of plans (extra ``plot``). Readable in grey and by colour-blind readers."""
+"""Figures of costs and of plans (extra ``plot``). Readable in gray and by color-blind readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CERTIFIED_EDGE = "#0072B2"
 _NEW = "#D55E00"
 _VERDICTS = {Verdict.ADVERSE: _NEW, Verdict.BENIGN: "#009E73", Verdict.WITHIN: "#57606A"}
 _EPISODE = "#333333"
-# Dashes and widths tell these apart in grey.
+# Dashes and widths tell these apart in gray.
 _TAIL_STYLES: dict[str, dict[str, Any]] = {
     "hoeffding": {"color": "#999999", "linestyle": "-"},
     "kl": {"color": "#E69F00", "linestyle": (0, (6, 2))},
@@ -137,16 +137,16 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     axes = figure.subplots()
     title = headline(subject)
     if isinstance(subject, Certificate):
-        low, high, colour = subject.lower, subject.upper, _CERTIFIED_EDGE
+        low, high, color = subject.lower, subject.upper, _CERTIFIED_EDGE
         axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
         if subject.mean_cost is not None:
-            axes.plot([subject.mean_cost], [0], "D", color=colour)
+            axes.plot([subject.mean_cost], [0], "D", color=color)
     else:
-        low, high, colour = subject.shift_lower, subject.shift_upper, _VERDICTS[subject.verdict]
+        low, high, color = subject.shift_lower, subject.shift_upper, _VERDICTS[subject.verdict]
         axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
         axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
         title += f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}"
-    axes.plot([low, high], [0, 0], color=colour, linewidth=2, marker="|", markersize=16)
+    axes.plot([low, high], [0, 0], color=color, linewidth=2, marker="|", markersize=16)
     axes.set(yticks=[], ylim=(-1, 1))
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_title(title, loc="left", fontsize=9)

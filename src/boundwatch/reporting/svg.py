@@ -1,4 +1,4 @@
-"""Figures for HTML pages, as SVG that takes its colours from the page: no library, light and dark alike."""
+"""Figures for HTML pages, as SVG that takes its colors from the page: no library, light and dark alike."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
     n, mean = costs.size, float(costs.mean())
     shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_DOTS)).round().astype(int))
     radius = 4 if n <= 60 else 2.5 if n <= 300 else 1.5
-    centre, ends = (right + _WIDTH - _RIGHT) / 2, [_y(end) for end in interval]
+    center, ends = (right + _WIDTH - _RIGHT) / 2, [_y(end) for end in interval]
     parts = [
         *_vertical_axis("cost", right=_WIDTH - _RIGHT),
         *_certified(certificate, right=_WIDTH - _RIGHT),
@@ -52,11 +52,11 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
         ),
         *(_text(_LEFT + (i - 0.5) / n * (right - _LEFT), _HEIGHT - 26, str(i)) for i in _ticks(n)),
         _text((_LEFT + right) / 2, _HEIGHT - 8, "episode"),
-        f'<path class="new" d="M{centre} {ends[0]:.1f}V{ends[1]:.1f}'
-        + "".join(f"M{centre - 8} {end:.1f}h16" for end in ends)
+        f'<path class="new" d="M{center} {ends[0]:.1f}V{ends[1]:.1f}'
+        + "".join(f"M{center - 8} {end:.1f}h16" for end in ends)
         + '"/>',
-        f'<path class="mean" d="M{centre} {_y(mean) - 6:.1f}l6 6l-6 6l-6 -6z"/>',
-        _text(centre, _HEIGHT - 26, f"mean {mean:.3f}"),
+        f'<path class="mean" d="M{center} {_y(mean) - 6:.1f}l6 6l-6 6l-6 -6z"/>',
+        _text(center, _HEIGHT - 26, f"mean {mean:.3f}"),
     ]
     label = f"Costs of {count(n, 'episode')} with mean {mean:.3f}; {_range_text(certificate)}"
     return svg(label, _WIDTH, _HEIGHT, parts)

@@ -227,7 +227,7 @@ def misreadings() -> list[str]:
 
 
 def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]]:
-    """Say what a fixed-sample finding rests on, as labelled lines.
+    """Say what a fixed-sample finding rests on, as labeled lines.
 
     Examples
     --------

@@ -33,7 +33,7 @@ class Announcer:
         self.task: asyncio.Task[None] | None = None
 
     async def look(self) -> None:
-        """Look until cancelled."""
+        """Look until canceled."""
         since, alarms = time.time(), -1
         while True:
             await asyncio.sleep(_LOOK_EVERY)

@@ -82,7 +82,7 @@ class Ledger:
         self._thread.start()
 
     def submit(self, reports: Sequence[Report], actor: str = "local") -> Future[dict[str, Any]]:
-        """Return what will be the acknowledgement, or raise `Refused` when too many wait already."""
+        """Return what will be the acknowledgment, or raise `Refused` when too many wait already."""
         future: Future[dict[str, Any]] = Future()
         try:
             self._requests.put_nowait(_Request(reports, actor, future))

@@ -1,4 +1,4 @@
-"""Algorithm 3: minimise the PAC-Bayes bound by backpropagation.
+"""Algorithm 3: minimize the PAC-Bayes bound by backpropagation.
 
 ::
 
@@ -158,7 +158,7 @@ def train_backprop(
             rng = generator(seed, Stream.TRAINING, step)
             noise = torch.from_numpy(rng.standard_normal((samples, posterior.dim)))
             weights = posterior.weights(noise)
-            # Alg. 3, l. 6: B <- mean cost + regulariser
+            # Alg. 3, l. 6: B <- mean cost + regularizer
             rows = minibatch(m, batch_size, seed, step)
             costs, true_costs = workers.costs(weights, [part[rows] for part in tensors])
             divergence = objectives.divergence(bound, noise, shift, log_ratio)

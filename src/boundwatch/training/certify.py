@@ -53,7 +53,7 @@ def certify(
         ``draw.json`` go.
     bound
         ``"pointwise"`` (default; nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1). It is chosen
-        here, before the costs are seen, and cannot be changed afterwards.
+        here, before the costs are seen, and cannot be changed afterward.
     delta
         Probability with which the certificate may fail.
     binary
@@ -75,7 +75,7 @@ def certify(
         until a certificate pleases has none. The same arguments repeat the same draw and are allowed; to
         choose among policies, pass several candidates and pay.
     InvalidSetting
-        If the policy after the rollouts is not the one before them, e.g. because it counts or normalises what
+        If the policy after the rollouts is not the one before them, e.g. because it counts or normalizes what
         it observes.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,

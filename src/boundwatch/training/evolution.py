@@ -1,4 +1,4 @@
-"""Algorithm 4: minimise the PAC-Bayes bound by evolutionary strategies, for simulators without gradients.
+"""Algorithm 4: minimize the PAC-Bayes bound by evolutionary strategies, for simulators without gradients.
 
 ::
 
@@ -8,7 +8,7 @@
         grad <- 1/(mk) Σ_E Σ_i C̃_E(w_i)                                          l. 6
         ψ <- ψ - γ grad                                                          l. 7
 
-C̃_E(w) is (cost + price of w) ∇ ln P(w): the gradients of the cost and of the regulariser come from the same
+C̃_E(w) is (cost + price of w) ∇ ln P(w): the gradients of the cost and of the regularizer come from the same
 samples. For C + √R the price is e^(ln P(w)/P₀(w) - D₂) / (2 m √R). The paper prints 4 m √R: the density ratio
 inside the expectation depends on ψ too, so its gradient counts twice.
 """
@@ -138,7 +138,7 @@ def train_evolution(
             cost = torch.from_numpy(check_costs(costs, ndim=2).mean(-1))
             # Alg. 4, l. 6: grad <- mean of C̃_E(w_i)
             shift, log_ratio = posterior.shift, posterior.log_ratio
-            upper, divergence, price, by_cost, by_divergence = _linearise(
+            upper, divergence, price, by_cost, by_divergence = _linearize(
                 bound, m, delta, cost.mean(), noise, shift, log_ratio
             )
             values = by_cost * cost + by_divergence * price
@@ -163,7 +163,7 @@ def _mean_score(values: Tensor, noise: Tensor, log_ratio: Tensor) -> Tensor:
     return torch.stack([by_shift, by_log_ratio]) / len(values)
 
 
-def _linearise(
+def _linearize(
     bound: Bound, m: int, delta: float, cost: Tensor, noise: Tensor, shift: Tensor, log_ratio: Tensor
 ) -> tuple[float, float, Tensor, Tensor, Tensor]:
     """Return the bound at the mean cost, the divergence D in it, and what its gradient is made of.

@@ -50,7 +50,7 @@ def kl_divergence(shift: Tensor, log_ratio: Tensor) -> Tensor:
 def log_density_ratio(noise: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
     """Return ln P(w)/P₀(w) for w = μ + √s z, one for each row z of ``noise``.
 
-    With the noise rather than w as the argument, the result carries the gradient of a reparametrised sample.
+    With the noise rather than w as the argument, the result carries the gradient of a reparameterized sample.
 
     Examples
     --------

@@ -132,7 +132,7 @@ def refuse_batch_statistics(module: nn.Module) -> None:
         if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
             where = f"layer {name!r}" if name else "the module itself"
             raise InvalidSetting(
-                f"{where} ({type(layer).__name__}) normalises by the statistics of its batch, so the action "
+                f"{where} ({type(layer).__name__}) normalizes by the statistics of its batch, so the action "
                 "in one environment depends on the others and its cost is not defined; call module.eval() "
                 "first (with track_running_stats=True), or use GroupNorm or LayerNorm"
             )

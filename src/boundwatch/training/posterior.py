@@ -112,7 +112,7 @@ class GaussianPosterior:
         ('weight', 'bias')
         >>> GaussianPosterior.over(nn.BatchNorm1d(3), prior_variance=1.0)
         Traceback (most recent call last):
-        boundwatch.errors.InvalidSetting: the module itself (BatchNorm1d) normalises by the statistics ...
+        boundwatch.errors.InvalidSetting: the module itself (BatchNorm1d) normalizes by the statistics ...
         """
         chosen = _choose(module, parameters)
         slots, start = [], 0

@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Let torch use one thread inside the block, and what it used before afterwards.
+    """Let torch use one thread inside the block, and what it used before afterward.
 
     Sums split over threads are rounded differently, and training must give the same bytes whatever their
     number. Another kind of processor may still round differently.

@@ -10,7 +10,7 @@ import pytest
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.grasping import Bowl, Mug, Physics, Scene, draw_scenes, panda, photograph
 from boundwatch.tasks.grasping.camera import FULL_SCALE, PIXELS, VIEW
-from boundwatch.tasks.grasping.scenes import CENTRE, PLACEMENTS
+from boundwatch.tasks.grasping.scenes import CENTER, PLACEMENTS
 from boundwatch.tasks.grasping.world import OBJECT_GROUP, arm_alone, compile_scene
 
 MUG = Mug(radius=0.045, height=0.1, wall=0.005, taper=0.9, handle_reach=0.035, handle_height=0.55)
@@ -133,7 +133,7 @@ def test_physics_refuses_what_is_not_positive(name, value):
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_placements_fill_their_square(placement):
     scenes = draw_scenes(400, np.random.default_rng(placement), placement=placement)
-    away = np.array([(scene.x - CENTRE[0], scene.y - CENTRE[1]) for scene in scenes])
+    away = np.array([(scene.x - CENTER[0], scene.y - CENTER[1]) for scene in scenes])
     half = 0.05 * placement
     assert np.abs(away).max() <= half
     assert np.abs(away).max() > 0.98 * half
@@ -159,13 +159,13 @@ def test_same_generator_draws_the_same_scenes():
 
 def test_camera_sees_the_mug_where_it_stands():
     x, y = 0.53, -0.04
-    image = photograph(Scene(MUG, x, y, math.pi / 2))  # the handle towards +y
+    image = photograph(Scene(MUG, x, y, math.pi / 2))  # the handle toward +y
     assert image.max() / 255 * FULL_SCALE == pytest.approx(MUG.height, abs=1e-3)
     rows, columns = np.nonzero(image)
     # The rim is nearer than the table and appears further out from the middle of the view.
     stretch = 0.7 / (0.7 - MUG.height)
     middle = (rows.min() + rows.max()) / 2
-    assert (middle + 0.5) / PIXELS * VIEW - VIEW / 2 == pytest.approx((x - CENTRE[0]) * stretch, abs=0.006)
+    assert (middle + 0.5) / PIXELS * VIEW - VIEW / 2 == pytest.approx((x - CENTER[0]) * stretch, abs=0.006)
     handle = columns.max() - np.median(columns)
     assert handle > 1.5 * (np.median(columns) - columns.min())
 

@@ -50,7 +50,7 @@ def test_spreads_are_within_a_factor_of_one_and_a_half(recordings):
 
 
 def test_model_spreads_as_its_recordings_do():
-    """Fresh noise, not the standardised draw of the recordings."""
+    """Fresh noise, not the standardized draw of the recordings."""
     drone = DroneSettings()
     rng = np.random.default_rng(0)
     for number, target in enumerate(SPREADS):
@@ -69,7 +69,7 @@ def test_speed_ramps_up_to_the_recorded_plateau(recordings):
     assert 10.0 < paths[:, -1, 1].min() < paths[:, -1, 1].max() < 11.6
 
 
-def test_recorded_noise_is_standardised():
+def test_recorded_noise_is_standardized():
     noise = recorded_noise(DroneSettings())
     assert np.allclose(noise.mean(axis=1), 0)
     covariance = np.einsum("prk,prl->pkl", noise, noise) / 4

@@ -56,7 +56,7 @@ def test_a_changed_position_changes_the_fingerprint(recordings):
         (HEADER + "0,0,0,0\n0,0,0,1\n2,0,0,0\n2,0,0,1\n", r"numbered \[0, 2\]"),
         (HEADER + "0,0,0,0\n0,0,0,1\n1,0,0,0\n", "primitive 1, rollout 0 has 1 steps and primitive 0"),
         (HEADER + "0,0,0,0\n0,0,0,nan\n1,0,0,0\n1,0,0,1\n", "primitive 0, rollout 0, step 1 is not finite"),
-        (HEADER + "0,0,0,0\n0,0,0,11000\n1,0,0,0\n1,0,0,1\n", "are they millimetres"),
+        (HEADER + "0,0,0,0\n0,0,0,11000\n1,0,0,0\n1,0,0,1\n", "are they millimeters"),
     ],
 )
 def test_bad_csv_files(tmp_path, content, message):

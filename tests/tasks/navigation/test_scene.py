@@ -11,11 +11,11 @@ from boundwatch.tasks.navigation.scene import Scene, clearance, cost, depth_imag
 FIELD = place_obstacles(Scene(), 20, 9, np.random.default_rng(0))
 
 
-def cast(origin, direction, centres, radius):
+def cast(origin, direction, centers, radius):
     """Return the length of a ray in space to the first of some vertical cylinders, one at a time."""
     nearest = np.inf
-    for x, y in centres:
-        # |origin + t direction - centre| = radius in the plane: a quadratic in t.
+    for x, y in centers:
+        # |origin + t direction - center| = radius in the plane: a quadratic in t.
         dx, dy = origin[0] - x, origin[1] - y
         a = direction[0] ** 2 + direction[1] ** 2
         b = 2 * (dx * direction[0] + dy * direction[1])
@@ -41,10 +41,10 @@ def ray(azimuth, elevation):
 def test_images_are_those_of_casting_every_ray():
     scene = Scene(pixels=11)
     images = depth_images(scene, FIELD)
-    for centres, image in zip(FIELD.astype(float), images, strict=True):
+    for centers, image in zip(FIELD.astype(float), images, strict=True):
         for row, elevation in enumerate(scene.rays):
             for column, azimuth in enumerate(scene.rays):
-                length = cast((0, 0), ray(azimuth, elevation), centres, scene.obstacle_radius)
+                length = cast((0, 0), ray(azimuth, elevation), centers, scene.obstacle_radius)
                 assert image[row, column] == pytest.approx(min(length, 7.0), abs=2e-3)
 
 
@@ -77,11 +77,11 @@ def test_clearance_is_that_of_trying_every_step_and_obstacle():
     scene = Scene()
     path = random_path(np.random.default_rng(1))
     fast = clearance(scene, path, FIELD)
-    for value, centres in zip(fast, FIELD.astype(float), strict=True):
+    for value, centers in zip(fast, FIELD.astype(float), strict=True):
         slow = min(
-            np.hypot(*(position - centre)) - scene.obstacle_radius - scene.drone_radius
+            np.hypot(*(position - center)) - scene.obstacle_radius - scene.drone_radius
             for position in path.astype(float)
-            for centre in centres
+            for center in centers
         )
         assert value == pytest.approx(slow, abs=1e-5)
 
@@ -90,9 +90,9 @@ def test_sensor_clearance_is_that_of_casting_every_ray_at_every_step():
     scene = Scene(distance="sensor", pixels=20)
     path = random_path(np.random.default_rng(2), steps=25)
     fast = clearance(scene, path, FIELD)
-    for value, centres in zip(fast, FIELD.astype(float), strict=True):
+    for value, centers in zip(fast, FIELD.astype(float), strict=True):
         readings = [
-            cast(position, ray(azimuth, elevation), centres, scene.obstacle_radius)
+            cast(position, ray(azimuth, elevation), centers, scene.obstacle_radius)
             for position in path.astype(float)
             for azimuth in scene.rays
             for elevation in (scene.rays[9], scene.rays[10])  # the least stretched

@@ -31,7 +31,7 @@ def train(
     backend: Backend = "loky",
     bound: Annotated[
         Literal["pointwise", "kl", "pinsker"],
-        typer.Option(help="What is minimised and certified; pinsker is Theorem 1 as printed."),
+        typer.Option(help="What is minimized and certified; pinsker is Theorem 1 as printed."),
     ] = "pointwise",
     delta: Annotated[
         float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
@@ -106,7 +106,7 @@ def deploy(
 ) -> Grasped:
     """Let a trained policy grasp new objects.
 
-    A row of the CSV has the cost (0 if the object was lifted by 10 cm, else 1), how far it rose in metres,
+    A row of the CSV has the cost (0 if the object was lifted by 10 cm, else 1), how far it rose in meters,
     what happened, and its film if one was asked for. Needs the extras `train` and `sim`.
     """
     if render is not None:

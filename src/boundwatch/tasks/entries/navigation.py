@@ -33,7 +33,7 @@ def train(
     ] = "exact",
     bound: Annotated[
         Literal["pointwise", "kl", "pinsker"],
-        typer.Option(help="What is minimised and certified; pinsker is Theorem 1 as printed."),
+        typer.Option(help="What is minimized and certified; pinsker is Theorem 1 as printed."),
     ] = "pointwise",
     delta: Annotated[
         float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")

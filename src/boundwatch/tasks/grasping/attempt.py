@@ -16,7 +16,7 @@ REFLEX = 100.0
 does; any force on the palm does. Of 200 noisy grasps none felt between 30 (brushing a wall) and 100
 (landing on a rim)."""
 LIFTED = 0.1
-"""The object's centre of mass must rise by this much, metres."""
+"""The object's center of mass must rise by this much, meters."""
 
 Observer = Callable[[mujoco.MjModel, mujoco.MjData], None]
 
@@ -26,7 +26,7 @@ class Outcome:
     """How a grasp went."""
 
     rise: float
-    """How far the object's centre of mass rose, metres."""
+    """How far the object's center of mass rose, meters."""
     reason: str
     """``"lifted"``, ``"not lifted"``, ``"collision"`` (on the way down) or ``"out of reach"``."""
 

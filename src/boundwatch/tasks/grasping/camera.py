@@ -6,16 +6,16 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.tasks.grasping.scenes import CENTRE, Scene
+from boundwatch.tasks.grasping.scenes import CENTER, Scene
 from boundwatch.tasks.grasping.world import OBJECT_GROUP, TABLE_GROUP, Physics, compile_scene
 
 PIXELS = 128
 VIEW = 0.35
-"""Side of the square of table in view, metres."""
+"""Side of the square of table in view, meters."""
 CAMERA_HEIGHT = 0.7
-"""Above the table, metres."""
+"""Above the table, meters."""
 FULL_SCALE = 0.2
-"""Height of the whitest pixel, metres: 0.8 mm for each of the 255 steps."""
+"""Height of the whitest pixel, meters: 0.8 mm for each of the 255 steps."""
 
 Image = NDArray[np.uint8]
 
@@ -25,7 +25,7 @@ def look(model: mujoco.MjModel, data: mujoco.MjData) -> Image:
 
     Rows run along x, away from the base, and columns along y, to its left.
     """
-    eye = np.array([*CENTRE, CAMERA_HEIGHT])
+    eye = np.array([*CENTER, CAMERA_HEIGHT])
     aims = _aims()
     groups = np.zeros(6, dtype=np.uint8)
     groups[[TABLE_GROUP, OBJECT_GROUP]] = 1

@@ -8,7 +8,7 @@ from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.scenes import Scene
 
 DEPTH = 0.035
-"""How far the fingertips reach below the rim, metres."""
+"""How far the fingertips reach below the rim, meters."""
 ARC = 0.5 * math.pi
 """Largest angle, either way, between the grasp and the point of the rim opposite the handle, radians."""
 

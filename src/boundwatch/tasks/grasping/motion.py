@@ -18,12 +18,12 @@ from boundwatch.tasks.grasping import panda
 from boundwatch.tasks.grasping.world import arm_alone
 
 APPROACH = 0.15
-"""How far above the grasp the hand starts, and how far it lifts, metres."""
+"""How far above the grasp the hand starts, and how far it lifts, meters."""
 DESCEND, CLOSE, LIFT, HOLD = 0.4, 0.3, 0.5, 0.1
 """Duration of the four phases, seconds; of descending and lifting the least."""
 WAYPOINTS = 7
 TOLERANCE = 1e-4
-"""Of inverse kinematics: metres, and radians."""
+"""Of inverse kinematics: meters, and radians."""
 _ITERATIONS = 60
 _INSTANTS = np.linspace(0.0, 1.0, 201)
 _LOW, _HIGH, _SPEEDS, _ACCELERATIONS = (
@@ -43,7 +43,7 @@ class Grasp:
     x: float
     y: float
     z: float
-    """Height of the fingertips above the table, metres."""
+    """Height of the fingertips above the table, meters."""
     yaw: float
     """Direction in which the fingers close, radians from +x; a half turn makes no difference."""
 
@@ -87,7 +87,7 @@ def plan(grasp: Grasp, timestep: float) -> Motion | None:
     )
     fingers = np.full((len(height), 2), _CLOSED)
     fingers[: phases[0]] = panda.OPENING
-    # Velocity feed-forward: without it the servos' damping holds the arm back, centimetres at this speed.
+    # Velocity feed-forward: without it the servos' damping holds the arm back, centimeters at this speed.
     controls = np.hstack([joints + panda.DAMPING_TIME * velocities, fingers])
     return Motion(np.append(line(APPROACH), [panda.OPENING] * 2), controls, phases[0])
 

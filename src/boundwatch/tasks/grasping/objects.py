@@ -18,14 +18,14 @@ BOWL_SIDES = 24
 BOWL_RINGS = 3
 HANDLE_PARTS = 5
 HANDLE_RADIUS = 0.005
-"""Half the thickness of a mug's handle, metres."""
+"""Half the thickness of a mug's handle, meters."""
 BASE = 0.005
-"""Thickness of the bottom, metres."""
+"""Thickness of the bottom, meters."""
 
 
 @dataclass(frozen=True)
 class Mug:
-    """A mug with a handle towards +x of its own frame, whose origin is the middle of its bottom; metres."""
+    """A mug with a handle toward +x of its own frame, whose origin is the middle of its bottom; meters."""
 
     radius: float
     """Outer radius at the rim."""
@@ -83,7 +83,7 @@ class Mug:
 
 @dataclass(frozen=True)
 class Bowl:
-    """A round bowl, its frame's origin in the middle of its bottom; metres."""
+    """A round bowl, its frame's origin in the middle of its bottom; meters."""
 
     radius: float
     """Outer radius at the rim."""

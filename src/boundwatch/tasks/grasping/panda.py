@@ -48,13 +48,13 @@ HOME = np.array([0.0, -0.25 * math.pi, 0.0, -0.75 * math.pi, 0.0, 0.5 * math.pi,
 """The manufacturer's ready posture, gripper down; inverse kinematics starts from it."""
 
 FLANGE = 0.107
-"""From the last joint to the flange, metres."""
+"""From the last joint to the flange, meters."""
 PALM = 0.0584
-"""From the flange to the palm, metres."""
+"""From the flange to the palm, meters."""
 FINGER_LENGTH, FINGER_WIDTH, FINGER_DEPTH = 0.087, 0.0254, 0.0135
-"""Of our fingers: longer than the stock ones, so that a rim fits between tip and palm; metres."""
+"""Of our fingers: longer than the stock ones, so that a rim fits between tip and palm; meters."""
 OPENING = 0.04
-"""Travel of each finger, metres."""
+"""Travel of each finger, meters."""
 
 _LINKS = (
     # Mass in kg, then capsules: from, to, radius, in the frame of the joint.

@@ -18,7 +18,7 @@ from boundwatch.tasks.grasping import panda
 from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, VIEW, Image
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.scenes import CENTRE, Scene
+from boundwatch.tasks.grasping.scenes import CENTER, Scene
 from boundwatch.tasks.grasping.world import ARM_GROUP, OBJECT_GROUP, Physics, compile_scene
 
 try:
@@ -34,13 +34,13 @@ SPEED = 0.5
 FRAMES_A_SECOND = 12
 _LIGHT = np.array([0.2, -1.2, 1.8])
 _SKY = np.array([236.0, 239.0, 243.0])
-_COLOURS = {
+_COLORS = {
     "table": (214, 205, 190),
     "object": (96, 160, 225),
     "arm": (225, 225, 222),
     "finger": (70, 70, 70),
 }
-_GRASP_COLOUR = (230, 120, 20)
+_GRASP_COLOR = (230, 120, 20)
 _BORDER = 24
 _FRONT, _SWING = math.radians(-60.0), math.radians(55.0)  # where the spectator stands, and may go to
 
@@ -105,7 +105,7 @@ def _at_home(scene: Scene, physics: Physics) -> tuple[mujoco.MjModel, mujoco.MjD
 
 def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
     """Return the scene from the side as an RGB array, so that both fingers are seen where possible."""
-    target = np.array([0.5 * (CENTRE[0] + grasp.x), 0.5 * grasp.y, 0.16])
+    target = np.array([0.5 * (CENTER[0] + grasp.x), 0.5 * grasp.y, 0.16])
     # Across the direction in which the fingers close, but not from behind the arm.
     turn = (grasp.yaw + 0.5 * math.pi - _FRONT + 0.5 * math.pi) % math.pi - 0.5 * math.pi
     angle = _FRONT + min(max(turn, -_SWING), _SWING)
@@ -129,8 +129,8 @@ def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
     _, reach, _ = _cast(model, data, _LIGHT, points - _LIGHT)
     lit = np.where(reach < 0.985, 0.35, 1.0)
     shade = 0.45 + 0.55 * diffuse * lit
-    colours = _colours(model)[hit] * shade[:, None]
-    return np.where(seen[:, None], colours, _SKY).clip(0, 255).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
+    colors = _colors(model)[hit] * shade[:, None]
+    return np.where(seen[:, None], colors, _SKY).clip(0, 255).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
 
 
 def _cast(
@@ -143,13 +143,13 @@ def _cast(
     return hit, distance, normal
 
 
-def _colours(model: mujoco.MjModel) -> NDArray[np.float64]:
-    colours = np.full((model.ngeom, 3), _COLOURS["table"], dtype=np.float64)
-    colours[model.geom_group == OBJECT_GROUP] = _COLOURS["object"]
-    colours[model.geom_group == ARM_GROUP] = _COLOURS["arm"]
+def _colors(model: mujoco.MjModel) -> NDArray[np.float64]:
+    colors = np.full((model.ngeom, 3), _COLORS["table"], dtype=np.float64)
+    colors[model.geom_group == OBJECT_GROUP] = _COLORS["object"]
+    colors[model.geom_group == ARM_GROUP] = _COLORS["arm"]
     for name in ("finger_left", "finger_right"):
-        colours[model.geom(name).id] = _COLOURS["finger"]
-    return colours
+        colors[model.geom(name).id] = _COLORS["finger"]
+    return colors
 
 
 def overhead(image: Image, grasp: Grasp, size: int = HEIGHT - _BORDER) -> Pillow.Image:
@@ -165,7 +165,7 @@ def overhead(image: Image, grasp: Grasp, size: int = HEIGHT - _BORDER) -> Pillow
     stretch = CAMERA_HEIGHT / (CAMERA_HEIGHT - grasp.z)
 
     def pixel(x: float, y: float) -> tuple[float, float]:
-        return 0.5 * size - (y - CENTRE[1]) * stretch * scale, 0.5 * size - (x - CENTRE[0]) * stretch * scale
+        return 0.5 * size - (y - CENTER[1]) * stretch * scale, 0.5 * size - (x - CENTER[0]) * stretch * scale
 
     cos, sin = math.cos(grasp.yaw), math.sin(grasp.yaw)
     for side in (-1.0, 1.0):
@@ -173,9 +173,9 @@ def overhead(image: Image, grasp: Grasp, size: int = HEIGHT - _BORDER) -> Pillow
         half = 0.5 * panda.FINGER_WIDTH
         corners = [(inner, -half), (inner, half), (outer, half), (outer, -half)]
         outline = [pixel(grasp.x + a * cos - b * sin, grasp.y + a * sin + b * cos) for a, b in corners]
-        draw.polygon(outline, outline=_GRASP_COLOUR, width=2)
+        draw.polygon(outline, outline=_GRASP_COLOR, width=2)
     ends = [pixel(grasp.x + a * cos, grasp.y + a * sin) for a in (-panda.OPENING, panda.OPENING)]
-    draw.line(ends, fill=_GRASP_COLOUR, width=1)
+    draw.line(ends, fill=_GRASP_COLOR, width=1)
     return picture
 
 

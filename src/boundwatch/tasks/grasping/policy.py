@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.scenes import CENTRE
+from boundwatch.tasks.grasping.scenes import CENTER
 
 LATENT = 10
 """Length of the latent vector z."""
@@ -22,9 +22,9 @@ FEATURES = 20
 ACTIONS = 5
 """x, y, z, and cosine and sine of the yaw."""
 SCALE = 0.1
-"""Metres in one unit of the network's outputs."""
+"""Meters in one unit of the network's outputs."""
 FLOOR, CEILING = 0.005, 0.25
-"""Heights, metres, to which the fingertips are sent at least and at most, whatever the network says."""
+"""Heights, meters, to which the fingertips are sent at least and at most, whatever the network says."""
 RECONSTRUCTION = 0.1
 """Standard deviation of an output given image and latent vector: 1 cm, or 0.1 rad."""
 
@@ -102,7 +102,7 @@ def to_action(grasp: Grasp) -> list[float]:
     >>> to_action(Grasp(0.6, -0.1, 0.05, 0.0))
     [1.0, -1.0, 0.5, 1.0, 0.0]
     """
-    x, y = ((value - middle) / SCALE for value, middle in zip((grasp.x, grasp.y), CENTRE, strict=True))
+    x, y = ((value - middle) / SCALE for value, middle in zip((grasp.x, grasp.y), CENTER, strict=True))
     return [round(x, 9), round(y, 9), grasp.z / SCALE, math.cos(grasp.yaw), math.sin(grasp.yaw)]
 
 
@@ -116,7 +116,7 @@ def to_grasp(output: Tensor) -> Grasp:
     """
     x, y, z, cos, sin = output.double().tolist()
     height = min(max(SCALE * z, FLOOR), CEILING)
-    return Grasp(CENTRE[0] + SCALE * x, CENTRE[1] + SCALE * y, height, math.atan2(sin, cos))
+    return Grasp(CENTER[0] + SCALE * x, CENTER[1] + SCALE * y, height, math.atan2(sin, cos))
 
 
 def choose(policy: nn.Module, image: Image) -> Grasp:

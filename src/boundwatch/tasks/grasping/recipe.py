@@ -49,7 +49,7 @@ class Recipe:
     variance_rate: float = 0.02
     """Learning rate of the latent log-variance."""
     bound: Literal["pointwise", "kl", "pinsker"] = "pointwise"
-    """What is minimised and certified."""
+    """What is minimized and certified."""
     delta: float = 0.01
     """Probability with which the certificate may fail."""
     seed: int = 0

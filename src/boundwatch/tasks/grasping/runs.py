@@ -46,7 +46,7 @@ class Deployment:
 
     @property
     def columns(self) -> dict[str, Sequence[object]]:
-        """How far each object rose, in metres, and what happened."""
+        """How far each object rose, in meters, and what happened."""
         return {
             "rise": [f"{outcome.rise:.4f}" for outcome in self.outcomes],
             "reason": [outcome.reason for outcome in self.outcomes],

@@ -11,10 +11,10 @@ import numpy as np
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.grasping.objects import Bowl, Item, Mug
 
-CENTRE = (0.5, 0.0)
-"""Where the camera looks, metres from the base of the arm; the middle of every placement."""
+CENTER = (0.5, 0.0)
+"""Where the camera looks, meters from the base of the arm; the middle of every placement."""
 PLACEMENTS = {number: 0.05 * number for number in range(1, 7)}
-"""The paper's six distributions: half the side, metres, of the square where the object stands. 1 is
+"""The paper's six distributions: half the side, meters, of the square where the object stands. 1 is
 training."""
 
 DRAWS: dict[str, Callable[[np.random.Generator], Item]] = {
@@ -30,9 +30,9 @@ class Scene:
 
     item: Item
     x: float
-    """Away from the base of the arm, metres."""
+    """Away from the base of the arm, meters."""
     y: float
-    """To its left, metres."""
+    """To its left, meters."""
     yaw: float
     """Turn of the object about the vertical, radians."""
 
@@ -70,7 +70,7 @@ def draw_scenes(
     scenes = []
     for _ in range(n):
         item = DRAWS[objects](rng)
-        x, y = (float(middle + rng.uniform(-half, half)) for middle in CENTRE)
+        x, y = (float(middle + rng.uniform(-half, half)) for middle in CENTER)
         scenes.append(Scene(item, x, y, float(rng.uniform(-math.pi, math.pi))))
     return scenes
 

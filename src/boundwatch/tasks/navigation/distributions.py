@@ -30,9 +30,9 @@ class Distribution:
     obstacles: int = 9
     """Cylinders in the field."""
     gap_above: float = 0.1
-    """Accepted when the best primitive keeps more than this, metres."""
+    """Accepted when the best primitive keeps more than this, meters."""
     gap_below: float = np.inf
-    """And at most this, metres."""
+    """And at most this, meters."""
     wind: Wind | None = None
     """What blows, unseen by the sensor."""
 

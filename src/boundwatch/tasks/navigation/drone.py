@@ -1,4 +1,4 @@
-"""The drone: a point mass that flies open-loop manoeuvres, with drag relative to the air.
+"""The drone: a point mass that flies open-loop maneuvers, with drag relative to the air.
 
 The Parrot Swing holds a commanded attitude and nothing else: no position, no velocity is fed back. Seen from
 above it is a point mass with three forces per unit of mass: forward thrust, the sideways component of thrust
@@ -9,7 +9,7 @@ A motion primitive is a bank command over time: out to one side, back, level. Tw
 differ in three numbers, drawn once a flight: how late the motors start, a trim error of the bank angle, an
 error of the thrust.
 
-Units are metres, seconds and degrees; x points right, y ahead.
+Units are meters, seconds and degrees; x points right, y ahead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GRAVITY = 9.81
 
 @dataclass(frozen=True)
 class Primitive:
-    """One open-loop manoeuvre: bank to one side, bank back, fly level."""
+    """One open-loop maneuver: bank to one side, bank back, fly level."""
 
     bank_out: float
     """Bank angle of the first phase, degrees; negative is to the left."""
@@ -69,7 +69,7 @@ class DroneSettings:
     boost_time: float = 1.15
     """Length of that phase, seconds."""
     cruise: float = 3.85
-    """Forward acceleration afterwards, m/s^2: in balance with drag at about 4.3 m/s."""
+    """Forward acceleration afterward, m/s^2: in balance with drag at about 4.3 m/s."""
     thrust_noise: float = 0.02
     """Relative standard deviation between rollouts of the forward acceleration."""
     drag: float = 0.2
@@ -82,7 +82,7 @@ class DroneSettings:
     bank_lag: float = 0.1
     """Time constant with which the bank angle follows its command, seconds."""
     primitives: tuple[Primitive, ...] = SWING_PRIMITIVES
-    """The manoeuvres, from the leftmost to the rightmost."""
+    """The maneuvers, from the leftmost to the rightmost."""
     rollouts: int = 5
     """Recorded rollouts of each primitive."""
     seed: int = 1
@@ -106,14 +106,14 @@ class Wind:
     gust_time: float = 0.3
     """Correlation time of the gusts, seconds."""
     centre: float = 3.0
-    """Where along the way (y) the jet crosses it, metres."""
+    """Where along the way (y) the jet crosses it, meters."""
     width: float = 0.75
-    """Standard deviation of the jet's Gaussian profile along y, metres; `inf` blows everywhere."""
+    """Standard deviation of the jet's Gaussian profile along y, meters; `inf` blows everywhere."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.speed <= 5.0:
             raise InvalidSetting(
-                f"wind speed = {self.speed} is outside [0, 5] m/s; the drone is modelled up to there"
+                f"wind speed = {self.speed} is outside [0, 5] m/s; the drone is modeled up to there"
             )
         if not (self.gust >= 0.0 and self.gust_time > 0.0 and self.width > 0.0):
             raise InvalidSetting(
@@ -125,7 +125,7 @@ class Wind:
 def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
     """Draw the noise of the recorded rollouts, in standard units.
 
-    The draw is standardised over the rollouts of each primitive (mean 0, standard deviation 1, one noise
+    The draw is standardized over the rollouts of each primitive (mean 0, standard deviation 1, one noise
     uncorrelated with another), so that five recordings already have the mean and the spread that were
     calibrated.
 
@@ -141,7 +141,7 @@ def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
     """
     if settings.rollouts < 4:
         raise InvalidSetting(
-            f"rollouts = {settings.rollouts} is below 4; three noises cannot be standardised over fewer"
+            f"rollouts = {settings.rollouts} is below 4; three noises cannot be standardized over fewer"
         )
     rng = np.random.default_rng(settings.seed)
     draw = rng.standard_normal((len(settings.primitives), settings.rollouts, 3))
@@ -161,7 +161,7 @@ def fly(
     wind: Wind | None = None,
     rng: np.random.Generator | None = None,
 ) -> NDArray[np.float64]:
-    """Fly manoeuvres and record the positions.
+    """Fly maneuvers and record the positions.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def fly(
     Returns
     -------
     array of shape (*primitive.shape, steps, 2)
-        Positions x, y in metres, the first one the origin.
+        Positions x, y in meters, the first one the origin.
 
     Examples
     --------

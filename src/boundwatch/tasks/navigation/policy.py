@@ -36,7 +36,7 @@ class Adapter(nn.Module):
 
 
 class Policy(nn.Module):
-    """Depth images in metres, shape (n, pixels, pixels), to logits, shape (n, primitives).
+    """Depth images in meters, shape (n, pixels, pixels), to logits, shape (n, primitives).
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class Recipe:
     """Everything about one training; the defaults are the full setting."""
 
     d_thresh: float = 0.5
-    """Clearance from which a flight costs nothing, metres."""
+    """Clearance from which a flight costs nothing, meters."""
     distribution: str = "training"
     """Where the policy is trained and certified."""
     environments: int = 10_000
@@ -58,7 +58,7 @@ class Recipe:
     sharpness: float = 4.0
     """The surrogate cost is the expected cost under a softmax of this many times the logits."""
     bound: Literal["pointwise", "kl", "pinsker"] = "pointwise"
-    """What is minimised and certified."""
+    """What is minimized and certified."""
     delta: float = 0.01
     """Probability with which the certificate may fail."""
     seed: int = 1
@@ -71,7 +71,7 @@ class Recipe:
         if self.seed < 0:
             raise InvalidSetting(f"seed = {self.seed} is below 0; choose 0 or more")
         if not 0.0 < self.d_thresh < math.inf:
-            raise InvalidSetting(f"d_thresh = {self.d_thresh} is not above 0; give it in metres")
+            raise InvalidSetting(f"d_thresh = {self.d_thresh} is not above 0; give it in meters")
         if self.prior_loss not in ("cross-entropy", "expected-cost"):
             raise InvalidSetting(
                 f"prior_loss = {self.prior_loss!r} is neither cross-entropy nor expected-cost"

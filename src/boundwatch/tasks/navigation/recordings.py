@@ -1,6 +1,6 @@
 """Recorded flights of each primitive: from the model, or from a file of one's own.
 
-A file holds positions in metres, the drone starting at the origin and flying along +y, all flights sampled
+A file holds positions in meters, the drone starting at the origin and flying along +y, all flights sampled
 alike.
 
 CSV
@@ -28,7 +28,7 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
 
 LONGEST_FLIGHT = (
-    100.0  # metres; a depth sensor of 7 m and a flight of 100 m mean that the file is in millimetres
+    100.0  # meters; a depth sensor of 7 m and a flight of 100 m mean that the file is in millimeters
 )
 
 
@@ -39,7 +39,7 @@ class Recordings:
     Attributes
     ----------
     paths
-        For each primitive an array of shape (rollouts, steps, 2): x and y in metres.
+        For each primitive an array of shape (rollouts, steps, 2): x and y in meters.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Recordings:
         return tuple(len(flights) for flights in self.paths)
 
     def sha256(self) -> str:
-        """Return a fingerprint of all positions, to a hundredth of a millimetre."""
+        """Return a fingerprint of all positions, to a hundredth of a millimeter."""
         digest = hashlib.sha256()
         for flights in self.paths:
             digest.update(f"{flights.shape}".encode())
@@ -135,8 +135,8 @@ def _check_path(path: NDArray[np.float64], where: str) -> None:
         )
     if np.abs(path).max() > LONGEST_FLIGHT:
         raise InvalidSetting(
-            f"{where} reaches {np.abs(path).max():g}; positions must be metres within {LONGEST_FLIGHT:g} "
-            "of the start (are they millimetres?)"
+            f"{where} reaches {np.abs(path).max():g}; positions must be meters within {LONGEST_FLIGHT:g} "
+            "of the start (are they millimeters?)"
         )
 
 

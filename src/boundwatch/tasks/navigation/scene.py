@@ -1,6 +1,6 @@
 """What the drone flies through and what it sees: cylinders, distances to them, depth images.
 
-Everything is vectorised over environments; obstacles have shape (environments, obstacles, 2), in metres.
+Everything is vectorized over environments; obstacles have shape (environments, obstacles, 2), in meters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from boundwatch.errors import InvalidSetting
 Floats = NDArray[np.float32]
 
 THRESHOLDS = (0.1, 0.3, 0.5, 0.75, 1.0)
-"""The paper's five d_thresh, metres."""
+"""The paper's five d_thresh, meters."""
 CHUNK = 1024  # obstacles times all steps of a flight, in single precision, stay in a core's cache
 
 
@@ -25,19 +25,19 @@ class Scene:
     """The obstacle field, the depth sensor and the cost; the defaults are the published experiment's."""
 
     x_range: tuple[float, float] = (-3.297, 3.297)
-    """Where obstacle centres lie across the way, metres (the paper prints +-3.5)."""
+    """Where obstacle centers lie across the way, meters (the paper prints +-3.5)."""
     y_range: tuple[float, float] = (4.203, 6.797)
-    """Where they lie along the way, metres (the paper prints 4.5 to 7)."""
+    """Where they lie along the way, meters (the paper prints 4.5 to 7)."""
     obstacle_radius: float = 0.2029
-    """Radius of a cylinder, metres."""
+    """Radius of a cylinder, meters."""
     drone_radius: float = 0.1675
-    """Radius of the drone, metres."""
+    """Radius of the drone, meters."""
     field_of_view: float = 120.0
     """Of the depth sensor, degrees, horizontally and vertically."""
     pixels: int = 50
     """Rays of the depth sensor along either side of the image."""
     depth_range: float = 7.0
-    """Depths are clipped here, metres."""
+    """Depths are clipped here, meters."""
     distance: Literal["exact", "sensor"] = "exact"
     """Minimum distance to the obstacles from the state, or the smallest one that the depth sensor sees in
     flight."""
@@ -49,7 +49,7 @@ class Scene:
                 raise InvalidSetting(f"{name} = ({low}, {high}) is empty; give the lower end first")
         for name in ("obstacle_radius", "drone_radius", "depth_range"):
             if not getattr(self, name) > 0.0:
-                raise InvalidSetting(f"{name} = {getattr(self, name)} is not above 0; give it in metres")
+                raise InvalidSetting(f"{name} = {getattr(self, name)} is not above 0; give it in meters")
         if not 0.0 < self.field_of_view < 180.0:
             raise InvalidSetting(f"field_of_view = {self.field_of_view} is outside (0, 180) degrees")
         if self.pixels < 2:
@@ -74,7 +74,7 @@ def cost(clearance: NDArray[np.floating], d_thresh: float) -> NDArray[np.float64
     [1.0, 0.5, 0.0]
     """
     if not d_thresh > 0.0:
-        raise InvalidSetting(f"d_thresh = {d_thresh} is not above 0; give it in metres")
+        raise InvalidSetting(f"d_thresh = {d_thresh} is not above 0; give it in meters")
     return np.clip(1.0 - clearance.astype(np.float64) / d_thresh, 0.0, 1.0)
 
 
@@ -94,7 +94,7 @@ def place_obstacles(scene: Scene, n: int, obstacles: int, rng: np.random.Generat
 
 
 def depth_images(scene: Scene, obstacles: Floats) -> Floats:
-    """Return what the depth sensor sees from the start: metres, shape (environments, rows, columns).
+    """Return what the depth sensor sees from the start: meters, shape (environments, rows, columns).
 
     Rows run over elevation, columns over azimuth from left to right. The cylinders are vertical and have no
     end, so that a ray of elevation e meets one at its horizontal distance / cos(e): one row of distances
@@ -138,12 +138,12 @@ def clearance(scene: Scene, path: Floats, obstacles: Floats) -> Floats:
     path
         Positions: one flight for all environments, shape (steps, 2), or one each, (environments, steps, 2).
     obstacles
-        Their centres, shape (environments, obstacles, 2).
+        Their centers, shape (environments, obstacles, 2).
 
     Returns
     -------
     array of shape (environments,)
-        In metres; infinity where nothing is near or, with ``distance="sensor"``, where nothing was ever seen.
+        In meters; infinity where nothing is near or, with ``distance="sensor"``, where nothing was ever seen.
 
     Examples
     --------
@@ -172,8 +172,8 @@ def clearance(scene: Scene, path: Floats, obstacles: Floats) -> Floats:
         np.multiply(away_y, away_y, out=away_y)
         np.add(away_x, away_y, out=away_x)
         np.minimum.reduce(away_x, axis=0, out=nearest[part])
-    to_centre = scene.distance == "exact"
-    surface = np.sqrt(nearest) - np.float32(scene.obstacle_radius) if to_centre else nearest
+    to_center = scene.distance == "exact"
+    surface = np.sqrt(nearest) - np.float32(scene.obstacle_radius) if to_center else nearest
     gap: Floats = surface.reshape(n, k).min(axis=1) - np.float32(scene.drone_radius)
     return gap
 
@@ -182,7 +182,7 @@ def _sensed(scene: Scene, away_x: Floats, away_y: Floats) -> Floats:
     """Return the smallest depth that the sensor reads of each obstacle at each step (inf: not in view).
 
     The drone keeps its heading (+y). The ray that reads the least is the one nearest to the direction of the
-    centre, and the least elevation stretches it least, so that no other ray needs to be cast.
+    center, and the least elevation stretches it least, so that no other ray needs to be cast.
     """
     rays = scene.rays
     spacing = rays[1] - rays[0]
@@ -193,7 +193,7 @@ def _sensed(scene: Scene, away_x: Floats, away_y: Floats) -> Floats:
     along = np.sqrt(distance_squared) * np.cos(offset)
     half_chord_squared = scene.obstacle_radius**2 - (distance_squared - along * along)
     entry = along - np.sqrt(np.maximum(half_chord_squared, 0.0))
-    # Inside the cylinder every ray starts in it, whatever the direction of its centre.
+    # Inside the cylinder every ray starts in it, whatever the direction of its center.
     hit = ((half_chord_squared > 0.0) & (along > 0.0)) | (distance_squared <= scene.obstacle_radius**2)
     depth = np.maximum(entry, 0.0) / np.cos(np.abs(rays).min())
     seen: Floats = np.where(hit & (depth <= scene.depth_range), depth, np.inf).astype(np.float32)

@@ -30,7 +30,7 @@ class Navigation:
     world: World = field(default_factory=World)
     distribution: Distribution = TRAINING
     d_thresh: float = 0.5
-    """Clearance from which a flight costs nothing, metres."""
+    """Clearance from which a flight costs nothing, meters."""
     binary: bool = field(default=False, init=False)
 
     def draw(self, n: int, rng: np.random.Generator) -> Environments:

@@ -114,7 +114,7 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
     """Train the network on the prior's environments."""
     policy = runs.network(recipe, world)
     policy.adapter.requires_grad_(False)
-    _initialise(policy, torch.Generator().manual_seed(recipe.seed))
+    _initialize(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
     if recipe.prior_loss == "cross-entropy":
         useful = np.clip(prior_set.clearances, -recipe.d_thresh, recipe.d_thresh)
@@ -139,7 +139,7 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
     return policy.eval()
 
 
-def _initialise(policy: Policy, generator: torch.Generator) -> None:
+def _initialize(policy: Policy, generator: torch.Generator) -> None:
     """Draw the first weights from a generator of our own; torch's layers draw theirs from the global one."""
     for layer in policy.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):

@@ -37,14 +37,14 @@ class Environments:
     """Some environments: obstacles, the rollouts drawn for the primitives, and what follows from them."""
 
     obstacles: Floats
-    """Centres, shape (n, obstacles, 2), metres."""
+    """Centers, shape (n, obstacles, 2), meters."""
     rollouts: NDArray[np.intp]
     """Which recording each primitive would fly, shape (n, primitives)."""
     clearances: Floats
-    """How close each primitive would come to an obstacle, shape (n, primitives), metres; negative in a
+    """How close each primitive would come to an obstacle, shape (n, primitives), meters; negative in a
     collision."""
     images: Floats
-    """What the policy sees, shape (n, pixels, pixels), metres; n = 0 when they were not asked for."""
+    """What the policy sees, shape (n, pixels, pixels), meters; n = 0 when they were not asked for."""
     flights: Floats
     """The paths behind the clearances, shape (n, primitives, steps, 2); n = 0 when not asked for."""
 

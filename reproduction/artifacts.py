@@ -1,6 +1,6 @@
 """What is computed once and kept: policies, their costs, results, each under the hash of what determines it.
 
-An artefact is a frozen dataclass with a method that writes its content to a folder. Its fields and its source
+An artifact is a frozen dataclass with a method that writes its content to a folder. Its fields and its source
 code determine the content. The cache makes that folder, and whoever asks again, in this run or a later one,
 gets the same folder.
 """
@@ -30,7 +30,7 @@ from reproduction.source import source_digest
 CHANGED = "the source changed during the run; run the command again, what is whole is kept"
 
 
-class Artefact(Protocol):
+class Artifact(Protocol):
     """What a cache can keep."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -44,8 +44,8 @@ class Artefact(Protocol):
         """The module whose code makes it, with all that it imports from this package."""
         ...
 
-    def needs(self) -> Sequence[Artefact]:
-        """Return the artefacts that it is made from."""
+    def needs(self) -> Sequence[Artifact]:
+        """Return the artifacts that it is made from."""
         ...
 
     def make(self, folder: Path, cache: Cache) -> None:
@@ -53,8 +53,8 @@ class Artefact(Protocol):
         ...
 
 
-def key(artefact: Artefact) -> str:
-    """Return the name of an artefact's folder: its kind, and the hash of its settings, source and version.
+def key(artifact: Artifact) -> str:
+    """Return the name of an artifact's folder: its kind, and the hash of its settings, source and version.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def key(artefact: Artefact) -> str:
     >>> key(NavigationPolicy()) == key(NavigationPolicy()), key(NavigationPolicy()).split("-")[0]
     (True, 'navigation')
     """
-    return f"{artefact.kind}-{hashlib.sha256(_settings_text(artefact).encode()).hexdigest()[:16]}"
+    return f"{artifact.kind}-{hashlib.sha256(_settings_text(artifact).encode()).hexdigest()[:16]}"
 
 
 class Cache:
-    """Artefacts in a folder.
+    """Artifacts in a folder.
 
-    **Guarantee**: a folder under an artefact's key is complete; it appears by a rename after everything in it
+    **Guarantee**: a folder under an artifact's key is complete; it appears by a rename after everything in it
     was written. What a killed run left unfinished lies under another name, where the next run picks it up.
 
     Parameters
@@ -89,61 +89,61 @@ class Cache:
         self.root = root
         self.jobs = jobs
 
-    def folder(self, artefact: Artefact) -> Path:
-        """Return the artefact's folder, after making it if it is not there."""
-        final = self.root / key(artefact)
+    def folder(self, artifact: Artifact) -> Path:
+        """Return the artifact's folder, after making it if it is not there."""
+        final = self.root / key(artifact)
         if final.exists():
             return final
-        for needed in artefact.needs():
+        for needed in artifact.needs():
             self.folder(needed)
-        partial = self.root / f"unfinished-{key(artefact)}"
+        partial = self.root / f"unfinished-{key(artifact)}"
         partial.mkdir(parents=True, exist_ok=True)
-        artefact.make(partial, self)
+        artifact.make(partial, self)
         # Processes that `make` started, and what it imported late, have read the source as it was then.
-        if source_digest.__wrapped__(artefact.module) != source_digest(artefact.module):
+        if source_digest.__wrapped__(artifact.module) != source_digest(artifact.module):
             shutil.rmtree(partial)
             raise InvalidSetting(CHANGED)
-        write_text(partial / "artefact.json", _settings_text(artefact) + "\n")
+        write_text(partial / "artifact.json", _settings_text(artifact) + "\n")
         partial.rename(final)
         return final
 
-    def missing(self, artefacts: Iterable[Artefact]) -> list[list[Artefact]]:
+    def missing(self, artifacts: Iterable[Artifact]) -> list[list[Artifact]]:
         """Return what is not there yet, everything that it needs included: level by level, needs first."""
-        levels: dict[str, tuple[int, Artefact]] = {}
+        levels: dict[str, tuple[int, Artifact]] = {}
 
-        def visit(artefact: Artefact) -> int:
-            name = key(artefact)
+        def visit(artifact: Artifact) -> int:
+            name = key(artifact)
             if (self.root / name).exists():
                 return -1
             if name not in levels:
-                level = 1 + max((visit(needed) for needed in artefact.needs()), default=-1)
-                levels[name] = (level, artefact)
+                level = 1 + max((visit(needed) for needed in artifact.needs()), default=-1)
+                levels[name] = (level, artifact)
             return levels[name][0]
 
-        for artefact in artefacts:
-            visit(artefact)
+        for artifact in artifacts:
+            visit(artifact)
         depth = 1 + max((level for level, _ in levels.values()), default=-1)
         return [[item for level, item in levels.values() if level == wanted] for wanted in range(depth)]
 
-    def build(self, artefacts: Iterable[Artefact], done: Callable[[Artefact], None]) -> None:
+    def build(self, artifacts: Iterable[Artifact], done: Callable[[Artifact], None]) -> None:
         """Make what is missing on `jobs` processes; call `done` after each."""
-        wanted = list(artefacts)
+        wanted = list(artifacts)
         if not self.missing(wanted):
             return
         with locked(self.root, "run"):
             for level in self.missing(wanted):
                 self._build(level, done)
 
-    def _build(self, level: Sequence[Artefact], done: Callable[[Artefact], None]) -> None:
-        for artefact in level:
-            if artefact.parallel:
-                self.folder(artefact)
-                done(artefact)
-        alone = [artefact for artefact in level if not artefact.parallel]
+    def _build(self, level: Sequence[Artifact], done: Callable[[Artifact], None]) -> None:
+        for artifact in level:
+            if artifact.parallel:
+                self.folder(artifact)
+                done(artifact)
+        alone = [artifact for artifact in level if not artifact.parallel]
         # Processes, not threads: torch's number of threads and the garbage of a training are per process.
         with workers(self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs) as pool:
-            for artefact in pool(delayed(_make)(self.root, artefact, key(artefact)) for artefact in alone):
-                done(artefact)
+            for artifact in pool(delayed(_make)(self.root, artifact, key(artifact)) for artifact in alone):
+                done(artifact)
 
 
 def save_array(path: Path, values: NDArray[Any]) -> None:
@@ -153,19 +153,19 @@ def save_array(path: Path, values: NDArray[Any]) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def _settings_text(artefact: Artefact) -> str:
+def _settings_text(artifact: Artifact) -> str:
     content = {
-        "kind": artefact.kind,
+        "kind": artifact.kind,
         "boundwatch": __version__,
-        "source": source_digest(artefact.module),
-        "settings": dataclasses.asdict(artefact),
+        "source": source_digest(artifact.module),
+        "settings": dataclasses.asdict(artifact),
     }
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
-def _make(root: Path, artefact: Artefact, expected: str) -> Artefact:
-    """Make an artefact in a process that may have been started, and have read the source, after the first."""
-    if key(artefact) != expected:
+def _make(root: Path, artifact: Artifact, expected: str) -> Artifact:
+    """Make an artifact in a process that may have been started, and have read the source, after the first."""
+    if key(artifact) != expected:
         raise InvalidSetting(CHANGED)
-    Cache(root).folder(artefact)
-    return artefact
+    Cache(root).folder(artifact)
+    return artifact
