@@ -20,6 +20,7 @@ from boundwatch.server.ledger import Refused
 router = APIRouter(include_in_schema=False)
 _LOG = logging.getLogger("boundwatch.server")
 _LOOK_EVERY = 1.0
+_LOOK_BACK = 120.0
 _BREATHE_EVERY = 15.0
 MOST_LISTENERS = 200
 
@@ -34,19 +35,19 @@ class Announcer:
 
     async def look(self) -> None:
         """Look until canceled."""
-        since, alarms = time.time(), -1
+        seen: dict[str, float] = {}
+        alarms = -1
         while True:
             await asyncio.sleep(_LOOK_EVERY)
             if not self.listeners:
-                since = time.time()
                 continue
             try:
-                now = time.time()
-                # Clocks and commits of several servers are not quite in step: look a little further back.
-                names, waiting = await run_in_threadpool(self._ask, since - 1.0)
+                # An episode's time is taken before its commit, which may be slow, or another server's.
+                found, waiting = await run_in_threadpool(self._ask, time.time() - _LOOK_BACK)
+                names = [name for name, moment in found.items() if seen.get(name) != moment]
                 if names or waiting != alarms:
                     self.tell(json.dumps({"streams": names, "alarms": waiting}))
-                since, alarms = now, waiting
+                seen, alarms = found, waiting
             except Exception:  # the task must outlive whatever the database does
                 _LOG.exception("cannot look for changes")
 
@@ -56,7 +57,7 @@ class Announcer:
             if listener.empty():
                 listener.put_nowait(message)
 
-    def _ask(self, since: float) -> tuple[list[str], int]:
+    def _ask(self, since: float) -> tuple[dict[str, float], int]:
         with self.database.read() as connection:
             return views.changed_since(connection, since), views.totals(connection)["open_alarms"]
 

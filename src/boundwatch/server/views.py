@@ -254,10 +254,11 @@ def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
     return list(connection.execute(select(audit).order_by(audit.c.id.desc()).limit(limit)).mappings())
 
 
-def changed_since(connection: Connection, moment: float) -> list[str]:
-    """Return the streams with an episode after a moment."""
-    query = select(streams.c.name).select_from(watches.join(streams)).where(watches.c.last_seen > moment)
-    return list(connection.execute(query.limit(1000)).scalars())
+def changed_since(connection: Connection, moment: float) -> dict[str, float]:
+    """Return the streams with an episode after a moment, and the time of their last one."""
+    query = select(streams.c.name, watches.c.last_seen).select_from(watches.join(streams))
+    latest = query.where(watches.c.last_seen > moment).order_by(watches.c.last_seen.desc()).limit(1000)
+    return {row.name: row.last_seen for row in connection.execute(latest)}
 
 
 def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
