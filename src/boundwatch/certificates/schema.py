@@ -198,7 +198,7 @@ _CERTIFICATE: dict[str, Rule] = {
     "delta": _LEVEL,
     "delta_upper": _LEVEL,
     "delta_lower": _LEVEL,
-    "n": _or_null(("a whole number >= 1", lambda v: _integer(v) and v >= 1)),
+    "n": _or_null(("a whole number from 1 to 2^53", lambda v: _integer(v) and 1 <= v <= 1 << 53)),
     "mean_cost": _or_null(_PROBABILITY),
     "source": (f"one of {', '.join(METHODS)}", lambda v: isinstance(v, str) and v in METHODS),
     "method": ("a name", lambda v: isinstance(v, str)),

@@ -59,7 +59,8 @@ def diagnose(table: Table, costs: Array, column: str, tasks: tuple[str, ...] = (
         *_order(costs, tasks),
         *_constant(costs),
         *_copies(costs),
-        *(_columns(table, column, len(costs)) if table.named else ()),
+        # A file of millions of rows was not pasted together by hand, and its cells would fill the memory.
+        *(_columns(table, column, len(costs)) if table.named and table.array is None else ()),
     )
 
 
