@@ -236,7 +236,7 @@ def test_check_says_verdict_and_evidence(run, folder, costs, verdict):
         f"{finding.n}, mean cost {finding.mean_cost:.4f}",
         "probability at most 0.055 (delta 0.005 included) in any world that is not worse",
         "probability at most 0.055 (delta 0.005 included) in any world that is worse",
-        "hypothesis-test, betting tail",
+        "hypothesis-test, new episodes judged jointly",
         "not the probability that this verdict is wrong",
         "one look at a number of episodes fixed beforehand",
     ):
@@ -294,7 +294,7 @@ def test_check_by_confidence_interval(run, folder):
     assert content["shift_lower"] == finding.shift_lower
     assert content["shift_upper"] == finding.shift_upper
     assert (content["false_positive_rate"], content["false_negative_rate"]) == (0.1, 0.2)
-    assert content["tail"] == "exact"
+    assert content["tail"] == "joint"
 
 
 def test_check_from_standard_input(run, folder):
