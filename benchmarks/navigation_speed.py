@@ -109,7 +109,10 @@ def show(result: dict[str, Any]) -> None:
     """Print the numbers."""
     for name, rate in result["environments_per_second"].items():
         cpu_rate = result["environments_per_cpu_second"][name]
-        print(f"  {name:12} {rate:9.0f} environments a second, images included; {cpu_rate:9.0f} a CPU second")
+        print(
+            f"  {name:12} {rate:9.0f} environments per second, images included; "
+            f"{cpu_rate:9.0f} per CPU second"
+        )
     print(f"  {result['times_faster_than_plain']:.1f} times the plain version")
     seconds, cpu = result["training_seconds"], result["training_cpu_seconds"]
     print(f"  training one threshold: {seconds:.0f} s ({cpu:.0f} s of CPU)")

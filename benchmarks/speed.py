@@ -52,7 +52,7 @@ def median_microseconds(detector: Any, costs: np.ndarray) -> float:
 
 
 def fleet_speed(certificate: bw.Certificate, ids: np.ndarray, rng: np.random.Generator) -> float:
-    """Return costs a second, the best of five."""
+    """Return costs per second, the best of five."""
     fleet, costs = bw.Fleet(certificate), rng.random(ids.size)
     fleet.update(ids, costs)
     return max(ids.size / seconds(fleet.update, ids, costs) for _ in range(5))
@@ -88,7 +88,7 @@ def show(result: dict[str, Any]) -> None:
     for name, value in result["median_microseconds"].items():
         print(f"{name + '.update':<52}{value:>10.1f} microseconds at the median")
     for name, value in result["fleet_costs_per_second"].items():
-        print(f"{'Fleet.update, ' + name:<52}{value / 1e6:>10.1f} million costs a second")
+        print(f"{'Fleet.update, ' + name:<52}{value / 1e6:>10.1f} million costs per second")
     for name, value in result["seconds"].items():
         print(f"{name + f', {UPDATES} updates':<52}{value:>10.4f} s")
     print(f"times faster than MAPIE: {result['times_faster_than_mapie']:.0f}")

@@ -54,7 +54,7 @@ def run() -> dict[str, Any]:
 def show(result: dict[str, Any]) -> None:
     """Print the numbers as a table."""
     print(
-        f"Power of the hypothesis test by tail, alpha = {result['alpha']}, {result['runs']} datasets a cell"
+        f"Power of the hypothesis test by tail, alpha = {result['alpha']}, {result['runs']} datasets per cell"
     )
     print(f"{'bound':>6}  {'new costs':<22}{'tail':<11}" + "".join(f"{f'n = {n}':>9}" for n in SIZES))
     for row in result["rows"]:

@@ -137,7 +137,7 @@ def split(costs: Array, n: int, datasets: int) -> Array:
 
 
 def tally(detector: HypothesisTest | ConfidenceInterval, costs: Array, setting: str, shift: Shift) -> Tally:
-    """Count what a detector declares on datasets, one a row of `costs`."""
+    """Count what a detector declares on datasets, one per row of `costs`."""
     findings = detector.decide_many(costs)
     return counted(
         findings.verdict,

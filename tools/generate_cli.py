@@ -37,7 +37,7 @@ The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean
 where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `episode`,
 `reduce`, `detail` and `warnings`; and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
 
-With several tasks: `verdict` (`adverse` if any task is), `tasks` with one object a task (`task`, `verdict`,
+With several tasks: `verdict` (`adverse` if any task is), `tasks` with one object per task (`task`, `verdict`,
 `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`, `adjusted_benign`, `e_adverse`, `e_benign`,
 `shift_lower`, `shift_upper`), `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where
 the costs came from; and `certificates` with the four fields of each task.

@@ -83,9 +83,9 @@ def test_a_finding_says_how_far_the_world_moved():
     [
         ({}, "give one distance"),
         ({"kl": 0.1, "tv": 0.1}, "give one distance"),
-        ({"kl": -0.1}, "kl = -0.1 is no distance"),
-        ({"kl": float("nan")}, "kl = nan is no distance"),
-        ({"tv": 1.5}, "tv = 1.5 is no total variation"),
+        ({"kl": -0.1}, "kl = -0.1 is not a distance"),
+        ({"kl": float("nan")}, "kl = nan is not a distance"),
+        ({"tv": 1.5}, "tv = 1.5 is not a total variation"),
         ({"tv": "x"}, "tv = 'x' is not a number"),
     ],
 )

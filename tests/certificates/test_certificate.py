@@ -268,7 +268,7 @@ def test_the_range_of_the_costs_is_kept(tmp_path):
     assert bw.Certificate.load(tmp_path / "c.json").cost_range == (0.0, 20.0)
     assert (cert.lower, cert.upper) == (MADE["betting"][0].lower, MADE["betting"][0].upper)
     for wrong in ((1, 0), (0, float("inf")), (1,), 3):
-        with pytest.raises(InvalidSetting, match=r"cost_range = .* is no range"):
+        with pytest.raises(InvalidSetting, match=r"cost_range = .* is not a range"):
             bw.Certificate.from_held_out(BOUNDED, cost_range=wrong)
 
 
@@ -300,5 +300,5 @@ def test_refusals():
         bw.Certificate.from_held_out(BOUNDED, seed="abc")
     with pytest.raises(InvalidLevel, match=r"delta = 0\.01 is below 0\.3"):
         bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, delta_upper=0.3, delta_lower=0.01)
-    with pytest.raises(InvalidSetting, match="is no interval"):
+    with pytest.raises(InvalidSetting, match="is not an interval"):
         bw.Certificate.from_bounds(lower=0.3, upper=0.2, delta=0.01)

@@ -95,7 +95,7 @@ def test_families_that_share_otherwise_are_not_equal(family):
         ({"tasks": {"pick": 0, "place": -1, "pour": 2}}, "task 'place': -1 is not the place"),
         ({"tasks": {"pick": 0, "place": True, "pour": 2}}, "task 'place': True is not the place"),
         ({"tasks": {"pick": 0, "place": 1, "pour": 1}}, "a certificate belongs to no task"),
-        ({"tasks": {" ": 0, "place": 1, "pour": 2}}, "' ' is no name"),
+        ({"tasks": {" ": 0, "place": 1, "pour": 2}}, "' ' is not a valid name"),
     ],
 )
 def test_damaged_files_are_refused(family, tmp_path, change, fault):
@@ -121,7 +121,7 @@ def test_what_is_no_family_is_refused():
         bw.CertificateFamily({"a": 3})
     with pytest.raises(InvalidSetting, match="certificates is of type list; map the name"):
         bw.CertificateFamily([3])
-    with pytest.raises(InvalidSetting, match="'  ' is no name"):
+    with pytest.raises(InvalidSetting, match="'  ' is not a valid name"):
         bw.CertificateFamily.from_held_out({"  ": [0.1]})
     with pytest.raises(InvalidCost, match=r"task 'pick': costs\[1\] = 1.5 is outside"):
         bw.CertificateFamily.from_held_out({"pick": [0.1, 1.5]})

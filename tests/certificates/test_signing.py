@@ -163,8 +163,8 @@ def claim(path, other):
     ("change", "message"),
     [
         (lambda path, _: signing.signature_path(path).unlink(), "is not signed"),
-        (lambda path, _: signing.signature_path(path).write_text("{}"), "is no signature"),
-        (lambda path, _: signing.signature_path(path).write_bytes(b"\xff" * 9), "is no signature"),
+        (lambda path, _: signing.signature_path(path).write_text("{}"), "is not a signature"),
+        (lambda path, _: signing.signature_path(path).write_bytes(b"\xff" * 9), "is not a signature"),
         (lambda path, _: rewrite(path, algorithm="none"), "not of the algorithm Ed25519"),
         (lambda path, _: rewrite(path, signature="00" * 64), "was altered after it was signed"),
         (lambda path, _: rewrite(path, signature="00"), "64 bytes in hexadecimal"),

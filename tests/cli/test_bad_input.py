@@ -50,7 +50,7 @@ COSTS = {
     "an unknown word": (
         b"trial,success\n1,yes\n2,kinda\n",
         [],
-        "row 2 (line 3), column 'success' = 'kinda' is no word for success or failure",
+        "row 2 (line 3), column 'success' = 'kinda' is not a word for success or failure",
     ),
     "percent": (
         b"cost\n3%\n1%\n",

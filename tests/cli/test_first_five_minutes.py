@@ -79,7 +79,7 @@ def test_a_file_of_somebody_else_is_replaced_with_force_only(lab, run):
         arguments = ("report", "c.json", "new.csv", "--success", "grasped", "-o", name)
         refused = run(*arguments)
         assert (refused.code, refused.out) == (1, "")
-        assert "is there, and not a file of boundwatch" in refused.err
+        assert "already exists and was not written by boundwatch" in refused.err
         assert "--force" in refused.err
         assert (lab / name).read_text() == content
         assert run(*arguments, "--force").code == 0
@@ -122,7 +122,7 @@ def test_swapped_arguments_are_said(run):
     for command in (["check"], ["report", "-o", "r.html"]):
         done = run(command[0], "new.csv", "c.json", *command[1:])
         assert done.code == 1
-        assert "new.csv: is no certificate, but c.json is; swap them" in done.err
+        assert "new.csv: is not a certificate, but c.json is; swap them" in done.err
 
 
 @pytest.mark.usefixtures("lab")

@@ -193,7 +193,7 @@ FAULTS = {
     "verify with other costs": (["verify", "c.json", "--costs", "same.json"], "failed goal/0: costs_sha256"),
     "tasks in a row": (
         ["watch", "one.json", "same.json"],
-        "same.json: comes task by task, so that a hard one",
+        "same.json: lists one task after the other, so a hard one",
     ),
     "several where one is needed": (
         ["plan", "c.json", "--cost", "0.5"],

@@ -165,7 +165,7 @@ DAMAGED = {
     ),
     "text for a success": (
         changed(MANY, "per_task", 1, "metrics", "successes", 1, value="maybe"),
-        r"per_task\[1\].metrics.successes\[1\] = 'maybe' is no word for success or failure",
+        r"per_task\[1\].metrics.successes\[1\] = 'maybe' is not a word for success or failure",
     ),
     "a rate for a success": (
         changed(OLDER, "per_episode", 1, "success", value=0.5),

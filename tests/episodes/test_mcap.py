@@ -147,7 +147,7 @@ def test_messages_without_the_field_are_refused(tmp_path):
         read_costs(path)
     path = write_log(tmp_path / "log.mcap", {"/a": [*RESULTS, {"success": "perhaps"}]})
     with pytest.raises(
-        InvalidCost, match="message 5 of /a, field 'success' = 'perhaps' is no word for success"
+        InvalidCost, match="message 5 of /a, field 'success' = 'perhaps' is not a word for success"
     ):
         read_costs(path)
     path = write_log(tmp_path / "log.mcap", {"/a": [*RESULTS, b'{"success": tr']})

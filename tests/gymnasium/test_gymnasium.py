@@ -203,10 +203,10 @@ def test_policy_with_memory_is_reset_when_episodes_begin():
         ({"cost": lambda _: 1.5}, InvalidCost, r"cost = 1.5 is outside \[0, 1\]; rescale"),
         ({"cost": lambda _: float("nan")}, InvalidCost, r"cost = nan is outside \[0, 1\]"),
         ({"cost": lambda _: None}, InvalidCost, r"cost = None is not a number"),
-        ({"cost": (1, 0)}, InvalidSetting, r"cost = \(1, 0\) is no cost; give \(low, high\)"),
-        ({"cost": (0, float("inf"))}, InvalidSetting, r"cost = \(0, inf\) is no cost"),
-        ({"cost": 3}, InvalidSetting, r"cost = 3 is no cost"),
-        ({"n": 0}, InvalidSetting, r"n = 0 is no number of episodes; give at least 1"),
+        ({"cost": (1, 0)}, InvalidSetting, r"cost = \(1, 0\) is not a cost; give \(low, high\)"),
+        ({"cost": (0, float("inf"))}, InvalidSetting, r"cost = \(0, inf\) is not a cost"),
+        ({"cost": 3}, InvalidSetting, r"cost = 3 is not a cost"),
+        ({"n": 0}, InvalidSetting, r"n = 0 is not a number of episodes; give at least 1"),
         ({"n": 2.5}, InvalidSetting, r"n = 2.5 is not a whole number"),
     ],
 )
@@ -218,17 +218,17 @@ def test_what_cannot_be_a_cost_is_refused(settings, error, message):
 def test_unknown_autoreset_mode_is_refused():
     env = vector(2)
     env.metadata = {}
-    with pytest.raises(InvalidSetting, match=r"autoreset_mode'\] = None is no gymnasium.vector.Autoreset"):
+    with pytest.raises(InvalidSetting, match=r"autoreset_mode'\] = None is not a gymnasium.vector.Autoreset"):
         bw.gymnasium.rollout(env, act, 3, cost="is_success")
 
 
 def test_vector_environments_of_other_libraries_are_refused():
     env = DummyVecEnv([Coin])
     with pytest.raises(
-        InvalidSetting, match=r"DummyVecEnv.* is no Gymnasium environment; pass gymnasium.make"
+        InvalidSetting, match=r"DummyVecEnv.* is not a Gymnasium environment; pass gymnasium.make"
     ):
         bw.gymnasium.rollout(env, act, 3, cost="is_success")
-    with pytest.raises(InvalidSetting, match="is no Gymnasium environment"):
+    with pytest.raises(InvalidSetting, match="is not a Gymnasium environment"):
         bw.gymnasium.watch(env, Log(), cost="is_success")
 
 

@@ -49,7 +49,7 @@ def read_limited(file: IO[bytes], source: str) -> bytes:
     --------
     >>> read_bytes("/dev/zero")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/zero: is a device without end; name a file
+    boundwatch.errors.InvalidSetting: /dev/zero: is an endless device; name a file
     """
     kind = stat.S_IFREG
     with suppress(OSError, AttributeError):  # what is only in memory has no mode
@@ -57,7 +57,7 @@ def read_limited(file: IO[bytes], source: str) -> bytes:
         kind = stat.S_IFMT(mode.st_mode)
         endless = hasattr(os, "major") and os.major(mode.st_rdev) == 1 and os.minor(mode.st_rdev) != 3
         if kind == stat.S_IFBLK or (kind == stat.S_IFCHR and endless):  # memory devices, except /dev/null
-            raise InvalidSetting(f"{source}: is a device without end; name a file")
+            raise InvalidSetting(f"{source}: is an endless device; name a file")
     parts, size = [], 0
     while part := file.read(_CHUNK << 4):
         parts.append(part)
@@ -207,7 +207,7 @@ def protect(
     boundwatch.errors.InvalidSetting: ...trials.csv: is an input and would be replaced; choose another output
     >>> protect(path, [])
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: ...trials.csv: is there, and not a file of boundwatch; choose
+    boundwatch.errors.InvalidSetting: ...trials.csv: already exists and was not written by boundwatch; choose
     another ...
     """
     target = Path(output)
@@ -219,8 +219,8 @@ def protect(
                 raise InvalidSetting(f"{output}: is an input and would be replaced; choose another output")
         if not force and not _is_ours(target):
             raise InvalidSetting(
-                f"{output}: is there, and not a file of boundwatch; choose another name, or replace it with "
-                "force=True (--force)"
+                f"{output}: already exists and was not written by boundwatch; choose another "
+                "name, or replace it with force=True (--force)"
             )
     except OSError:  # whoever reads or writes it says why it cannot be
         return

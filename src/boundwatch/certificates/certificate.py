@@ -146,7 +146,7 @@ class Certificate(InNotebook):
             For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
         measured
             Also: one line on what the costs are, such as ``"cost = 1 - success"``; `boundwatch check` warns
-            when new costs are measured otherwise.
+            when new costs are not measured that way.
         cost_range
             Also: the range that the costs had before they were scaled to [0, 1]. It changes no number here;
             `boundwatch check` scales new costs from the same range.
@@ -304,7 +304,9 @@ class Certificate(InNotebook):
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
     ) -> Certificate:
-        """Take over a bound that somebody else proved: lower <= expected cost <= upper, but for delta.
+        """Use a bound that somebody else proved.
+
+        It says: lower <= expected cost <= upper, with probability at least 1 - delta.
 
         Parameters
         ----------
@@ -324,7 +326,7 @@ class Certificate(InNotebook):
         lower, upper = _number(lower, "lower"), _number(upper, "upper")
         if not 0 <= lower <= upper <= 1:
             raise InvalidSetting(
-                f"lower = {lower!r}, upper = {upper!r} is no interval in [0, 1]; "
+                f"lower = {lower!r}, upper = {upper!r} is not an interval in [0, 1]; "
                 "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
             )
         above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
@@ -500,11 +502,11 @@ class Certificate(InNotebook):
         if tv is not None:
             tv = _number(tv, "tv")
             if not 0 <= tv <= 1:
-                raise InvalidSetting(f"tv = {tv!r} is no total variation; it lies in [0, 1]")
+                raise InvalidSetting(f"tv = {tv!r} is not a total variation; it lies in [0, 1]")
             return min(self.upper + tv, 1.0)
         kl = _number(kl, "kl")
         if not 0 <= kl < math.inf:
-            raise InvalidSetting(f"kl = {kl!r} is no distance; it must be finite and >= 0, in nats")
+            raise InvalidSetting(f"kl = {kl!r} is not a distance; it must be finite and >= 0, in nats")
         return float(bounds.shifted_mean_upper(self.upper, kl))
 
     def verify(
@@ -572,7 +574,7 @@ def _range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         low = high = math.nan
     if not -math.inf < low < high < math.inf:
-        raise InvalidSetting(f"cost_range = {cost_range!r} is no range; give (low, high), both finite")
+        raise InvalidSetting(f"cost_range = {cost_range!r} is not a range; give (low, high), both finite")
     return low, high
 
 

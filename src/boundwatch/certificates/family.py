@@ -63,7 +63,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         for name in (self.by, *self.certificates):
             if not isinstance(name, str) or not name.strip():
                 raise InvalidSetting(
-                    f"{name!r} is no name; name tasks and their column by texts that say something"
+                    f"{name!r} is not a valid name; use non-empty strings for tasks and their column"
                 )
         for task, certificate in self.certificates.items():
             if not isinstance(certificate, Certificate):
@@ -262,7 +262,7 @@ def load(
     path
         The file.
     key
-        The file of a public key: a certificate that its holder has not signed just so is refused.
+        The file of a public key: a certificate is refused unless its holder signed exactly this content.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def sign(path: _PathLike, content: dict[str, Any], key: _PathLike) -> Path:
 
 
 def check_signature(path: _PathLike, content: object, key: _PathLike) -> None:
-    """Refuse a certificate that the holder of a key has not signed just so.
+    """Refuse a certificate that the holder of a key did not sign in exactly this form.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def _read_signature(path: _PathLike) -> dict[str, str]:
             if not isinstance(value, str) or len(bytes.fromhex(value)) != size:
                 raise SchemaMismatch(f"{name} is not {size} bytes in hexadecimal")
     except (SchemaMismatch, ValueError) as error:
-        raise CertificateError(f"{target}: is no signature ({error}); get it from its signer") from None
+        raise CertificateError(f"{target}: is not a signature ({error}); get it from its signer") from None
     return content
 
 

@@ -43,7 +43,7 @@ def verify(
     if certificate.source == "external":
         if costs is not None:
             raise ProvenanceMismatch(
-                "costs: this certificate takes over a bound proved elsewhere; verify it without costs"
+                "costs: this certificate uses a bound proved elsewhere; verify it without costs"
             )
         return [*checks, _in_order(certificate, "taken over from elsewhere")]
     n, mean, record = certificate.n, certificate.mean_cost, certificate.record

@@ -38,7 +38,7 @@ def certify(
         tuple[float, float] | None,
         typer.Option(
             metavar="LOWER UPPER",
-            help="Take over limits that somebody else proved, instead of COSTS; say with --delta how often "
+            help="Use limits that somebody else proved, instead of COSTS; say with --delta how often "
             "they may fail.",
         ),
     ] = None,
@@ -103,7 +103,7 @@ def certify(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Certify a policy's expected cost from fresh episodes, or take over limits proved elsewhere.
+    """Certify a policy's expected cost from fresh episodes, or use limits proved elsewhere.
 
     The policy must not have been trained or chosen on them. With --by, every task gets a certificate and an
     equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most) trials are read line

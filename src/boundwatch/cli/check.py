@@ -80,7 +80,7 @@ def check(
     """Compare the costs of new episodes with a certificate.
 
     The verdict is ADVERSE, BENIGN or WITHIN (no evidence of a shift; it does not mean "safe"). Its error
-    rates hold for one look at a number of episodes that was fixed beforehand. With the certificates of
+    rates hold for one look at a number of episodes that was fixed in advance. With the certificates of
     several tasks, or with --by, there is a verdict on each, corrected for their number.
     """
     if plot is not None:

@@ -59,7 +59,7 @@ def compare(
     ] = 0.05,
     horizon: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Largest number of trials of each, if fixed beforehand; 0/1 costs."),
+        typer.Option(metavar="N", help="Largest number of trials of each, if fixed in advance; 0/1 costs."),
     ] = None,
     margin: Annotated[
         float, typer.Option(metavar="M", help="Also say whether B costs at most M more than A.")

@@ -38,7 +38,7 @@ def demo(
     certificate = finished.run.certificate
     print(
         f"Certified: expected cost from {certificate.lower:.3f} to {certificate.upper:.3f} "
-        f"(but for a probability of {certificate.delta:g}), from {certificate.n} flights\n"
+        f"(wrong with probability at most {certificate.delta:g}), from {certificate.n} flights\n"
     )
     names = tuple(finished.visits[0].findings)
     out.print_table(

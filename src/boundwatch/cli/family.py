@@ -15,7 +15,7 @@ _MEANING = {
     "e-bh": "adverse and benign are the smallest false discovery rates at which e-BH lists the task.",
 }
 _LOOKS = {
-    "holm": "They hold for one look at numbers of episodes fixed beforehand, independent of each other.",
+    "holm": "They hold for one look at numbers of episodes fixed in advance, independent of each other.",
     "e-bh": "They hold for the list at whatever episode one stops, for episodes independent of all earlier "
     "ones of all tasks.",
 }
@@ -28,8 +28,8 @@ def print_family(family: CertificateFamily) -> None:
         [
             f"For each of {wording.count(len(family), 'task')} (column {family.by}), the expected cost of an "
             "episode is within its limits (0 is best, 1 is worst).",
-            f"All upper limits hold together but for a probability of at most {family.delta_upper:g}, all "
-            f"lower ones but for {family.delta_lower:g}, all of both but for {family.delta:g}.",
+            f"The probability that any upper limit fails is at most {family.delta_upper:g}, any lower limit "
+            f"at most {family.delta_lower:g}, any limit at all at most {family.delta:g}.",
         ],
     )
     print()

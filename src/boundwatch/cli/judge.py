@@ -36,11 +36,13 @@ Margin = Annotated[
 ]
 AlphaAdverse = Annotated[
     float | None,
-    typer.Option(metavar="P", help="hypothesis-test: level of ADVERSE; delta comes on top. [default: 0.05]"),
+    typer.Option(
+        metavar="P", help="hypothesis-test: level of ADVERSE; delta is added to it. [default: 0.05]"
+    ),
 ]
 AlphaBenign = Annotated[
     float | None,
-    typer.Option(metavar="P", help="hypothesis-test: level of BENIGN; delta comes on top. [default: 0.05]"),
+    typer.Option(metavar="P", help="hypothesis-test: level of BENIGN; delta is added to it. [default: 0.05]"),
 ]
 FalsePositive = Annotated[
     float | None,
@@ -82,7 +84,7 @@ def load_judge(path: Path, costs: str, key: Path | None) -> Certificate | Certif
         if not swapped:
             raise
         raise InvalidSetting(
-            f"{path}: is no certificate, but {costs} is; swap them: the certificate comes first"
+            f"{path}: is not a certificate, but {costs} is; swap them: the certificate comes first"
         ) from None
 
 

@@ -17,8 +17,8 @@ def keygen(
 ) -> None:
     """Make a key pair to sign certificates with (Ed25519).
 
-    NAME.key signs: keep it to yourself. NAME.pub recognizes what it has signed: give it to whoever checks.
-    Neither file is ever replaced.
+    NAME.key signs: keep it to yourself. NAME.pub recognizes what it has signed: give it to everyone
+    who checks. Neither file is ever replaced.
     """
     private, public = generate_keys(name)
     print(f"Wrote {printable(str(private))} (private) and {printable(str(public))} (public)")

@@ -15,7 +15,8 @@ CertificateFile = Annotated[
 Key = Annotated[
     Path | None,
     typer.Option(
-        metavar="PUB", help="Public key; a certificate that its holder has not signed just so is refused."
+        metavar="PUB",
+        help="Public key; a certificate is refused unless its holder signed exactly this content.",
     ),
 ]
 _COSTS = typer.Argument(
@@ -54,7 +55,7 @@ CostRange = Annotated[
     tuple[float, float] | None,
     typer.Option(
         metavar="LOW HIGH",
-        help="Range that costs or rewards can have, known beforehand (0 100 for percent); it is rescaled to "
+        help="Range that costs or rewards can have, known in advance (0 100 for percent); it is rescaled to "
         "[0, 1].",
     ),
 ]

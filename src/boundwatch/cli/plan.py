@@ -93,12 +93,12 @@ def plan(
         typer.Option(
             metavar="P",
             help="Level of ADVERSE of every detector, for a cost above the certified ones. "
-            "[default: what each takes by itself]",
+            "[default: that of each detector]",
         ),
     ] = None,
     alpha_benign: Annotated[
         float | None,
-        typer.Option(metavar="P", help="Level of BENIGN, likewise, for a cost below the certified ones."),
+        typer.Option(metavar="P", help="The same for BENIGN, for a cost below the certified ones."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For --costs, which is simulated.")] = 0,
     plot: Annotated[
@@ -113,7 +113,7 @@ def plan(
 
     Also how long the sequential test takes on average, the information limit, and the smallest shift that
     a given number of trials can show. Without a certificate: how many trials to run in the lab and at the
-    new site. Ask before the hardware is booked.
+    new site. Ask before you book the hardware.
     """
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)

@@ -59,7 +59,7 @@ def report(
 ) -> None:
     """Write a report on new episodes that can be signed.
 
-    One HTML file that needs nothing else: what was promised, what was seen, the verdict, its guarantee and
+    One self-contained HTML file: what was promised, what was seen, the verdict, its guarantee and
     assumptions, what would have been noticed, and hashes. The verdict is that of `boundwatch check`.
     """
     from boundwatch.reporting.report import render_report

@@ -44,7 +44,7 @@ def report_episode(
     """Report one episode to a live monitor. The token comes from BOUNDWATCH_TOKEN.
 
     The episode is on this machine's disk first. If the server cannot be reached, it stays there and the next
-    call delivers it; that is no error. Exits with 1 if the server refuses it for good.
+    call delivers it; that is not an error. Exits with 1 if the server refuses it for good.
     """
     from boundwatch.server.client import Client
 

@@ -31,13 +31,13 @@ def selftest(
     reading: Reading,
     as_json: Json = False,
 ) -> None:
-    """Simulate the advertised error rates, beside the promise.
+    """Simulate the error rates and compare them with the promises.
 
-    Tried are, at the two levels: the hypothesis test with every tail and the confidence interval, looking
+    It tests, at the two levels: the hypothesis test with every tail and the confidence interval, looking
     once at 5 to 100 episodes, and their limits on the shift; the sequential test, read 200 times; the list of
-    discoveries in a fleet; the run length of the change detector. All in the worlds where the promise is
-    hardest to keep, with the certificate's limits taken as true. Of a held-out certificate the totals, delta
-    included, are tried as well, with its trials drawn again. (By default the levels are those of `check`;
+    discoveries in a fleet; the run length of the change detector. It uses the worlds where the promise is
+    hardest to keep, and takes the certificate's limits as true. For a held-out certificate it also draws the
+    trials again and tests the total rates, delta included. (By default the levels are those of `check`;
     those of `watch` are 0.04.) Exits with 1 if a promise is broken.
     """
     from boundwatch.planning.promises import simulate_promises  # with scipy.stats, which takes a second

@@ -102,7 +102,7 @@ def watch(
         typer.Option(metavar="FILE", help="Append every line of a pipe to FILE before it is counted."),
     ] = None,
     allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Report ids that are missing or out of order, and go on.")
+        bool, typer.Option("--allow-gaps", help="Report ids that are missing or out of order, and continue.")
     ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Wait for the file to grow; follow its rotation.")
@@ -122,7 +122,7 @@ def watch(
         bool,
         typer.Option(
             "--skip-malformed",
-            help="Pass over malformed lines instead of stopping. Episodes left out void the guarantee.",
+            help="Skip malformed lines instead of stopping. Leaving out episodes voids the guarantee.",
         ),
     ] = False,
     interval: Annotated[
@@ -135,8 +135,9 @@ def watch(
     """Watch a stream of episodes and alarm as soon as there is evidence of a shift.
 
     You may look after every episode and stop whenever you like. A line is printed once its episode is in the
-    state file. After a crash, give the same command: it goes on where it was. Exits with 1 if no episode was
-    counted. With the certificates of several tasks or robots, each is watched at an equal share of the level.
+    state file. After a crash, run the same command: it continues where it stopped. Exits with 1 if no
+    episode was counted. With the certificates of several tasks or robots, each is watched at an equal share
+    of the level.
     """
     if interval and detector != "sequential-test":
         raise typer.BadParameter("--interval goes with --detector sequential-test only")
@@ -205,7 +206,7 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
     if by is not None:
         raise InvalidSetting(
             f"{path}: holds one certificate, but --by {by} watches several tasks or robots, which must be "
-            f"known beforehand; certify each with: boundwatch certify COSTS --by {by} -o FILE"
+            f"known in advance; certify each with: boundwatch certify COSTS --by {by} -o FILE"
         )
     return None
 
@@ -230,8 +231,9 @@ def _read_whole(reading: Reading, stream: str, binary: bool, by: str | None) -> 
     episodes = reading.read(stream, binary=binary, by=by)
     if episodes.blocks_of is not None:
         raise InvalidSetting(
-            f"{stream}: comes {episodes.blocks_of} by {episodes.blocks_of}, so that a hard one would alarm "
-            f"by its place; watch one at a time, or use check with --by {episodes.blocks_of}"
+            f"{stream}: lists one {episodes.blocks_of} after the other, so a hard one would alarm "
+            f"because of its place in the file; watch one at a time, or use check "
+            f"with --by {episodes.blocks_of}"
         )
     out.print_warnings(episodes)
     return episodes

@@ -28,7 +28,7 @@ STYLE = Html(
     "svg .near { fill: var(--certified); } svg .trace { fill: none; stroke-width: 2; }"
     "</style>"
 )
-_SCALE = 34.0  # pixels a meter in the top-down picture
+_SCALE = 34.0  # pixels per meter in the top-down picture
 _ACROSS, _AHEAD = 4.0, 9.0  # meters shown to either side and ahead
 _LEVELS = 12  # shades of a depth image
 _NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets the strongest shade
@@ -96,7 +96,7 @@ def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
 
 
 def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: float, label: str) -> Html:
-    """Draw e-values over trials, one line a world, on a logarithmic scale.
+    """Draw e-values over trials, one line per world, on a logarithmic scale.
 
     Examples
     --------

@@ -117,7 +117,7 @@ class FamilyFinding(InTable):
         }
 
     def to_frame(self) -> Any:
-        """Return a data frame of one row a task, of pandas or, without it, of polars (extra ``frame``)."""
+        """Return a data frame of one row per task, of pandas or, without it, of polars (extra ``frame``)."""
         return frame([finding.to_dict() for finding in self.findings])
 
     def _repr_html_(self) -> str:

@@ -68,7 +68,7 @@ TAILS: dict[TailName, Tail] = {
 
 
 class Judge(ABC):
-    """Weighs datasets, one a row: the part of a fixed-sample detector that depends on the tail."""
+    """Weighs datasets, one per row: the part of a fixed-sample detector that depends on the tail."""
 
     @abstractmethod
     def p_values(self, costs: Array) -> tuple[Array, Array]:

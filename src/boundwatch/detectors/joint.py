@@ -156,7 +156,7 @@ def sides_of(certificate: Certificate, levels: Pair, margin: float | None) -> li
 def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
     """Return a p-value from an e-value and an alarm that is rarer than `level` but does not follow from it.
 
-    Whoever sees a p-value of a or less sees an e-value of 1/a or more if a is below the level, else an alarm
+    A p-value of a or less means an e-value of 1/a or more if a is below the level, else an alarm
     or an e-value of 1/(a - level): under the hypothesis either has a probability of at most a.
 
     Examples

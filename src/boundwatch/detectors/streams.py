@@ -38,7 +38,7 @@ def streams_for(certificate: Certificate, alphas: Pair, margin: float | None) ->
 
 
 class Streams(ABC):
-    """Tables with one row a stream. The third side, with a margin, is "no worse by more than it"."""
+    """Tables with one row per stream. The third side, with a margin, is "no worse by more than it"."""
 
     @property
     @abstractmethod

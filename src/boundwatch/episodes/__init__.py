@@ -198,9 +198,9 @@ def read_costs(
         like, in several languages and any case; cost = 1 - success. Columns without names are numbered from
         1; those of MCAP are ``/topic.field``.
     cost : str, optional
-        The column of costs, of which more is worse: numbers, or yes/no for what should not happen.
+        The column of costs, where more is worse: numbers, or yes/no for what should not happen.
     reward : str, optional
-        The column of rewards, of which more is better; cost = (high - reward) / (high - low).
+        The column of rewards, where more is better; cost = (high - reward) / (high - low).
     cost_range : (low, high), optional
         The range that a cost or a reward can have, rescaled to [0, 1]; a reward needs it, and so do
         percentages. It must be known before the data: one read off the data is no bound.

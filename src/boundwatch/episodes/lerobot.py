@@ -71,7 +71,7 @@ def _from_tasks(entries: list[dict[str, Any]], source: str) -> Table:
     lengths = [len(next(iter(columns.values()))) for columns in lists]
     tasks = [f"{entry['task_group']}/{entry['task_id']}" for entry in entries]
     if repeated := [name for name, times in Counter(tasks).items() if times > 1]:
-        raise InvalidCost(f"{source}: per_task has {repeated[0]!r} more than once; keep one entry a task")
+        raise InvalidCost(f"{source}: per_task has {repeated[0]!r} more than once; keep one entry per task")
     spread = {
         "task": tasks,
         "task_group": [entry["task_group"] for entry in entries],
@@ -123,7 +123,7 @@ def _metrics(entry: dict[str, Any], place: str, source: str) -> dict[str, list[A
     for name, values in columns.items():
         if not isinstance(values, list):
             raise InvalidCost(
-                f"{source}: {place}.metrics.{name} = {shown(values)} is not a list, one value an episode; "
+                f"{source}: {place}.metrics.{name} = {shown(values)} is not a list, one value per episode; "
                 f"{_WRITER}"
             )
         if not values:

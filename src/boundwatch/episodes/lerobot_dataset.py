@@ -1,4 +1,4 @@
-"""LeRobotDataset v3: a folder of Parquet files, one row a frame, read with pyarrow alone."""
+"""LeRobotDataset v3: a folder of Parquet files, one row per frame, read with pyarrow alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FETCH = "fetch the whole dataset again"
 
 
 def read_dataset(folder: Path) -> Table:
-    """Read a dataset: one row a frame, ``episode_index`` says of which episode, ``task`` of which task.
+    """Read a dataset: one row per frame, ``episode_index`` says of which episode, ``task`` of which task.
 
     An episode succeeds if ``next.success`` is true in any of its frames, as in lerobot-eval; its return is
     the sum of ``next.reward``.
@@ -56,7 +56,7 @@ def read_dataset(folder: Path) -> Table:
         if info[name] != counted:
             raise InvalidCost(
                 f"{folder / INFO}: {name} = {info[name]}, but the data hold {counted}; {_FETCH}, "
-                "for episodes that are left out make every guarantee wrong"
+                "because missing episodes make every guarantee wrong"
             )
     outcomes = [name for name in ("next.success", "next.reward") if name in names]
     return Table(

@@ -21,7 +21,7 @@ MAGIC = b"\x89MCAP0\r\n"
 
 
 def read_mcap(opener: Callable[[], IO[bytes]], source: str, column: str | None) -> Table:
-    """Read one topic: a row a message, in the order of their log times.
+    """Read one topic: one row per message, in the order of their log times.
 
     Parameters
     ----------

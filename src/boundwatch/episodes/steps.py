@@ -160,7 +160,7 @@ def _names(table: Table, column: str, raw: list[Any], source: str) -> list[str]:
     for row, name in enumerate(names):
         if name is None:
             raise InvalidCost(
-                f"{source}: {table.locate(row, column)} = {shown(raw[row])} is no name; "
+                f"{source}: {table.locate(row, column)} = {shown(raw[row])} is not a valid name; "
                 "give every row a text or a whole number there"
             )
         if len(name) > LONGEST_NAME:

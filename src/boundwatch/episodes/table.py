@@ -179,7 +179,7 @@ class Table:
             )
         if found == "good" and meaning == "cost":
             raise InvalidSetting(
-                f"{source}: column {name!r} sounds like something good, but was given as a cost, of which "
+                f"{source}: column {name!r} sounds like something good, but was given as a cost, where "
                 f"more is "
                 f"worse; use success={name!r} or reward={name!r} (--success, --reward), or rename the column"
             )
@@ -363,7 +363,7 @@ def _one_success(value: object, wishes: set[str], refuse: Callable[[str], NoRetu
         refuse(
             "is neither 0 nor 1; if the column is a score or a rate, read it with --reward and --cost-range"
             if number is not None
-            else "is no word for success or failure that boundwatch knows; write yes or no, or name the "
+            else "is not a word for success or failure that boundwatch knows; write yes or no, or name the "
             "words "
             "that mean success with success_values=[...] (--success-values WORD,WORD)"
         )

@@ -70,7 +70,7 @@ def cost_function(rule: CostRule) -> Callable[[Episode], float]:
 
 def _unknown_rule(rule: object) -> InvalidSetting:
     return InvalidSetting(
-        f"cost = {rule!r} is no cost; give (low, high), the range of the return with low < high, "
+        f"cost = {rule!r} is not a cost; give (low, high), the range of the return with low < high, "
         "the name of a success in info such as 'is_success', or a function of the episode"
     )
 
@@ -125,7 +125,7 @@ class Recorder:
         self.mode = env.metadata.get("autoreset_mode")
         if not isinstance(self.mode, AutoresetMode):
             raise InvalidSetting(
-                f"env.metadata['autoreset_mode'] = {self.mode!r} is no gymnasium.vector.AutoresetMode; "
+                f"env.metadata['autoreset_mode'] = {self.mode!r} is not a gymnasium.vector.AutoresetMode; "
                 "set it to the mode in which the environment resets finished episodes"
             )
         self._steps: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(env.num_envs)]
@@ -202,10 +202,10 @@ def check_env(env: object) -> None:
     --------
     >>> check_env("CartPole-v1")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: env = 'CartPole-v1' is no Gymnasium environment; ...
+    boundwatch.errors.InvalidSetting: env = 'CartPole-v1' is not a Gymnasium environment; ...
     """
     if not isinstance(env, Env | VectorEnv):
         raise InvalidSetting(
-            f"env = {env!r:.80} is no Gymnasium environment; pass gymnasium.make(...), a vector environment "
-            "of gymnasium.vector, or one of the environments inside yours"
+            f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), a vector "
+            "environment of gymnasium.vector, or one of the environments inside yours"
         )

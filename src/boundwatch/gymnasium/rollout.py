@@ -26,7 +26,7 @@ def rollout(
     cost: CostRule,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Run n seeded episodes and return one cost an episode, in [0, 1], in the order of their seeds.
+    """Run n seeded episodes and return one cost per episode, in [0, 1], in the order of their seeds.
 
     Episode i is reset with the i-th word of ``SeedSequence(seed)``: which episodes are run does
     not depend on how long they take, on their costs, or on the number of sub-environments. A vector
@@ -137,5 +137,5 @@ def _positive(n: int) -> int:
     except TypeError as error:
         raise InvalidSetting(f"n = {n!r} is not a whole number; give a number of episodes") from error
     if count < 1:
-        raise InvalidSetting(f"n = {count} is no number of episodes; give at least 1")
+        raise InvalidSetting(f"n = {count} is not a number of episodes; give at least 1")
     return count

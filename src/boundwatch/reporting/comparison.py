@@ -201,7 +201,7 @@ def render_comparison(
 
 def _signature(finding: ComparisonFinding) -> Iterator[Html]:
     together = "pairs were" if finding.paired else "trials of each policy were"
-    yield page.heading("To be confirmed by whoever signs")
+    yield page.heading("To be confirmed by the person who signs")
     yield page.bullets(
         [
             f"The {together} independent draws from one distribution of environments.",

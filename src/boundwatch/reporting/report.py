@@ -289,7 +289,7 @@ def _provenance(
 
 
 def _signature(certificate: Certificate) -> Iterator[Html]:
-    yield page.heading("To be confirmed by whoever signs")
+    yield page.heading("To be confirmed by the person who signs")
     yield page.paragraph(
         "No program can check these; the guarantee holds if all are true. Of the certificate:"
     )

@@ -331,7 +331,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
         *sentences,
         *vacuous_limits(certificate),
         "The rates are those of the procedure, not the probability that this verdict is wrong.",
-        "They hold for one look at a number of episodes fixed beforehand, independent of each other.",
+        "They hold for one look at a number of episodes fixed in advance, independent of each other.",
     ]
 
 

@@ -79,7 +79,7 @@ def revoke_token(connection: Connection, name: str, *, by: str) -> None:
     """Revoke a token and end its sessions."""
     query = select(tokens).where(tokens.c.name == name, tokens.c.revoked.is_(None))
     if (row := connection.execute(query).mappings().first()) is None:
-        raise InvalidSetting(f"name = {name!r} is no valid token; `boundwatch token list` names them")
+        raise InvalidSetting(f"name = {name!r} is not a valid token; `boundwatch token list` names them")
     connection.execute(update(tokens).where(tokens.c.id == row["id"]).values(revoked=time.time()))
     connection.execute(delete(sessions).where(sessions.c.token_id == row["id"]))
     record(connection, by, "token revoked", name)

@@ -293,4 +293,4 @@ def _printable(value: str, field: str) -> str:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

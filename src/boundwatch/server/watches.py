@@ -71,7 +71,9 @@ def add_certificate(connection: Connection, content: object, name: str, actor: s
     if (row := connection.execute(known).mappings().first()) is None:
         stored = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
         if parse_certificate(stored).fingerprint != certificate.fingerprint:
-            raise CertificateError("the certificate does not survive storage; certify again from the costs")
+            raise CertificateError(
+                "the certificate cannot be stored without loss; certify again from the costs"
+            )
         versions = select(certificates.c.version).where(certificates.c.name == name)
         values = {
             "name": name,
@@ -165,7 +167,7 @@ def declare_fleet(connection: Connection, size: int | None = None) -> int:
     Raises
     ------
     InvalidSetting
-        When another number was declared before: a number chosen after a look keeps no rate.
+        When another number was declared before: a number chosen after a look does not keep a rate.
     """
     query = select(declarations.c.value).where(declarations.c.name == "fleet_size")
     known = connection.execute(query).scalar()
@@ -175,7 +177,7 @@ def declare_fleet(connection: Connection, size: int | None = None) -> int:
     if size is not None and size != known:
         raise InvalidSetting(
             f"fleet_size = {size}, but {known} was declared when the first stream was bound, and a number "
-            "chosen after a look keeps no false discovery rate; leave it out, or start a new database"
+            "chosen after a look does not keep a false discovery rate; leave it out, or start a new database"
         )
     return known
 

@@ -82,7 +82,7 @@ def train_backprop(
     delta
         Probability with which the certificate may fail.
     samples
-        Number k of policies a step.
+        Number k of policies per step.
     batch_size
         Environments a step; at most m.
     optimizer

@@ -71,9 +71,9 @@ def certify(
     Raises
     ------
     CertificateError
-        On a second draw with other arguments from the same object or into the same directory. Whoever draws
-        until a certificate pleases has none. The same arguments repeat the same draw and are allowed; to
-        choose among policies, pass several candidates and pay.
+        On a second draw with other arguments from the same object or into the same directory. Redrawing
+        until you like the certificate voids the guarantee. The same arguments repeat the same draw and are
+        allowed; to choose among policies, pass several candidates and pay.
     InvalidSetting
         If the policy after the rollouts is not the one before them, e.g. because it counts or normalizes what
         it observes.

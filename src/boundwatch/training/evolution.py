@@ -68,7 +68,7 @@ def train_evolution(
     bound, delta, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
         As in `boundwatch.training.train_backprop`.
     samples
-        Number k of policies a step; even if antithetic.
+        Number k of policies per step; even if antithetic.
     per_environment
         Draw k policies for each environment, rather than k that all environments share. A step then runs m k
         rollouts of m k different policies, which is the better use of the same number of rollouts.

@@ -13,7 +13,7 @@ from boundwatch.errors import InvalidSetting
 
 @dataclass
 class History:
-    """Numbers of a training, one each a step, estimated from the policies and environments of that step.
+    """Numbers of a training, one of each per step, estimated from the policies and environments of that step.
 
     They guide the eye. Only `boundwatch.training.certify` issues a guarantee.
 

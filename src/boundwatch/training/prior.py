@@ -143,7 +143,7 @@ class _Checkpoint:
         if metadata.get("training") != self._training:
             raise ProvenanceMismatch(
                 f"{self._path} belongs to a training with other data, settings or first parameters; "
-                "give the same ones to continue it, or another path to start anew"
+                "give the same ones to continue it, or another path to start over"
             )
         parts: dict[str, dict[str, Tensor]] = {"module": {}, "adam": {}}
         for name, value in tensors.items():

@@ -159,7 +159,7 @@ class Run:
         if metadata.get("training") != self._fingerprint:
             raise ProvenanceMismatch(
                 f"{path} belongs to a training with another prior, other data or other settings; "
-                "give the same ones to continue it, or another path to start anew"
+                "give the same ones to continue it, or another path to start over"
             )
         expected = self._snapshot()[0]
         done = int(metadata["step"]) if metadata.get("step", "").isdecimal() else -1
@@ -171,7 +171,7 @@ class Run:
         if any(tensors.get(k, torch.empty(0)).shape != v.shape for k, v in expected.items()) or any(
             len(values) != done for values in series.values()
         ):
-            raise SchemaMismatch(f"{path} is not a whole checkpoint; remove it to start anew")
+            raise SchemaMismatch(f"{path} is not a whole checkpoint; remove it to start over")
         self.posterior.move(tensors["mean"], tensors["log_variance"])
         self.optimizer.state = {name: tensors[f"optimizer.{name}"] for name in self.optimizer.state}
         for name, values in series.items():

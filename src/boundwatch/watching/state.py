@@ -101,7 +101,7 @@ class StateFile:
         content = sealed.get("content")
         if not isinstance(content, dict) or sealed.get("checksum") != _checksum(content):
             raise SchemaMismatch(
-                f"{self.path}: was altered or damaged, its checksum does not match; restore it, or start anew"
+                f"{self.path}: was altered or damaged, its checksum does not match; restore it, or start over"
             )
         return content
 

@@ -324,7 +324,7 @@ class Watch:
             raise InvalidSetting("it watches other tasks or robots; start a new state")
         for stream, detector in self.detectors.items():
             if stored[stream]["kind"] != type(detector).__name__:
-                raise InvalidSetting("it belongs to another detector; name it with --detector, or start anew")
+                raise InvalidSetting("it belongs to another detector; name it with --detector, or start over")
             self.detectors[stream] = type(detector).from_state_dict(stored[stream], detector.certificate)
         self.rows.restore(content["table"])
         self.position = Position(**content["position"])
