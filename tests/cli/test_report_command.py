@@ -47,13 +47,24 @@ def test_nothing_is_written_on_error(run, folder, arguments, message):
     assert not (folder / "report.html").exists()
 
 
-def test_several_tasks_are_refused(run, folder):
-    (folder / "tasks.csv").write_text("task,success\n" + "pick,1\nplace,1\n" * 50)
+def test_several_tasks_on_one_page(run, folder):
+    (folder / "tasks.csv").write_text("task,success\n" + "pick,1\nplace,1\nplace,0\n" * 50)
+    (folder / "new.csv").write_text("task,success\n" + "pick,0\nplace,1\n" * 12)
     assert run("certify", "tasks.csv", "--by", "task", "-o", "tasks.json").code == 0
-    result = run("report", "tasks.json", "tasks.csv", "-o", "report.html")
-    assert result.code == 1
-    assert "take it out with: boundwatch show FILE --task NAME" in result.err
-    assert not (folder / "report.html").exists()
+    result = run("report", "tasks.json", "new.csv", "-o", "report.html", "--site", "kitchen")
+    assert result.code == 0
+    assert (
+        "Wrote report.html\nADVERSE: evidence of more failures than certified, for 1 of 2 tasks" in result.out
+    )
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "<tr><th>pick</th><td>ADVERSE</td><td>12 of 12</td>" in page
+    assert "site kitchen" in page
+    assert "any task is called ADVERSE that is not worse, with probability at most 0.055" in page
+    result = run("report", "tasks.json", "new.csv", "-o", "other.html", "--ledger", "looks.json")
+    assert result.code != 0
+    assert "--ledger does not go with several tasks" in result.err
+    assert not (folder / "other.html").exists()
 
 
 def test_logs_are_read_and_their_faults_are_shown(run, folder):

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.family import print_family_finding
+from boundwatch.cli.family import (
+    ControlName,
+    build_family_test,
+    name_missing,
+    print_family_finding,
+    read_tasks,
+    refuse_with_tasks,
+    refuse_without_tasks,
+)
 from boundwatch.cli.judge import (
     AlphaAdverse,
     AlphaBenign,
@@ -27,11 +34,10 @@ from boundwatch.cli.judge import (
     load_judge,
 )
 from boundwatch.cli.options import AllowOwn, By, CertificateFile, CostsFile, Force, Json, Key
-from boundwatch.cli.reading import METRIC, Reading, reads_costs
+from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
 from boundwatch.episodes import Episodes
-from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledger
 
@@ -55,13 +61,7 @@ def check(
     false_positive_rate: FalsePositive = None,
     false_negative_rate: FalseNegative = None,
     margin: Margin = None,
-    control: Annotated[
-        Literal["holm", "e-bh"] | None,
-        typer.Option(
-            help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share of "
-            "wrong ones, at any one look if no task shows what another will meet. [default: holm]"
-        ),
-    ] = None,
+    control: ControlName = None,
     by: By = None,
     *,
     reading: Reading,
@@ -92,20 +92,11 @@ def check(
     levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
     rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
     if isinstance(loaded, CertificateFamily) or by is not None:
-        other = None if detector == HypothesisTest.name else detector
-        others = {"detector": other, "plot": plot, "margin": margin, "ledger": ledger, **rates}
-        for name, value in others.items():
-            if value is not None:
-                raise typer.BadParameter(
-                    f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
-                )
-        family, episodes = _read_tasks(loaded, costs, reading, by, allow_own=allow_own)
-        given = {name: value for name, value in levels.items() if value is not None}
-        test = FamilyTest(family, control=control or "holm", tail=tail, **given)
-        verdict = _check_tasks(test, episodes, as_json)
-    elif control is not None:
-        raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
+        refuse_with_tasks(detector, plot=plot, margin=margin, ledger=ledger, **rates)
+        family, episodes = read_tasks(loaded, costs, reading, by, allow_own=allow_own)
+        verdict = _check_tasks(build_family_test(family, control, tail, levels), episodes, as_json)
     else:
+        refuse_without_tasks(control)
         judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
         episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
         looks = [] if ledger is None else read_ledger(ledger)
@@ -139,48 +130,9 @@ def _check_one(
     return finding.verdict
 
 
-def _read_tasks(
-    loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None, *, allow_own: bool
-) -> tuple[CertificateFamily, Episodes]:
-    if isinstance(loaded, CertificateFamily) and loaded.by.split("/")[-1] == METRIC:
-        return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own)
-    if isinstance(loaded, CertificateFamily):
-        return loaded, reading.read(costs, by=by or loaded.by, certificate=loaded, allow_own=allow_own)
-    episodes = reading.read(costs, by=by, certificate=loaded, allow_own=allow_own)
-    return CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task"), episodes
-
-
-def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool) -> Episodes:
-    """Return the costs of every metric as if they were tasks."""
-    by = family.by.removesuffix(METRIC).rstrip("/") or None
-    metrics = reading.metrics(costs, by=by)
-    if not metrics:
-        raise InvalidSetting(
-            f"these are certificates of the metrics {', '.join(family)}; name the same columns with "
-            "--success, --cost or --reward"
-        )
-    compared = [
-        each.against(family[name], allow_own=allow_own) if name in family else each
-        for name, each in metrics.items()
-    ]
-    return dataclasses.replace(
-        compared[0],
-        costs=np.concatenate([each.costs for each in compared]),
-        column=", ".join(dict.fromkeys(str(each.column) for each in compared)),
-        tasks=tuple(name for name, each in metrics.items() for _ in each.costs),
-        by=family.by,
-        warnings=tuple(dict.fromkeys(warning for each in compared for warning in each.warnings)),
-    )
-
-
 def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> Verdict:
     finding = test.decide(episodes.by_task())
-    if finding.not_judged:
-        missing = (
-            f"{episodes.source}: no new episodes of {', '.join(finding.not_judged)}, so that "
-            f"{len(finding.not_judged)} of {wording.count(len(test.family), 'certified task')} are not judged"
-        )
-        episodes = dataclasses.replace(episodes, warnings=(*episodes.warnings, missing))
+    episodes = name_missing(test.family, finding, episodes)
     out.print_warnings(episodes)
     if as_json:
         promises = {task: _promise(certificate) for task, certificate in test.family.items()}

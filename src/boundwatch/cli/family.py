@@ -1,51 +1,53 @@
-"""How commands print several tasks: their certificates, and the verdicts on them."""
+"""How commands read, judge and print several tasks: their certificates, and the verdicts on them."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
+import numpy as np
+import typer
+
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.detectors import FamilyFinding, FamilyTest, Verdict
+from boundwatch.cli.reading import METRIC, Reading
+from boundwatch.detectors import FamilyFinding, FamilyTest, HypothesisTest
+from boundwatch.detectors.family import Control
+from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.episodes import Episodes
+from boundwatch.errors import InvalidSetting
+from boundwatch.reporting import family as words
 from boundwatch.reporting import wording
 
-_MEANING = {
-    "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below.",
-    "e-bh": "adverse and benign are the smallest false discovery rates at which e-BH lists the task.",
-}
-_LOOKS = {
-    "holm": "They hold for one look at numbers of episodes fixed in advance, independent of each other.",
-    "e-bh": "They hold for the list at whatever episode one stops, for episodes independent of all earlier "
-    "ones of all tasks.",
-}
+ControlName = Annotated[
+    Literal["holm", "e-bh"] | None,
+    typer.Option(
+        "--control",
+        help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share of "
+        "wrong ones, at any one look if no task shows what another will meet. [default: holm]",
+    ),
+]
 
 
 def print_family(family: CertificateFamily) -> None:
     """Print what a family promises."""
+    what = (
+        "the share of trials that fail is within its limits."
+        if words.in_failures(family)
+        else "the expected cost of an episode is within its limits (0 is best, 1 is worst)."
+    )
     out.print_section(
         "Promise",
         [
-            f"For each of {wording.count(len(family), 'task')} (column {family.by}), the expected cost of an "
-            "episode is within its limits (0 is best, 1 is worst).",
+            f"For each of {wording.count(len(family), 'task')} (column {family.by}), {what}",
             f"The probability that any upper limit fails is at most {family.delta_upper:g}, any lower limit "
             f"at most {family.delta_lower:g}, any limit at all at most {family.delta:g}.",
         ],
     )
     print()
-    out.print_table(
-        ("lower", "upper", "episodes", "mean cost", family.by),
-        [
-            (
-                wording.floor(certificate.lower),
-                wording.ceiling(certificate.upper),
-                "-" if certificate.n is None else str(certificate.n),
-                "-" if certificate.mean_cost is None else f"{certificate.mean_cost:.4f}",
-                task,
-            )
-            for task, certificate in family.items()
-        ],
-    )
+    out.print_table(*words.promises(family))
     vacuous = [task for task, certificate in family.items() if certificate.upper >= 1]
     if vacuous:
         out.print_section(
@@ -56,52 +58,81 @@ def print_family(family: CertificateFamily) -> None:
 
 def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Episodes) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
-    family = test.family
-    print(f"{wording.headline(finding)}\n")
-    out.print_table(
-        ("verdict", "episodes", "mean cost", "certified", "shift", "adverse", "benign", family.by),
-        [
-            (
-                found.verdict.name,
-                str(found.n),
-                f"{found.mean_cost:.4f}",
-                f"{wording.floor(family[found.task].lower)} to {wording.ceiling(family[found.task].upper)}",
-                f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}",
-                wording.at_most(found.adjusted_adverse).removeprefix("at most "),
-                wording.at_most(found.adjusted_benign).removeprefix("at most "),
-                found.task,
-            )
-            for found in finding.findings
-        ],
-    )
+    print(f"{words.answer(test.family, finding)}\n")
+    out.print_table(*words.verdicts(test.family, finding))
     print()
-    if finding.control == "holm":
-        alarms = "any task is called ADVERSE that is not worse, with probability at most"
-        comfort = "any task is called BENIGN that is worse, with probability at most"
-    else:
-        alarms = "of the tasks called ADVERSE, those that are not worse make up an expected share of at most"
-        comfort = "of the tasks called BENIGN, those that are worse make up an expected share of at most"
-    rows = [
-        ("false alarms", f"{alarms} {finding.false_positive_rate:.6g}, delta included"),
-        ("false comfort", f"{comfort} {finding.false_negative_rate:.6g}, delta included"),
-        ("costs", out.describe_source(episodes)),
-    ]
-    if finding.not_judged:
-        rows.insert(0, ("not judged", f"{', '.join(finding.not_judged)} (certified, but no new episodes)"))
-    out.print_rows(rows)
-    few = [found.task for found in finding.findings if not _could_alarm(test, found.task, found.n)]
-    notes = [
-        *([f"So few episodes of {', '.join(few)} could not have been called ADVERSE at all."] if few else []),
-        _MEANING[finding.control],
-        "The limits on the shift hold for all tasks at once, for which they are wider than a single task "
-        "needs: a verdict may stand beside limits that include zero.",
-        "The rates are those of the procedure, not the probability that a verdict is wrong.",
-        _LOOKS[finding.control],
-    ]
-    out.print_section("Note", notes, bullet="- ")
+    out.print_rows([*words.rates(finding), ("costs", out.describe_source(episodes))])
+    out.print_section("Note", words.notes(test, finding), bullet="- ")
 
 
-def _could_alarm(test: FamilyTest, task: str, n: int) -> bool:
-    """Return whether failures throughout would be ADVERSE if there were no other task; with others, less."""
-    alone = dataclasses.replace(test, family=test.family.only([task]))
-    return alone.decide({task: [1] * n}).verdict is Verdict.ADVERSE
+def refuse_with_tasks(detector: str, **others: object) -> None:
+    """Refuse options that go with a single certificate only."""
+    other = None if detector == HypothesisTest.name else detector
+    for name, value in {"detector": other, **others}.items():
+        if value is not None:
+            raise typer.BadParameter(
+                f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
+            )
+
+
+def refuse_without_tasks(control: str | None) -> None:
+    """Refuse the option that goes with several tasks only."""
+    if control is not None:
+        raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
+
+
+def build_family_test(
+    family: CertificateFamily,
+    control: Control | None,
+    tail: TailName | None,
+    levels: Mapping[str, float | None],
+) -> FamilyTest:
+    """Return the test that was asked for."""
+    given = {name: value for name, value in levels.items() if value is not None}
+    return FamilyTest(family, control=control or "holm", tail=tail, **given)
+
+
+def name_missing(family: CertificateFamily, finding: FamilyFinding, episodes: Episodes) -> Episodes:
+    """Add a warning that names the tasks without new episodes."""
+    if not finding.not_judged:
+        return episodes
+    missing = (
+        f"{episodes.source}: no new episodes of {', '.join(finding.not_judged)}, so that "
+        f"{len(finding.not_judged)} of {wording.count(len(family), 'certified task')} are not judged"
+    )
+    return dataclasses.replace(episodes, warnings=(*episodes.warnings, missing))
+
+
+def read_tasks(
+    loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None, *, allow_own: bool
+) -> tuple[CertificateFamily, Episodes]:
+    """Return the certificates of the tasks, and the new costs of each."""
+    if isinstance(loaded, CertificateFamily) and loaded.by.split("/")[-1] == METRIC:
+        return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own)
+    if isinstance(loaded, CertificateFamily):
+        return loaded, reading.read(costs, by=by or loaded.by, certificate=loaded, allow_own=allow_own)
+    episodes = reading.read(costs, by=by, certificate=loaded, allow_own=allow_own)
+    return CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task"), episodes
+
+
+def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool) -> Episodes:
+    """Return the costs of every metric as if they were tasks."""
+    by = family.by.removesuffix(METRIC).rstrip("/") or None
+    metrics = reading.metrics(costs, by=by)
+    if not metrics:
+        raise InvalidSetting(
+            f"these are certificates of the metrics {', '.join(family)}; name the same columns with "
+            "--success, --cost or --reward"
+        )
+    compared = [
+        each.against(family[name], allow_own=allow_own) if name in family else each
+        for name, each in metrics.items()
+    ]
+    return dataclasses.replace(
+        compared[0],
+        costs=np.concatenate([each.costs for each in compared]),
+        column=", ".join(dict.fromkeys(str(each.column) for each in compared)),
+        tasks=tuple(name for name, each in metrics.items() for _ in each.costs),
+        by=family.by,
+        warnings=tuple(dict.fromkeys(warning for each in compared for warning in each.warnings)),
+    )

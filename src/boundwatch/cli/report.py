@@ -10,6 +10,14 @@ import typer
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
+from boundwatch.cli.family import (
+    ControlName,
+    build_family_test,
+    name_missing,
+    read_tasks,
+    refuse_with_tasks,
+    refuse_without_tasks,
+)
 from boundwatch.cli.judge import (
     AlphaAdverse,
     AlphaBenign,
@@ -21,15 +29,17 @@ from boundwatch.cli.judge import (
     build_detector,
     load_judge,
 )
-from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Key
+from boundwatch.cli.options import AllowOwn, By, CertificateFile, CostsFile, Force, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
-from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.ledger import earlier_looks, read_ledger
 
 
-@command(example="boundwatch report certificate.json new.csv -o report.html")
+@command(
+    example="boundwatch report certificate.json new.csv -o report.html\n"
+    "boundwatch report certificates.json new.csv --by robot -o report.html"
+)
 @reads_costs
 def report(
     certificate: CertificateFile,
@@ -44,6 +54,8 @@ def report(
     false_positive_rate: FalsePositive = None,
     false_negative_rate: FalseNegative = None,
     margin: Margin = None,
+    control: ControlName = None,
+    by: By = None,
     key: Key = None,
     *,
     reading: Reading,
@@ -61,25 +73,38 @@ def report(
 
     One self-contained HTML file: what was promised, what was seen, the verdict, its guarantee and
     assumptions, what would have been noticed, and hashes. The verdict is that of `boundwatch check`.
+    With the certificates of several tasks, or with --by, the page has a verdict on each, corrected for their
+    number.
     """
+    from boundwatch.reporting.family import answer, render_family_report
     from boundwatch.reporting.report import render_report
 
     files.protect(output, [certificate, costs], force=force)
     loaded = load_judge(certificate, costs, key)
-    if not isinstance(loaded, Certificate):
-        raise InvalidSetting(
-            f"{certificate}: holds the certificates of several tasks, but a report is on one; "
-            "take it out with: boundwatch show FILE --task NAME -o OTHER_FILE"
-        )
     out.print_trust(loaded, key)
-    judge = build_detector(
-        loaded,
-        detector,
-        tail,
-        levels={"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign},
-        rates={"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate},
-        margin=margin,
-    )
+    levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
+    rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
+    facts = {"robot": robot, "site": site}
+    if not isinstance(loaded, Certificate) or by is not None:
+        refuse_with_tasks(detector, margin=margin, ledger=ledger, **rates)
+        family, episodes = read_tasks(loaded, costs, reading, by, allow_own=allow_own)
+        test = build_family_test(family, control, tail, levels)
+        found = test.decide(episodes.by_task())
+        episodes = name_missing(family, found, episodes)
+        html = render_family_report(
+            test,
+            episodes.by_task(),
+            source=out.describe_source(episodes),
+            warnings=episodes.warnings,
+            title=title,
+            facts=facts,
+        )
+        files.write_text(output, html)
+        out.print_warnings(episodes)
+        print(f"Wrote {output}\n{answer(family, found)}")
+        return
+    refuse_without_tasks(control)
+    judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
     episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
     looks = [] if ledger is None else read_ledger(ledger)
     looks = [look for look in looks if look.certificate == loaded.fingerprint]
@@ -92,7 +117,7 @@ def report(
         source=out.describe_source(episodes),
         warnings=(*episodes.warnings, *earlier),
         title=title,
-        facts={"robot": robot, "site": site},
+        facts=facts,
         looks=[look.describe() for look in looks],
     )
     files.write_text(output, html)

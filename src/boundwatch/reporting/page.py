@@ -87,6 +87,24 @@ def rows(pairs: Iterable[tuple[str, str]], *, code: bool = False) -> Html:
     )
 
 
+def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
+    """Return a table whose lines begin with a name; on a narrow page it scrolls by itself.
+
+    Examples
+    --------
+    >>> table(["task", "failed"], [["pick", "8 of 12"]]).count("<td>")
+    1
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(
+        f"<tr><th>{escape(name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+        for name, *cells in lines
+    )
+    return Html(
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
 def box(kind: str, parts: Iterable[Html]) -> Html:
     """Return parts together in a box of a class that the style knows.
 

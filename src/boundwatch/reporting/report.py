@@ -25,9 +25,13 @@ _TITLES = {
     Verdict.BENIGN: "Evidence that the policy does no worse than certified",
     Verdict.WITHIN: "No evidence that the policy does worse or better than certified",
 }
-_STRIP = (
+STRIP = (
     "Above: one cell per trial, in order; a dark cell is a failure. Below: the band is the certified rate of "
     "failures, the diamond the new one."
+)
+DOTS = (
+    "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "
+    "mean of the new costs, with the interval for their expected cost."
 )
 
 
@@ -81,7 +85,7 @@ def render_report(
         *_assumptions(detector, finding),
         *_looks(looks),
         *_provenance(certificate, finding, values, source),
-        *_signature(certificate),
+        *signature(wording.assumptions(certificate)),
     ]
     return page.page(title or f"{_TITLES[finding.verdict]}: {wording.count(finding.n, 'episode')}", sections)
 
@@ -183,15 +187,13 @@ def _seen(
     if certificate.binary:
         yield page.figure(
             svg.draw_outcomes(certificate, costs, (low, high)),
-            f"{_STRIP} The line through the diamond is the interval for the new rate, "
+            f"{STRIP} The line through the diamond is the interval for the new rate, "
             f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}.",
         )
         return
     yield page.figure(
         svg.draw_costs(certificate, costs, (low, high)),
-        "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "
-        f"mean of the new costs, with the interval for their expected cost, {wording.floor(low)} to "
-        f"{wording.ceiling(high)}.",
+        f"{DOTS[:-1]}, {wording.floor(low)} to {wording.ceiling(high)}.",
     )
 
 
@@ -288,12 +290,19 @@ def _provenance(
     yield page.rows([(label, str(entry)) for label, entry in entries.items() if entry is not None], code=True)
 
 
-def _signature(certificate: Certificate) -> Iterator[Html]:
+def signature(assumptions: Sequence[str]) -> Iterator[Html]:
+    """Yield what must be confirmed, of the certificate and of the new episodes, and where to sign.
+
+    Examples
+    --------
+    >>> "Signature" in "".join(signature(["The policy is unchanged."]))
+    True
+    """
     yield page.heading("To be confirmed by the person who signs")
     yield page.paragraph(
         "No program can check these; the guarantee holds if all are true. Of the certificate:"
     )
-    yield page.bullets(wording.assumptions(certificate), "confirm")
+    yield page.bullets(assumptions, "confirm")
     yield page.paragraph("Of the new episodes:")
     yield page.bullets(
         [

@@ -22,6 +22,12 @@ HEADLINES = {
     Verdict.WITHIN: "WITHIN: no evidence of a shift",
 }
 
+FAILURES = HEADLINES | {
+    Verdict.ADVERSE: "ADVERSE: evidence of more failures than certified",
+    Verdict.BENIGN: "BENIGN: evidence of no more failures than certified",
+}
+"""The same where costs are 0 or 1."""
+
 _METHODS = {
     "betting": "betting",
     "kl": "inverting the binary relative entropy (kl)",
@@ -67,7 +73,7 @@ def answer(certificate: Certificate, finding: Finding) -> str:
     'ADVERSE: worse than certified; at least 32 points more failures (94.5 % confidence)'
     """
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
-        return HEADLINES[finding.verdict]
+        return (FAILURES if certificate.binary else HEADLINES)[finding.verdict]
     sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
     if not certificate.binary:
         return f"{HEADLINES[finding.verdict]}; up by at least {floor(finding.shift_lower, digits=2)} {sure}"
@@ -86,7 +92,7 @@ def comparison(certificate: Certificate, finding: Finding) -> str:
     """
     sure = f"({percent(1 - certificate.delta, 'down')} confidence)"
     if certificate.binary:
-        return f"Certified: it fails in {_rates(certificate)} of trials {sure}. New: {_failed(finding)}."
+        return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {_failed(finding)}."
     return (
         f"Certified: expected cost {floor(certificate.lower, digits=2)} to "
         f"{ceiling(certificate.upper, digits=2)} "
@@ -109,7 +115,7 @@ def promise(certificate: Certificate) -> list[str]:
     """
     if certificate.binary:
         sure = percent(1 - certificate.delta, "down")
-        first = f"It fails in {_rates(certificate)} of trials ({sure} confidence)."
+        first = f"It fails in {rates(certificate)} of trials ({sure} confidence)."
     else:
         first = (
             f"The expected cost of an episode is at least {floor(certificate.lower)} "
@@ -239,9 +245,8 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     """
     if certificate.binary:
         seen = ("trials", f"{_failed(finding)} ({percent(finding.mean_cost)})")
-        certified = f"{_rates(certificate)} of trials fail, delta {certificate.delta:g}"
-        low, high = _signed(finding.shift_lower, "down"), _signed(finding.shift_upper, "up")
-        change = f"{low} to {high} points of failures"
+        certified = f"{rates(certificate)} of trials fail, delta {certificate.delta:g}"
+        change = f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
     else:
         seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
         certified = (
@@ -414,7 +419,14 @@ def _hundredths(share: float, way: str) -> str:
     return f"{exact.quantize(Decimal('0.1'), _ROUNDING[way])}".removesuffix(".0")
 
 
-def _rates(certificate: Certificate) -> str:
+def rates(certificate: Certificate) -> str:
+    """Say a certificate's limits in percent, rounded outward.
+
+    Examples
+    --------
+    >>> rates(Certificate.from_bounds(lower=0.1, upper=0.2051, delta=0.01, binary=True))
+    '10 to 20.6 %'
+    """
     return f"{_hundredths(certificate.lower, 'down')} to {_hundredths(certificate.upper, 'up')} %"
 
 
@@ -431,6 +443,17 @@ def points(shift: float, way: str = "down") -> str:
     ('32 points', '32.1 points')
     """
     return f"{_hundredths(shift, way)} points"
+
+
+def signed_points(lower: float, upper: float) -> str:
+    """Say limits on a shift in percentage points, rounded outward.
+
+    Examples
+    --------
+    >>> signed_points(-0.0513, 0.2)
+    '-5.2 to +20 points'
+    """
+    return f"{_signed(lower, 'down')} to {_signed(upper, 'up')} points"
 
 
 def _signed(shift: float, way: str) -> str:

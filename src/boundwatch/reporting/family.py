@@ -1,0 +1,258 @@
+"""Several tasks in words, as a table and as a report: the same for the command line and the page."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from boundwatch._version import __version__
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.provenance import costs_digest
+from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
+from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting.page import Html
+from boundwatch.reporting.report import DOTS, STRIP, signature
+
+_MEANING = {
+    "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below.",
+    "e-bh": "adverse and benign are the smallest false discovery rates at which e-BH lists the task.",
+}
+_LOOKS = {
+    "holm": "They hold for one look at numbers of episodes fixed in advance, independent of each other.",
+    "e-bh": "They hold for the list at whatever episode one stops, for episodes independent of all earlier "
+    "ones of all tasks.",
+}
+
+
+def in_failures(family: CertificateFamily) -> bool:
+    """Return whether all costs are 0 or 1, so that the words are about failures.
+
+    Examples
+    --------
+    >>> in_failures(CertificateFamily.from_held_out({"pick": [0, 1]}, binary=True))
+    True
+    """
+    return all(certificate.binary for certificate in family.values())
+
+
+def answer(family: CertificateFamily, finding: FamilyFinding) -> str:
+    """Say the verdict on all tasks in one line.
+
+    Examples
+    --------
+    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
+    >>> answer(family, FamilyTest(family).decide({"pick": [1] * 12}))
+    'ADVERSE: evidence of more failures than certified, for 1 of 1 task'
+    """
+    said = wording.headline(finding)
+    if in_failures(family):
+        said = said.replace(wording.HEADLINES[finding.verdict], wording.FAILURES[finding.verdict])
+    return said
+
+
+def promises(family: CertificateFamily) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the table of limits: its heads, and a row for each task.
+
+    Examples
+    --------
+    >>> promises(CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True))
+    (('fails in', 'failed', 'task'), [('17.5 to 33.7 %', '50 of 200', 'pick')])
+    """
+    if in_failures(family):
+        return ("fails in", "failed", family.by), [
+            (wording.rates(each), "-" if each.n is None else f"{each.failures} of {each.n}", task)
+            for task, each in family.items()
+        ]
+    return ("lower", "upper", "episodes", "mean cost", family.by), [
+        (
+            wording.floor(each.lower),
+            wording.ceiling(each.upper),
+            "-" if each.n is None else str(each.n),
+            "-" if each.mean_cost is None else f"{each.mean_cost:.4f}",
+            task,
+        )
+        for task, each in family.items()
+    ]
+
+
+def verdicts(
+    family: CertificateFamily, finding: FamilyFinding
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the table of verdicts: its heads, and a row for each task.
+
+    Examples
+    --------
+    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
+    >>> heads, rows = verdicts(family, FamilyTest(family).decide({"pick": [1] * 8 + [0] * 4}))
+    >>> dict(zip(heads, rows[0]))["failed"]
+    '8 of 12'
+    """
+    failures = in_failures(family)
+    seen = ("failed",) if failures else ("episodes", "mean cost")
+    heads = ("verdict", *seen, "certified", "shift", "adverse", "benign", family.by)
+    return heads, [_verdict(family[found.task], found, failures) for found in finding.findings]
+
+
+def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tuple[str, ...]:
+    numbers: tuple[str, ...]
+    if failures:
+        numbers = (
+            f"{round(found.mean_cost * found.n)} of {found.n}",
+            wording.rates(certificate),
+            wording.signed_points(found.shift_lower, found.shift_upper),
+        )
+    else:
+        numbers = (
+            str(found.n),
+            f"{found.mean_cost:.4f}",
+            f"{wording.floor(certificate.lower)} to {wording.ceiling(certificate.upper)}",
+            f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}",
+        )
+    levels = [
+        wording.at_most(level).removeprefix("at most ")
+        for level in (found.adjusted_adverse, found.adjusted_benign)
+    ]
+    return (found.verdict.name, *numbers, *levels, found.task)
+
+
+def rates(finding: FamilyFinding) -> list[tuple[str, str]]:
+    """Say which tasks were not judged, and what is guaranteed for all of them together."""
+    if finding.control == "holm":
+        alarms = "any task is called ADVERSE that is not worse, with probability at most"
+        comfort = "any task is called BENIGN that is worse, with probability at most"
+    else:
+        alarms = "of the tasks called ADVERSE, those that are not worse make up an expected share of at most"
+        comfort = "of the tasks called BENIGN, those that are worse make up an expected share of at most"
+    missing = f"{', '.join(finding.not_judged)} (certified, but no new episodes)"
+    return [
+        *([("not judged", missing)] if finding.not_judged else []),
+        ("false alarms", f"{alarms} {finding.false_positive_rate:.6g}, delta included"),
+        ("false comfort", f"{comfort} {finding.false_negative_rate:.6g}, delta included"),
+    ]
+
+
+def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
+    """Say how the table is to be read."""
+    few = [found.task for found in finding.findings if not _could_alarm(test, found.task, found.n)]
+    return [
+        *([f"So few episodes of {', '.join(few)} could not have been called ADVERSE at all."] if few else []),
+        _MEANING[finding.control],
+        "The limits on the shift hold for all tasks at once, for which they are wider than a single task "
+        "needs: a verdict may stand beside limits that include zero.",
+        "The rates are those of the procedure, not the probability that a verdict is wrong.",
+        _LOOKS[finding.control],
+    ]
+
+
+def _could_alarm(test: FamilyTest, task: str, n: int) -> bool:
+    """Return whether failures throughout would be ADVERSE if there were no other task; with others, less."""
+    alone = dataclasses.replace(test, family=test.family.only([task]))
+    return alone.decide({task: [1] * n}).verdict is Verdict.ADVERSE
+
+
+def render_family_report(
+    test: FamilyTest,
+    costs: Mapping[str, ArrayLike],
+    *,
+    source: str | None = None,
+    warnings: Sequence[str] = (),
+    title: str | None = None,
+    facts: Mapping[str, str | None] | None = None,
+) -> str:
+    """Judge the new costs of several tasks and return the report as one self-contained HTML page.
+
+    Parameters
+    ----------
+    test
+        With its certificates and levels.
+    costs
+        The new costs of each task; how many there are must have been fixed in advance.
+    source, warnings, title, facts
+        As in `boundwatch.reporting.report.render_report`.
+
+    Examples
+    --------
+    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50, "place": [0] * 200}, binary=True)
+    >>> html = render_family_report(FamilyTest(family), {"pick": [1] * 8 + [0] * 4, "place": [0] * 12})
+    >>> html.count("<svg"), "8 of 12" in html
+    (2, True)
+    """
+    finding = test.decide(costs)
+    assumed = [line for found in finding.findings for line in wording.assumptions(test.family[found.task])]
+    sections = [
+        *_summary(test, finding, title, facts or {}, warnings),
+        *_table(test, finding),
+        *_tasks(test.family, finding, costs),
+        *_provenance(test, costs, source),
+        *signature(list(dict.fromkeys(assumed))),
+    ]
+    return page.page(title or answer(test.family, finding), sections)
+
+
+def _summary(
+    test: FamilyTest,
+    finding: FamilyFinding,
+    title: str | None,
+    facts: Mapping[str, str | None],
+    warnings: Sequence[str],
+) -> Iterator[Html]:
+    family = test.family
+    yield page.heading(title or f"Report on {wording.count(len(family), 'task')}", level=1)
+    said = "".join(f"; {name} {value}" for name, value in facts.items() if value)
+    judged = wording.count(len(finding.findings), "task")
+    yield page.paragraph(f"Comparison of {judged} (column {family.by}) with their certificates{said}", "lead")
+    adverse = finding.tasks(Verdict.ADVERSE)
+    named = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
+    statement = Html(f"<p><strong>{escape(answer(family, finding))}</strong></p>")
+    yield page.box(f"verdict {finding.verdict.value}", [statement, *map(page.paragraph, named)])
+    if warnings:
+        yield page.box(
+            "verdict adverse", [page.paragraph("What may make the guarantee wrong:"), page.bullets(warnings)]
+        )
+
+
+def _table(test: FamilyTest, finding: FamilyFinding) -> Iterator[Html]:
+    yield page.heading("The verdict on each task")
+    heads, lines = verdicts(test.family, finding)
+    yield page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines])
+    yield page.rows(rates(finding))
+    yield page.bullets(notes(test, finding))
+
+
+def _tasks(
+    family: CertificateFamily, finding: FamilyFinding, costs: Mapping[str, ArrayLike]
+) -> Iterator[Html]:
+    yield page.heading("What was seen")
+    yield page.paragraph(STRIP if in_failures(family) else DOTS)
+    for found in finding.findings:
+        certificate = family[found.task]
+        values = certificate.check_costs(costs[found.task])
+        if certificate.binary:
+            drawing = svg.draw_outcomes(certificate, values)
+        else:
+            drawing = svg.draw_costs(certificate, values, wording.new_interval(certificate, found, values))
+        yield page.heading(f"{found.task}: {found.verdict.name}", level=3)
+        yield page.figure(drawing, wording.promise(certificate)[0])
+
+
+def _provenance(test: FamilyTest, costs: Mapping[str, ArrayLike], source: str | None) -> Iterator[Html]:
+    written = datetime.now(UTC).isoformat(timespec="seconds")
+    entries = [
+        *([] if source is None else [("new costs", source)]),
+        *((f"{task}: certificate", test.family[task].fingerprint) for task in costs),
+        *(
+            (f"{task}: new costs, SHA-256", costs_digest(np.asarray(each, float)))
+            for task, each in costs.items()
+        ),
+        ("detector", str(test)),
+        ("report written", f"{written}, with boundwatch {__version__}"),
+    ]
+    yield page.heading("Provenance")
+    yield page.rows(entries, code=True)
