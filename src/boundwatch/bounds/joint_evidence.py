@@ -3,7 +3,7 @@
 Let c be the reference's expected cost. Bets on low costs in the reference give an e-value e(c) against "its
 expected cost is c or more"; bets on high costs in the stream give one, W(c), against "the stream's expected
 costs are c or less". If the stream is not worse, both hypotheses are true at the true c, so e(c) W(c) has an
-expected value of at most 1 over the joint draw, at any time at which one stops. Nobody knows the true c, but
+expected value of at most 1 over the joint draw, whenever you stop. Nobody knows the true c, but
 the smallest product over all c is never larger. That is the evidence.
 
 e(c) grows with c and W(c) falls, so on an interval from a to b no product is below e(a) W(b). The intervals

@@ -54,7 +54,7 @@ class JointRegion:
     n, level
         Trials in the reference, and the false-alarm probability that was asked for.
     bound
-        The false-alarm probability that is proven, for every common rate and however long one looks.
+        The false-alarm probability that is proven, for every common rate and however long you look.
     horizon
         Trials of the stream that are covered by exact sums; later ones by Ville's inequality.
     later

@@ -49,7 +49,7 @@ class ComparisonFinding(InNotebook):
     """What is known about two policies, valid whenever it is read.
 
     **Guarantee**: if A is not better, A_BETTER is ever declared with probability at most `alpha`; if B is not
-    better, B_BETTER is ever declared with probability at most `alpha`, however long one looks and whatever
+    better, B_BETTER is ever declared with probability at most `alpha`, however long you look and whatever
     makes one stop. Each limit on the difference holds for all times at once with probability at least
     1 - `alpha`. The limits are computed when first asked for (about 3 ms each).
 

@@ -134,7 +134,7 @@ class Ranking(InNotebook):
 
 
 def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = False) -> Ranking:
-    """Compare several policies with each other, with one error rate for everything that is said.
+    """Compare several policies with each other, with one error rate for all statements together.
 
     **Guarantee**: with probability at least 1 - `alpha`, no pair is called decided wrongly, at all times at
     once: run it again after every round of trials. **Assumes**: costs in [0, 1]; unpaired: i.i.d. trials

@@ -140,7 +140,7 @@ class FamilyTest:
     same sum (and likewise for BENIGN). **Assumes**: for each task, i.i.d. episodes, costs of the certified
     kind and an unchanged policy; which tasks are judged, and how many episodes each has, was fixed without
     regard to the costs. The tasks may then depend on each other in any way. With e-bh the costs may decide
-    when one stops, if the expected cost of each task's next episode is the same given the past of *all*
+    when you stop, if the expected cost of each task's next episode is the same given the past of *all*
     tasks: none may meet scenes that another has met before.
 
     Parameters
@@ -150,7 +150,7 @@ class FamilyTest:
     alpha_adverse, alpha_benign
         Levels for all tasks together; the deltas come on top.
     control
-        ``"holm"``, or ``"e-bh"``, which may leave open when one stops.
+        ``"holm"``, or ``"e-bh"``, which lets you decide later when to stop.
     tail
         With ``"holm"``, as in `HypothesisTest`; left out, ``"exact"`` for binary, else ``"betting"``.
 

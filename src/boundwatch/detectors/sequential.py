@@ -33,7 +33,7 @@ class _AnytimeFinding(Finding):
 class SequentialFinding(_AnytimeFinding):
     """A finding that is valid whenever it is read.
 
-    **Guarantee**: that of `Finding`, for "ever declared, however long one looks". Each shift limit holds for
+    **Guarantee**: that of `Finding`, for "ever declared, however long you look". Each shift limit holds for
     all times at once, except with probability at most the total of its side. E-values, p-values and limits
     are computed when first asked for (milliseconds; limits of bounded costs take a tenth of a second).
 

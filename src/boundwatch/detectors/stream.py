@@ -26,7 +26,7 @@ def overrides(side: int, verdict: Verdict) -> bool:
 
 
 class StreamDetector(ABC, Generic[Found]):
-    """Base of the detectors that count one episode at a time and stay valid however often one looks."""
+    """Base of the detectors that count one episode at a time and stay valid however often you look."""
 
     certificate: Certificate
     n: int

@@ -26,7 +26,7 @@ _MEANING = {
 }
 _LOOKS = {
     "holm": "They hold for one look at numbers of episodes fixed in advance, independent of each other.",
-    "e-bh": "They hold for the list at whatever episode one stops, for episodes independent of all earlier "
+    "e-bh": "They hold for the list whenever you stop, for episodes independent of all earlier "
     "ones of all tasks.",
 }
 

@@ -163,7 +163,7 @@ def whole(folder: Path, task: str) -> Iterator[None]:
 
 
 def three_bounds(cost: float, n: int, delta: float, *, renyi: float, log_ratio: float) -> dict[str, float]:
-    """Return all three upper limits beside each other. Only the one chosen beforehand is certified.
+    """Return all three upper limits beside each other. Only the one chosen in advance is certified.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def compare_bounds(limits: Mapping[str, float], certified: str) -> str:
     return (
         f"Upper limits by Theorem 1: {limits['upper_pinsker']:.4f}, by its kl-inverse: "
         f"{limits['upper_kl']:.4f}, pointwise: {limits['upper_pointwise']:.4f}. "
-        f"Only the one chosen beforehand ({certified}) is certified."
+        f"Only the one chosen in advance ({certified}) is certified."
     )
 
 

@@ -304,7 +304,7 @@ def test_adapter_starts_as_no_correction(environments):
 def test_a_run_of_navigation_is_what_the_protocols_ask(run):
     known: Run = run
     assert known.certificate.n == run.recipe.environments
-    assert "Only the one chosen beforehand (pointwise) is certified" in known.notes[0]
+    assert "Only the one chosen in advance (pointwise) is certified" in known.notes[0]
     deployed: Deployment = run.deploy("training", 20)
     assert deployed.costs.shape == (20,)
     assert np.all((deployed.costs >= 0) & (deployed.costs <= 1))
