@@ -30,6 +30,7 @@ WORLDS: Mapping[str, str] = {
     "windy": "as trained, with a fan of 5 m/s across the way that the sensor cannot see",
     "task-irrelevant": "looks different, 4 obstacles, and is about as hard",
 }
+WORSE = frozenset({"harder", "windy"})  # made to be worse; ADVERSE for any other is a false alarm
 TRIALS = 50
 EXAMPLES = 3
 # Every rule may be wrong in 5 % of all uses at most: tests get 0.04, and the certificate takes the other
@@ -40,9 +41,10 @@ TOTAL = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """One world: its first environments, the trials' costs, findings, evidence over trials."""
+    """One world: the trials' costs, findings, evidence over trials, and the environments of some trials."""
 
     world: str
+    shown: NDArray[np.intp]
     environments: Environments
     chosen: NDArray[np.intp]
     costs: NDArray[np.float64]
@@ -112,11 +114,13 @@ def _visit(run: Run, world: str, trials: int, number: int) -> Visit:
     environments = run.world.draw(task.distribution, trials, seed=seed, flights=True)
     logits = logits_of(run.policy, environments.images)
     costs = task.costs(logits, environments)
+    shown = np.argsort(costs, kind="stable")[[trials // 4, trials // 2, 3 * trials // 4]]  # the quartiles
     watch = SequentialTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA)
     evidence = [watch.update(cost) for cost in costs.tolist()]
     return Visit(
         world=world,
-        environments=environments.head(EXAMPLES),
+        shown=shown,
+        environments=environments.take(shown),
         chosen=logits.argmax(axis=1),
         costs=costs,
         findings=_judge(run, costs) | {"sequential": evidence[-1].to_dict()} | _baselines(run, logits),

@@ -16,13 +16,11 @@ STYLE = Html(
     "<style>"
     ".worlds { display: grid; grid-template-columns: repeat(3, 1fr); gap: 1rem; }"
     ".worlds figure { margin: 0; } .worlds svg + svg { margin-top: 0.25rem; }"
-    ".scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.82rem; }"
-    "th, td { padding: 0.3rem 0.45rem; text-align: left; vertical-align: bottom; }"
-    "th, td { border-bottom: 1px solid var(--line); }"
-    "td:first-child { white-space: nowrap; }"
-    "td.number { text-align: right; font-variant-numeric: tabular-nums; }"
+    "table { width: 100%; } th, td { vertical-align: top; white-space: normal; } td small { display: block; }"
+    "@media (max-width: 40rem) { table { font-size: 0.75rem; } th, td { padding-right: 0.3rem; } }"
     "td.adverse { color: var(--adverse); font-weight: 600; }"
     "td.benign { color: var(--benign); font-weight: 600; }"
+    "svg .hit { stroke: var(--ink); stroke-width: 2.5; fill: none; }"
     "svg .obstacle { fill: var(--muted); } svg .option { stroke: var(--muted); opacity: 0.45; fill: none; }"
     "svg .flown { stroke: var(--new); stroke-width: 2.5; fill: none; } svg .far { fill: var(--panel); }"
     "svg .near { fill: var(--certified); } svg .trace { fill: none; stroke-width: 2; }"
@@ -32,22 +30,28 @@ _SCALE = 34.0  # pixels per meter in the top-down picture
 _ACROSS, _AHEAD = 4.0, 9.0  # meters shown to either side and ahead
 _LEVELS = 12  # shades of a depth image
 _NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets the strongest shade
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 300, 52, 130, 14, 42
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 300, 68, 114, 14, 42
 _LOWEST, _HIGHEST = 1e-4, 1e8  # e-values shown
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DASHES = {"training": "", "harder": "8 3", "easier": "2 3", "windy": "10 3 2 3", "task-irrelevant": "5 5"}
 _COLORS = ("--ink", "--adverse", "--benign", "--certified", "--muted")
 
 
 def draw_flight(
-    obstacles: NDArray[np.float32], flights: NDArray[np.float32], chosen: int, radii: tuple[float, float]
+    obstacles: NDArray[np.float32],
+    flights: NDArray[np.float32],
+    chosen: int,
+    radii: tuple[float, float],
+    *,
+    collided: bool,
 ) -> Html:
-    """Draw one environment from above: obstacles, every primitive, and the one that was flown.
+    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision.
 
     Examples
     --------
-    >>> drawn = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17))
-    >>> drawn.count("circle"), drawn.count("polyline")
-    (10, 7)
+    >>> drawn = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17), collided=True)
+    >>> drawn.count("circle"), drawn.count("polyline"), drawn.count("hit")
+    (10, 7, 1)
     """
     width, height = 2 * _ACROSS * _SCALE, _AHEAD * _SCALE
     obstacle_radius, drone_radius = radii
@@ -59,7 +63,10 @@ def draw_flight(
         points = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in flight[::8].tolist())
         return f'<polyline class="{kind}" points="{points}"/>'
 
-    start = at(0.0, 0.0)
+    start, flown = at(0.0, 0.0), flights[chosen]
+    gaps = np.linalg.norm(flown[:, None] - obstacles, axis=2).min(axis=1)
+    x, y = at(*flown[gaps.argmin()].tolist())
+    cross = f'<path class="hit" d="M{x - 9:.1f} {y - 9:.1f}l18 18m0 -18l-18 18"/>'
     parts = [
         f'<rect class="far" width="{width:g}" height="{height:g}"/>',
         *(line(flight, "option") for number, flight in enumerate(flights) if number != chosen),
@@ -69,7 +76,10 @@ def draw_flight(
             )
             for x, y in obstacles.tolist()
         ),
-        line(flights[chosen], "flown"),
+        line(flown, "flown"),
+        *([cross] if collided else []),
+        f'<path class="axis" d="M10 {height - 10:g}h{2 * _SCALE:g}"/>',
+        f'<text x="{10 + _SCALE:g}" y="{height - 16:g}" text-anchor="middle">2 m</text>',
         f'<circle class="mean" cx="{start[0]:.1f}" cy="{start[1]:.1f}" r="{drone_radius * _SCALE:.1f}"/>',
     ]
     return svg("Flight from above", width, height, parts)
@@ -114,12 +124,14 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
     parts = []
     for power in range(-4, 9, 2):
         y = at(0, 10.0**power)[1]
-        name = "1" if power == 0 else f"10^{power}"
+        name = "1" if power == 0 else power_of_ten(power)
         parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{name}</text>')
     y = at(0, threshold)[1]
     parts.append(f'<path class="limit" d="M{_LEFT} {y:.1f}H{right}"/>')
-    ends = []
+    place = f'text-anchor="middle" transform="rotate(-90 14 {(_TOP + bottom) / 2:g})"'
+    parts.append(f'<text x="14" y="{(_TOP + bottom) / 2:g}" {place}>evidence (e-value)</text>')
+    ends = [(y, f"alarm at {threshold:g}", "--certified")]
     for number, (world, values) in enumerate(series):
         points = [at(0, 1.0), *(at(trial + 1, value) for trial, value in enumerate(values))]
         color = _COLORS[number % len(_COLORS)]
@@ -137,11 +149,41 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
     return svg(label, _WIDTH, _HEIGHT, parts)
 
 
+def power_of_ten(power: int) -> str:
+    """Return a power of ten as it is printed.
+
+    Examples
+    --------
+    >>> power_of_ten(8), power_of_ten(-2)
+    ('10⁸', '10⁻²')
+    """
+    return f"10{str(power).translate(_RAISED)}"
+
+
+def clipping(series: Sequence[tuple[str, Sequence[float]]]) -> str:
+    """Say what `draw_evidence` cuts off, if anything.
+
+    Examples
+    --------
+    >>> clipping([("windy", [1.0, 3e9])])
+    ' Evidence above 10⁸ is drawn at 10⁸ (windy).'
+    """
+    high = [world for world, values in series if max(values) > _HIGHEST]
+    low = [world for world, values in series if min(values) < _LOWEST]
+    ends = [(high, "above", math.log10(_HIGHEST)), (low, "below", math.log10(_LOWEST))]
+    return "".join(
+        f" Evidence {side} {power_of_ten(round(end))} is drawn at {power_of_ten(round(end))} "
+        f"({', '.join(worlds)})."
+        for worlds, side, end in ends
+        if worlds
+    )
+
+
 def _apart(ends: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
     """Move labels down until none covers another."""
     placed: list[tuple[float, str, str]] = []
     for y, world, color in sorted(ends):
-        lowest = placed[-1][0] + 14 if placed else y
+        lowest = placed[-1][0] + 16 if placed else y
         placed.append((max(y, lowest), world, color))
     overflow = max(placed[-1][0] - (_HEIGHT - _BOTTOM), 0.0)
     return [(y - overflow, world, color) for y, world, color in placed]

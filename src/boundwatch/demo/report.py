@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from boundwatch.demo import pictures
-from boundwatch.demo.flow import ALPHA, EXAMPLES, TOTAL, WORLDS, Demo, Visit
+from boundwatch.demo.flow import ALPHA, EXAMPLES, TOTAL, WORLDS, WORSE, Demo
 from boundwatch.reporting import page, wording
 from boundwatch.reporting.page import Html
 
@@ -48,8 +48,9 @@ def _opening(demo: Demo) -> Iterator[Html]:
 def _table(demo: Demo) -> Iterator[Html]:
     names = list(demo.visits[0].findings)
     yield page.heading("What the detectors said")
-    head = "<th>world</th><th>mean cost</th>" + "".join(f"<th>{_head(name)}</th>" for name in names)
-    body = "".join(_row(visit, names) for visit in demo.visits)
+    head = "<th></th>" + "".join(f"<th>{escape(visit.world)}</th>" for visit in demo.visits)
+    means = "".join(f"<td>{visit.costs.mean():.3f}</td>" for visit in demo.visits)
+    body = f"<tr><th>mean cost</th>{means}</tr>" + "".join(_row(demo, name) for name in names)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     yield Html(f'<div class="scroll">{table}</div>')
     yield page.bullets(f"{world}: {text}" for world, text in WORLDS.items())
@@ -58,7 +59,9 @@ def _table(demo: Demo) -> Iterator[Html]:
         f"most {TOTAL:g}, and one BENIGN that is worse with probability at most {TOTAL:g}, the certificate's "
         "own delta included. The sequential test may be read after every trial, the others once. MSP and "
         "MaxLogit watch the network's confidence: they carry no guarantee, cannot say BENIGN, and cannot see "
-        "the wind."
+        f"the wind. Two worlds ({' and '.join(sorted(WORSE))}) were made to be worse than training, the "
+        "others were not. ADVERSE for a world that is not worse is marked as a false alarm, and within "
+        "for one that is, as missed."
     )
 
 
@@ -67,12 +70,16 @@ def _head(name: str) -> str:
     return escape(name) + mark
 
 
-def _row(visit: Visit, names: list[str]) -> str:
-    cells = [f"<td>{escape(visit.world)}</td>", f'<td class="number">{visit.costs.mean():.3f}</td>']
-    for name in names:
-        verdict = visit.findings[name]["verdict"]
-        cells.append(f'<td class="{verdict}">{verdict if verdict == "within" else verdict.upper()}</td>')
-    return f"<tr>{''.join(cells)}</tr>"
+def _row(demo: Demo, name: str) -> str:
+    cells = "".join(_cell(visit.findings[name]["verdict"], visit.world in WORSE) for visit in demo.visits)
+    return f"<tr><th>{_head(name)}</th>{cells}</tr>"
+
+
+def _cell(verdict: str, worse: bool) -> str:
+    wrong = {("adverse", False): "false alarm", ("within", True): "missed", ("benign", True): "wrong"}
+    mark = wrong.get((verdict, worse))
+    said = verdict if verdict == "within" else verdict.upper()
+    return f'<td class="{verdict}">{said}{"" if mark is None else f"<small>{mark}</small>"}</td>'
 
 
 def _evidence(demo: Demo) -> Iterator[Html]:
@@ -82,7 +89,7 @@ def _evidence(demo: Demo) -> Iterator[Html]:
         yield page.figure(
             pictures.draw_evidence(series, 1 / ALPHA, f"Evidence {label}, over trials"),
             f"Evidence {label}: the sequential test's e-value, which may be read after every trial. It "
-            f"alarms at {1 / ALPHA:g}, the dashed line.",
+            f"alarms at {1 / ALPHA:g}, the dashed line.{pictures.clipping(series)}",
         )
 
 
@@ -90,22 +97,27 @@ def _worlds(demo: Demo) -> Iterator[Html]:
     scene = demo.run.world.scene
     yield page.heading("Flights")
     yield page.paragraph(
-        f"The first {EXAMPLES} trials in each world, from above, and below them the depth image that the "
-        "policy saw: the stronger the color, the nearer. Thin lines are the maneuvers it did not choose."
+        f"{EXAMPLES} of the {len(demo.visits[0].costs)} trials in each world, chosen by cost: a quarter, "
+        "half and three quarters of the trials cost less or the same. From above, the drone starts at the "
+        "bottom. The thick line is the maneuver that it flew, the thin ones are those that it did not "
+        "choose, and a cross marks a collision. All lines go on beyond the upper edge. Below is the depth "
+        "image that the policy saw: the stronger the color, the nearer."
     )
     for visit in demo.visits:
         yield page.heading(visit.world, level=3)
         figures = []
-        shown = visit.environments
-        for trial in range(len(shown)):
+        seen = visit.environments
+        for number, trial in enumerate(visit.shown.tolist()):
+            cost = visit.costs[trial]
             flight = pictures.draw_flight(
-                shown.obstacles[trial],
-                shown.flights[trial],
+                seen.obstacles[number],
+                seen.flights[number],
                 int(visit.chosen[trial]),
                 (scene.obstacle_radius, scene.drone_radius),
+                collided=bool(cost >= 1),
             )
-            depth = pictures.draw_depth(shown.images[trial], scene.depth_range)
-            caption = f"trial {trial + 1}: cost {visit.costs[trial]:.2f}"
+            depth = pictures.draw_depth(seen.images[number], scene.depth_range)
+            caption = f"trial {trial + 1}: cost {cost:.2f}{', collision' if cost >= 1 else ''}"
             figures.append(page.figure(Html(flight + depth), caption))
         yield page.box("worlds", figures)
 

@@ -97,13 +97,16 @@ def test_page_stands_alone_and_is_wellformed(demo):
         html.count("<svg") == 2 + 2 * 3 * 5
     )  # evidence, and flight and image of three trials in five worlds
     for world in flow.WORLDS:
-        assert f"<td>{world}</td>" in html
+        assert f"<th>{world}</th>" in html
 
 
 def test_flight_picture_shows_every_obstacle_and_primitive():
     world = World()
     environments = world.draw(TRAINING, 1, seed=0, flights=True)
-    svg = pictures.draw_flight(environments.obstacles[0], environments.flights[0], 2, (0.2, 0.17))
+    svg = pictures.draw_flight(
+        environments.obstacles[0], environments.flights[0], 2, (0.2, 0.17), collided=False
+    )
+    assert 'class="hit"' not in svg
     assert svg.count('class="obstacle"') == 9
     assert svg.count('class="option"') == 6
     assert svg.count('class="flown"') == 1
@@ -119,8 +122,8 @@ def test_depth_picture_has_every_near_pixel():
 
 def test_labels_of_the_evidence_do_not_cover_each_other():
     svg = pictures.draw_evidence([(name, [1.0, 1.0]) for name in flow.WORLDS], 25.0, "evidence")
-    heights = [float(y) for y in re.findall(r'<text x="516" y="([\d.]+)"', svg)]
-    assert len(heights) == 5
+    heights = [float(y) for y in re.findall(r'<text x="532" y="([\d.]+)" style', svg)]
+    assert len(heights) == 6  # the worlds, and the level of the alarm
     assert np.diff(sorted(heights)).min() >= 14
 
 

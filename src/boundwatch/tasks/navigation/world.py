@@ -57,7 +57,11 @@ class Environments:
 
     def head(self, n: int) -> Environments:
         """Return the first `n`."""
-        return Environments(*(getattr(self, field.name)[:n] for field in fields(self)))
+        return self.take(slice(n))
+
+    def take(self, numbers: slice | NDArray[np.intp]) -> Environments:
+        """Return those with these numbers."""
+        return Environments(*(getattr(self, field.name)[numbers] for field in fields(self)))
 
     @staticmethod
     def join(parts: Sequence[Environments]) -> Environments:
