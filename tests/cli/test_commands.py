@@ -238,7 +238,7 @@ def test_check_says_verdict_and_evidence(run, folder, costs, verdict):
         "probability at most 0.055 (delta 0.005 included) in any world that is worse",
         "hypothesis-test, new episodes judged jointly",
         "not the probability that this verdict is wrong",
-        "one look at a number of episodes fixed beforehand",
+        "one look at a number of episodes fixed in advance",
     ):
         assert phrase in result.out
     assert ('does not mean "safe"' in result.out) == (verdict == "within")
