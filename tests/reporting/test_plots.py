@@ -70,8 +70,8 @@ def test_figure_shows_the_numbers(case):
     assert "0.200 to 0.340" in legend
     assert f"{low:.3f} to {high:.3f}" in legend
     assert left.get_title(loc="left").startswith(finding.verdict.upper())
-    assert left.get_ylabel() == "cost"
-    assert left.get_xlabel() == "episode"
+    assert left.get_ylabel().startswith("failure rate" if binary else "cost")
+    assert left.get_xlabel() == ("trial" if binary else "episode")
 
 
 def test_interval_agrees_with_the_verdict():

@@ -336,7 +336,8 @@ def _print_lines(lines: list[str]) -> None:
 def _summary(session: Watch) -> None:
     for stream, detector in session.detectors.items():
         if detector.n:
-            print(f"\n{f'{printable(stream)}: ' if stream else ''}{wording.HEADLINES[detector.verdict]}")
+            headlines = wording.FAILURES if detector.certificate.binary else wording.HEADLINES
+            print(f"\n{f'{printable(stream)}: ' if stream else ''}{headlines[detector.verdict]}")
             _stream_summary(detector)
     if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
@@ -365,12 +366,18 @@ def _summary(session: Watch) -> None:
 def _stream_summary(detector: Any) -> None:
     finding = detector.finding()
     reached = "" if detector.first_alarm is None else f"; first alarm at episode {detector.first_alarm}"
-    print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
+    binary = detector.certificate.binary
+    if binary:
+        print(f"  trials        {wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}")
+    else:
+        print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
     if hasattr(finding, "e_adverse"):
-        print(
-            f"  shift         expected cost changed by {wording.floor(finding.shift_lower, '+')} "
-            f"to {wording.ceiling(finding.shift_upper, '+')}, valid at all times at once"
-        )
+        if binary:
+            change = f"{wording.signed_points(finding.shift_lower, finding.shift_upper)} of failures"
+        else:
+            low, high = wording.floor(finding.shift_lower, "+"), wording.ceiling(finding.shift_upper, "+")
+            change = f"expected cost changed by {low} to {high}"
+        print(f"  shift         {change}, valid at all times at once")
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
             print("  note          with binary costs the alarm may precede the interval: see docs/anytime.md")
         print(

@@ -13,7 +13,17 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.planning import Plan, TrialPlan
-from boundwatch.reporting.wording import HEADLINES, ceiling, count, floor, headline, new_interval
+from boundwatch.reporting.wording import (
+    FAILURES,
+    HEADLINES,
+    ceiling,
+    count,
+    failed,
+    floor,
+    headline,
+    new_interval,
+    percent,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,14 +104,21 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     right.set(xlabel="mean", xticks=[], xlim=(-1, 1))
     right.tick_params(left=False)
 
-    left.set_title(f"{HEADLINES[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=11)
-    left.text(0, 1.03, f"mean cost {mean:.3f} over {count(n, 'episode')}", transform=left.transAxes)
+    headlines, seen = HEADLINES, f"mean cost {mean:.3f} over {count(n, 'episode')}"
+    what = "expected cost"
+    if certificate.binary:
+        headlines, seen, what = FAILURES, f"{failed(finding)} ({percent(mean)})", "failure rate"
+        left.set(
+            xlabel="trial", yticks=[0, 0.25, 0.5, 0.75, 1], ylabel="failure rate (a dot at 1 is a failure)"
+        )
+    left.set_title(f"{headlines[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=11)
+    left.text(0, 1.03, seen, transform=left.transAxes)
     figure.legend(
         [Line2D([], [], marker="o", linestyle="", color=_EPISODE), band, bar],
         [
-            "one episode",
-            f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}",
-            f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}",
+            "one trial" if certificate.binary else "one episode",
+            f"certified {what}\n{certificate.lower:.3f} to {certificate.upper:.3f}",
+            f"new mean, and interval for the new\n{what}, {low:.3f} to {high:.3f}",
         ],
         loc="outside lower center",
         ncols=3,
@@ -138,7 +155,8 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     title = headline(subject)
     if isinstance(subject, Certificate):
         low, high, color = subject.lower, subject.upper, _CERTIFIED_EDGE
-        axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
+        what = "share of trials that fail" if subject.binary else "expected cost of an episode"
+        axes.set(xlabel=what, xlim=(-0.01, 1.01))
         if subject.mean_cost is not None:
             axes.plot([subject.mean_cost], [0], "D", color=color)
     else:

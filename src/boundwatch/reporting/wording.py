@@ -6,6 +6,7 @@ Limits are rounded outward, so that what is read is never more than what is prom
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,7 +93,7 @@ def comparison(certificate: Certificate, finding: Finding) -> str:
     """
     sure = f"({percent(1 - certificate.delta, 'down')} confidence)"
     if certificate.binary:
-        return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {_failed(finding)}."
+        return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {failed(finding)}."
     return (
         f"Certified: expected cost {floor(certificate.lower, digits=2)} to "
         f"{ceiling(certificate.upper, digits=2)} "
@@ -244,7 +245,7 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     'at most 0.186 if nothing got worse, at most 1 if it did'
     """
     if certificate.binary:
-        seen = ("trials", f"{_failed(finding)} ({percent(finding.mean_cost)})")
+        seen = ("trials", f"{failed(finding)} ({percent(finding.mean_cost)})")
         certified = f"{rates(certificate)} of trials fail, delta {certificate.delta:g}"
         change = f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
     else:
@@ -430,7 +431,16 @@ def rates(certificate: Certificate) -> str:
     return f"{_hundredths(certificate.lower, 'down')} to {_hundredths(certificate.upper, 'up')} %"
 
 
-def _failed(finding: Finding) -> str:
+def failed(finding: Any) -> str:
+    """Say how many trials failed, of a finding with `n` costs of 0 or 1.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> failed(bw.HypothesisTest(certificate).decide([1, 0, 0]))
+    '1 of 3 failed'
+    """
     return f"{round(finding.mean_cost * finding.n)} of {finding.n} failed"
 
 
