@@ -184,10 +184,10 @@ def test_bad_costs_on_standard_input(run, folder):
             "'exact' needs a certificate for binary",
         ),
         (
-            ["check", "certificate.json", "costs.csv", "--plot", "figure.txt"],
+            ["check", "certificate.json", "same.csv", "--plot", "figure.txt"],
             "end the name in .png, .svg or .pdf",
         ),
-        (["check", "certificate.json", "costs.csv", "--plot", "missing/figure.png"], "cannot be written"),
+        (["check", "certificate.json", "same.csv", "--plot", "missing/figure.png"], "cannot be written"),
         (
             [
                 "check",

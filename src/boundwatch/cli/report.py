@@ -38,7 +38,7 @@ from boundwatch.reporting.ledger import earlier_looks, read_ledger
 
 @command(
     example="boundwatch report certificate.json new.csv -o report.html\n"
-    "boundwatch report certificates.json new.csv --by robot -o report.html"
+    "boundwatch report certificates.json new_eval_info.json --by task -o report.html"
 )
 @reads_costs
 def report(

@@ -194,7 +194,7 @@ def _cells(table: Table, name: str, n: int) -> list[Any] | None:
         return None
     try:
         cells = table.values(name)
-    except InvalidCost:
+    except (InvalidCost, ArithmeticError, ValueError):  # nobody asked for this column: no note about it
         return None
     return [str(cell) for cell in cells] if len(cells) == n else None
 
