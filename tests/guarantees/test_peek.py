@@ -82,6 +82,32 @@ def test_a_peek_does_not_say_benign():
     assert test.verdict is bw.Verdict.BENIGN
 
 
+@pytest.mark.parametrize("held_out", [True, False], ids=["joint", "certified"])
+@pytest.mark.parametrize("ended", [0, 40])
+def test_a_running_episode_is_no_evidence_for_low_costs(held_out, ended):
+    """The episode has cost nothing so far, and may still fail."""
+    certificate = (
+        bw.Certificate.from_held_out([1, 0] * 40, binary=True)
+        if held_out
+        else bw.Certificate.from_bounds(lower=0.4, upper=0.6, delta=0.01, binary=True)
+    )
+    test = bw.SequentialTest(certificate, margin=0.1)
+    for i in range(ended):
+        test.update(i % 2)
+    peek = test.peek(0)
+    if ended:
+        before = test.finding()
+        expected = (before.no_worse, before.e_benign, before.p_benign, before.shift_upper)
+    else:
+        expected = (False, 1.0, 1.0, 1 - certificate.lower)
+    assert (peek.no_worse, peek.e_benign, peek.p_benign, peek.shift_upper) == expected
+    test.update(0)
+    as_if_ended = test.finding()
+    assert as_if_ended.e_benign > peek.e_benign or not ended  # the broken twin: what a step with 0 would say
+    assert peek.e_adverse == as_if_ended.e_adverse
+    assert peek.shift_lower == as_if_ended.shift_lower
+
+
 class Walk(gymnasium.Env):
     """Ten steps whose rewards come from a list."""
 

@@ -95,13 +95,19 @@ class SequentialFinding(_AnytimeFinding):
 
     def _pair(self, lower: str, upper: str) -> tuple[float, float]:
         evidence, snapshot = self.__dict__["_evidence"]
-        if lower == "e_adverse":
-            adverse, benign = evidence.log_e_values(snapshot)
-            pair = bounded_exp(adverse), bounded_exp(benign)
-        else:
-            pair = (evidence.p_values if lower == "p_adverse" else evidence.shift_limits)(snapshot)
+        pair = _numbers(lower, evidence, snapshot)
+        if "_ended" in self.__dict__:  # a peek: what low costs show comes from the episodes that ended
+            pair = pair[0], _numbers(lower, evidence, self.__dict__["_ended"])[1]
         self.__dict__.update({lower: pair[0], upper: pair[1]})
         return pair
+
+
+def _numbers(lower: str, evidence: Evidence, snapshot: Any) -> tuple[float, float]:
+    """Return the pair of numbers whose first is called `lower`."""
+    if lower == "e_adverse":
+        adverse, benign = evidence.log_e_values(snapshot)
+        return bounded_exp(adverse), bounded_exp(benign)
+    return (evidence.p_values if lower == "p_adverse" else evidence.shift_limits)(snapshot)
 
 
 class SequentialTest(StreamDetector[SequentialFinding]):
@@ -188,7 +194,8 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         **Guarantee**: costs only add up, so the episode will cost at least `partial_cost`, and the evidence
         for a rise grows with the cost. An ADVERSE peek is therefore final: whatever the rest of the episode
         brings, `update` will say the same. Alarms by peeks and updates together keep the level of the
-        updates. A peek never says BENIGN unless the episodes that ended do.
+        updates. A running episode is no evidence for low costs, as it may still cost more: BENIGN,
+        `no_worse`, `e_benign`, `p_benign` and `shift_upper` are those of the episodes that ended.
 
         Parameters
         ----------
@@ -207,7 +214,13 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         trial._step(self._check(partial_cost))
         if trial.verdict is Verdict.BENIGN and self.verdict is not Verdict.BENIGN:
             trial.verdict, trial.first_alarm = self.verdict, self.first_alarm
-        return trial._finding()
+        fields = dict(trial._finding().__dict__)
+        fields["no_worse"] = None if self.margin is None else self._evidence.no_worse
+        if self.n:
+            fields["_ended"] = self._evidence.snapshot()
+        else:
+            fields |= {"e_benign": 1.0, "p_benign": 1.0, "shift_upper": 1.0 - self.certificate.lower}
+        return SequentialFinding._of(fields)
 
     def _finding(self) -> SequentialFinding:
         return SequentialFinding._of(
