@@ -109,7 +109,9 @@ def test_the_first_paragraph_says_what_the_verdict_rests_on(case):
     if p_value is None:
         assert "It does not show that nothing has changed" in page.text
     else:
-        assert f"would come with probability {wording.at_most(p_value)}" in page.text
+        joint = finding.tail == "joint"
+        assert f"would come {'up ' * joint}with probability {wording.at_most(p_value)}" in page.text
+        assert ("lab and new trials that differ this much" in page.text) == joint
 
 
 def test_page_needs_nothing_from_elsewhere(case):

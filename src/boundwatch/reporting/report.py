@@ -145,11 +145,21 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
             if finding.shift_lower > 0
             else ""
         )
+        if finding.tail == "joint":
+            return (
+                seen + "If nothing had got worse, lab and new trials that differ this much would come up "
+                f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
+            )
         return (
             seen + f"If the {what} still were within that limit, evidence as strong as this would come "
             f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
         )
     if finding.verdict is Verdict.BENIGN:
+        if finding.tail == "joint":
+            return (
+                seen + f"If the {what} had risen, lab and new trials that differ this much would come up "
+                f"with probability {wording.at_most(finding.p_benign)}."
+            )
         return (
             seen + f"If the {what} had risen, and so were above the certified lower limit of "
             f"{_limit(certificate)}, {'so few failures' if certificate.binary else 'costs as low as these'} "
