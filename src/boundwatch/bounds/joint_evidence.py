@@ -6,9 +6,9 @@ costs are c or less". If the stream is not worse, both hypotheses are true at th
 expected value of at most 1 over the joint draw, whenever you stop. Nobody knows the true c, but
 the smallest product over all c is never larger. That is the evidence.
 
-e(c) grows with c and W(c) falls, so on an interval from a to b no product is below e(a) W(b). The intervals
-are short enough that e(c) grows by 8 % on each, so the smallest of these bounds is within 8 % of the smallest
-product: it is bounded, not searched on a grid.
+e(c) grows with c and W(c) falls, so on an interval from a to b no product is below e(a) W(b): the smallest
+product is bounded, not searched on a grid. Where e(c) is below e^8, it grows by about 8 % on each interval,
+so the bound is about 8 % below the smallest product there. Beyond, intervals are coarse and the bound loose.
 """
 
 from __future__ import annotations
@@ -95,10 +95,11 @@ def joint_log_evidence(reference: Reference, stream: Wager, margin: float = 0.0)
     """Return the log e-value against "the stream costs at most a margin more than the reference".
 
     **Guarantee**: under the hypothesis the expected e-value is at most 1 over the draw of reference and
-    stream, at any stopping time; and with probability at most alpha it ever reaches 1/alpha. At most 8 %
-    below the smallest product. **Assumes**: independent costs in the reference, with one expected value and a
-    number fixed in advance; costs in the stream whose expected value, given all that came before, is at most
-    that value plus the margin.
+    stream, at any stopping time; and with probability at most alpha it ever reaches 1/alpha. About 8 %
+    below the smallest product where the reference's e-value is below e^8 there, and further below elsewhere.
+    **Assumes**: independent costs in the reference, with one expected value and a number fixed in advance;
+    costs in the stream whose expected value, given all that came before, is at most that value plus the
+    margin.
 
     Parameters
     ----------
