@@ -12,6 +12,7 @@ from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import watches
+from boundwatch.server.watchers import Curve, Watcher, evidence
 from boundwatch.server.watches import declare_fleet
 from rates import assert_rate_at_most
 
@@ -42,6 +43,42 @@ def test_dividing_by_the_streams_there_are_would_not():
     hits = _share_of_false_lists(lambda _turn, stream: stream + 1)
     with pytest.raises(AssertionError):
         assert_rate_at_most(hits, TRIALS, RATE)
+
+
+class _RefreshedAtTheAlarm(Watcher):
+    """The broken twin: which episode its evidence belongs to depends on whether an alarm came."""
+
+    def count(self, cost):
+        before = self.detector.verdict
+        super().count(cost)
+        if self.detector.verdict is not before:
+            self.evidence = evidence(self.detector.finding())
+
+
+def _largest_expectation(kind, upper=0.2, episodes=21):
+    """Return the largest expected stored evidence of a rise, over all sequences of costs of 0 and 1."""
+    certificate = bw.Certificate.from_bounds(lower=0.0, upper=upper, delta=0.01, binary=True)
+    reached = {(): (1.0, kind(bw.SequentialTest(certificate), Curve()).state())}
+    expectations = []
+    for _ in range(episodes):
+        merged = {}
+        for chance, state in reached.values():
+            for cost, share in ((1.0, upper), (0.0, 1 - upper)):
+                watcher = kind.from_state(state, "sequential-test")
+                watcher.count(cost)
+                key = watcher.total, watcher.evidence, watcher.detector.verdict
+                merged[key] = merged.get(key, (0.0,))[0] + chance * share, watcher.state()
+        reached = merged
+        expectations.append(sum(chance * key[1][0] for key, (chance, _) in reached.items()))
+    return max(expectations)
+
+
+def test_the_stored_evidence_is_an_e_value():
+    assert _largest_expectation(Watcher) == pytest.approx(1, abs=1e-12)
+
+
+def test_evidence_refreshed_at_the_alarm_would_not_be():
+    assert _largest_expectation(_RefreshedAtTheAlarm) == pytest.approx(1.0075, abs=1e-4)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from boundwatch.server import outbox
 from boundwatch.server.database import Database
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
-from boundwatch.server.watchers import SUMMARY, Watcher, load_certificate, load_watcher
+from boundwatch.server.watchers import SUMMARY, Watcher, evidence, load_certificate, load_watcher
 from boundwatch.server.watches import Binding, bind
 
 _LOG = logging.getLogger("boundwatch.server")
@@ -283,7 +283,9 @@ class _Count:
             "created": self.now,
         }
         connection.execute(insert(alarms).values(alarm))
-        outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, watcher.summary())
+        # What is stored may be as of an earlier episode; the message says what was known at this one.
+        standing = watcher.summary() | {"evidence_adverse": evidence(watcher.detector.finding())[0]}
+        outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, standing)
 
     def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
         standing = {}

@@ -104,7 +104,8 @@ class Fleet:
 
     **Guarantee**: the expected share of streams listed although their world is not worse is at most `rate`
     plus `delta`, whatever the dependence between streams, for the list at one look, also when streams and
-    generations are added after looks. **Assumes**: as in `boundwatch.Fleet`.
+    generations are added after looks. **Assumes**: as in `boundwatch.Fleet`; and when you look does not
+    depend on costs after the last point of a stream's curve, where its evidence is computed.
     """
 
     rate: float

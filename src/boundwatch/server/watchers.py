@@ -101,7 +101,11 @@ class Watcher:
         self.last_cost = 0.0
         start = 1.0 if isinstance(detector, SequentialTest) else 0.0
         self.evidence = (start, start)
-        """Of both sides, at the last point of the curve or at the alarm, whichever came later."""
+        """Of both sides, at the last point of the curve.
+
+        Never refreshed at an alarm: the episode it belongs to would then depend on the costs after a point,
+        and its expected value in a world that is not worse could exceed 1.
+        """
         self.checkpointed = detector.n
         # What joint counts say is a function of two numbers, so the streams of a fleet share it.
         exact = isinstance(detector, SequentialTest) and detector.thresholds is None
@@ -109,14 +113,11 @@ class Watcher:
 
     def count(self, cost: float) -> None:
         """Count one episode."""
-        before = self.detector.verdict
         finding = self.detector.update(cost)
         self.total += cost
         self.last_cost = cost
-        is_due = finding.n == self.curve.due
-        if is_due or self.detector.verdict is not before:
+        if finding.n == self.curve.due:
             self.evidence = self._evidence(finding)
-        if is_due:
             self.curve.add(*self.evidence)
 
     def _evidence(self, finding: Any) -> tuple[float, float]:
