@@ -170,6 +170,50 @@ def test_a_horizon_for_matched_pairs_keeps_its_level_whatever_share_of_them_diff
     assert with_end > alarm_chances(signs(find_region(ALPHA, paired=True)), differing, 60).sum()
 
 
+def chances_of_coins(threshold: float, tosses: int = 300) -> np.ndarray:
+    """P[verdict or not, wealth ever at a threshold or not] of fair coins in the paired sign test at ALPHA."""
+    needed, bets = find_region(ALPHA, paired=True).needed, DifferenceBets()
+    alive = np.zeros((2, 2, tosses + 2))  # verdict, wealth, coins that went against B
+    alive[0, 0, 0] = 1.0
+    for d in range(1, tosses + 1):
+        alive[..., 1:] = (alive[..., 1:] + alive[..., :-1]) / 2
+        alive[..., 0] /= 2
+        alarms, rich = np.arange(d + 1) >= needed[d], bets.wealth(d) >= threshold
+        for axis, hit in ((0, alarms), (1, rich)):
+            state = np.moveaxis(alive, axis, 0)
+            state[1][:, : d + 1][:, hit] += state[0][:, : d + 1][:, hit]
+            state[0][:, : d + 1][:, hit] = 0.0
+    total: np.ndarray = alive.sum(axis=2)
+    return total
+
+
+@pytest.mark.parametrize("a", [0.01, 0.03, 0.049, 0.05, 0.06, 0.1, 0.3])
+def test_p_values_of_the_sign_test_are_at_most_a_with_probability_at_most_a(a):
+    if a < ALPHA:  # the verdict, and an e-value of 1/a
+        chance = chances_of_coins(1 / a)[1, 1]
+    else:  # the verdict, or an e-value of 1/(a - alpha)
+        chance = 1 - chances_of_coins(1 / max(a - ALPHA, 1e-9))[0, 0]
+    assert 0.2 * a < chance <= a
+
+
+def test_the_smaller_of_verdict_and_e_value_is_no_p_value():
+    """The broken twin: the verdict and an e-value of 1/alpha are different events, and both count."""
+    assert 1 - chances_of_coins(1 / ALPHA)[0, 0] > 1.05 * ALPHA
+
+
+def test_p_values_are_those_of_the_enumeration():
+    rng = np.random.default_rng(2)
+    for rate in (0.5, 0.8):
+        test, best = bw.PolicyComparison(ALPHA, binary=True, paired=True), 1.0
+        for against_b in (rng.random(40) < rate).astype(float).tolist():
+            finding = test.update(1 - against_b, against_b)
+            best = max(best, finding.e_a_better)
+            if finding.verdict is bw.ComparisonVerdict.A_BETTER:
+                assert finding.p_a_better == pytest.approx(min(1 / best, ALPHA))
+            else:
+                assert finding.p_a_better == pytest.approx(min(1 / best + ALPHA, 1))
+
+
 def declared(test: bw.PolicyComparison, verdict: bw.ComparisonVerdict, outcomes, depth: int) -> float:
     """P[a verdict is declared], by update on every sequence of pairs up to its first alarm."""
     total = 0.0

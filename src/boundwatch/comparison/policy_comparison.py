@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -23,6 +22,7 @@ from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors import state as states
+from boundwatch.detectors.joint import joint_p_value
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
 
@@ -71,7 +71,9 @@ class ComparisonFinding(InNotebook):
     e_a_better, e_b_better
         E-values against "A is not better" and "B is not better": large is evidence.
     p_a_better, p_b_better
-        Anytime-valid p-values of the same: 1 over the largest e-value so far, or `alpha` at the verdict.
+        Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 the
+        verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most `alpha`
+        from then on.
     first_alarm
         The pair, counted from 1, at which the verdict was reached; None while it is UNDECIDED.
     no_worse
@@ -436,9 +438,10 @@ class PolicyComparison:
         )
 
     def _p_value(self, side: int) -> float:
-        best = self._best[side]
-        p_value = math.exp(-best) if best < 709.0 else sys.float_info.min
-        return min(p_value, self.alpha) if self.verdict is SIDES[side] else p_value
+        best = min(self._best[side], 708.0)  # a p-value of 0 would claim too much
+        if self.region is None:  # the verdict is that the e-value reached 1/alpha
+            return math.exp(-best)
+        return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
 
 
 def check_margin(margin: object) -> float:
