@@ -111,7 +111,17 @@ def test_it_lists_what_the_library_lists(database, certificate):
     assert [row["name"] for row in found.discoveries] == fleet.discoveries(0.05) != []
     assert set(fleet.discoveries(0.05)) <= set(names[:3])
     assert (found.streams, found.left_out, found.size) == (10, 1, 10)
-    assert found.delta == certificate.delta_upper
+    assert found.delta == 0  # judged jointly with the certificate's costs
+
+
+def test_delta_comes_on_top_once_per_certificate_that_keeps_no_costs(database):
+    external = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    with database.write() as connection:
+        acts.upload(connection, external.to_dict(), "vendor", by="test")
+        acts.watch(connection, ["a"], "lab", by="test")
+        acts.watch(connection, ["b", "c"], "vendor", by="test")
+        acts.watch(connection, ["d"], "vendor", by="test", alpha_adverse=0.01)
+        assert views.fleet(connection, 0.05).delta == external.delta_upper
 
 
 def test_every_watch_takes_its_own_place_and_the_size_is_said_once(database):

@@ -50,11 +50,25 @@ MOST_REFERENCE_COSTS = 500
 
 def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None) -> Evidence:
     """Return joint evidence where the certificate allows it, else evidence against its limits."""
-    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
-    if reference_of(certificate) is None or max(levels) >= 1:
+    if not is_joint(certificate, alphas):
         return CertifiedEvidence(certificate, alphas, margin)
+    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
     kind = JointCounts if certificate.binary else JointCosts
     return kind(certificate, levels, margin)
+
+
+def is_joint(certificate: Certificate, alphas: Pair) -> bool:
+    """Return whether new costs are judged jointly with the certificate's, so that no delta comes on top.
+
+    Examples
+    --------
+    >>> is_joint(Certificate.from_held_out([0, 0, 1], binary=True), (0.04, 0.04))
+    True
+    >>> is_joint(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01), (0.04, 0.04))
+    False
+    """
+    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
+    return reference_of(certificate) is not None and max(levels) < 1
 
 
 def reference_of(certificate: Certificate) -> CostRecord | None:

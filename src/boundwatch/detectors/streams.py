@@ -22,7 +22,7 @@ from boundwatch.bounds.wealth import Array, Bets, bet_bounds, clamp_bound
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.evidence import Pair
-from boundwatch.detectors.joint import joint_p_value, reference_of, sides_of
+from boundwatch.detectors.joint import is_joint, joint_p_value, reference_of, sides_of
 from boundwatch.detectors.mixture import Mark
 
 Rows = NDArray[np.int64]
@@ -31,9 +31,9 @@ Flags = NDArray[np.bool_]
 
 def streams_for(certificate: Certificate, alphas: Pair, margin: float | None) -> Streams:
     """Return joint evidence where the certificate allows it, else evidence against its limits."""
-    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
-    if reference_of(certificate) is None or max(levels) >= 1:
+    if not is_joint(certificate, alphas):
         return CertifiedStreams(certificate, alphas, margin)
+    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
     return (CountStreams if certificate.binary else CostStreams)(certificate, levels, margin)
 
 

@@ -13,10 +13,11 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.joint import is_joint
 from boundwatch.detectors.roll import Roll
 from boundwatch.server.ledger import Refused
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
-from boundwatch.server.watchers import parse_certificate
+from boundwatch.server.watchers import load_certificate
 from boundwatch.server.watches import USUAL_FLEET
 
 PAGE = 50
@@ -110,6 +111,7 @@ class Fleet:
 
     rate: float
     delta: float
+    """The `delta_upper` of the certificates whose costs are not judged jointly with the new ones, in all."""
     size: int
     streams: int
     left_out: int
@@ -118,7 +120,10 @@ class Fleet:
 
 def fleet(connection: Connection, rate: float) -> Fleet:
     """Return the discoveries among all streams that a sequential test watches."""
-    query = select(watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.place)
+    levels = watches.c.alpha_adverse, watches.c.alpha_benign
+    query = select(
+        watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.place, *levels
+    )
     rows = connection.execute(query.where(_CURRENT)).all()
     tested = [row for row in rows if row.place is not None]
     declared = select(declarations.c.value).where(declarations.c.name == "fleet_size")
@@ -129,13 +134,12 @@ def fleet(connection: Connection, rate: float) -> Fleet:
     keys = [tested[index].id for index in chosen]
     found = connection.execute(_STANDING.where(watches.c.id.in_(keys))).mappings()
     order = {key: place for place, key in enumerate(keys)}
-    contents = select(certificates.c.content).where(
-        certificates.c.id.in_({row.certificate_id for row in tested})
-    )
-    deltas = [parse_certificate(text).delta_upper for text in connection.execute(contents).scalars()]
+    kinds = {(row.certificate_id, row.alpha_adverse, row.alpha_benign) for row in tested}
+    used = {key: load_certificate(connection, key) for key in {key for key, *_ in kinds}}
+    limited = {key for key, *alphas in kinds if not is_joint(used[key], (alphas[0], alphas[1]))}
     return Fleet(
         rate,
-        min(1.0, sum(deltas)),
+        min(1.0, sum(used[key].delta_upper for key in limited)),
         size,
         len(tested),
         len(rows) - len(tested),
