@@ -59,6 +59,27 @@ _TURNS = _words(
     "no not non none never without free avoided avoid un kein keine ohne nicht sans pas sin "
     "before after until since time steps"
 )
+# Compounds and inflections, without accents. The first that fits decides: Misserfolg holds Erfolg, fehlerfrei
+# holds Fehler. Stems as short as miss and drop stay whole words above: a mission is no miss.
+_STEMS: tuple[tuple[Literal["good", "bad"], re.Pattern[str]], ...] = (
+    ("good", re.compile(r".*(fehler|kollisions|unfall|sturz)(frei|los)")),
+    (
+        "bad",
+        re.compile(
+            r"fail|erro|crash|colli[ds]|abort|timeout|unsuccess|fehl|.*(fehler|misserfolg|erfolglos|fehlschlag)"
+            r"|.*(scheiter|abbruch|abgebrochen|kollision|kollidiert|absturz|abgesturzt|misslungen|unfall)"
+            r"|echec|echou|erreur|fallo|fallid|fracas|colision|falli|falh|mislukt|gefaald|fout(en)?$"
+            r"|fejl|mislyk|misslyck|porazk|blad|.*失败"
+        ),
+    ),
+    (
+        "good",
+        re.compile(
+            r"succe(ss(?!i[ov]|or)|ed|s$)|.*erfolg|.*(geschafft|gelungen)|reussi|exito|lograd|riuscit|sucesso"
+            r"|geslaagd|gelukt|lyckad|sukces|.*成功"
+        ),
+    ),
+)
 # Names that say that an episode ended, not how.
 _ENDS = {"done", "terminated", "truncated", "finished", "ended", "end"}
 
@@ -133,7 +154,23 @@ def sense(name: str) -> Literal["good", "bad", "end"] | None:
     """
     spaced = re.sub(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Ý])", " ", name)
     words = [word for word in re.split(r"[\W_\d]+", normal(spaced)) if word]
-    good, bad = bool(_GOOD_NAMES & set(words)), bool(_BAD_NAMES & set(words))
+    senses = [_word_sense(word) for word in words]
+    for place, (said, following) in enumerate(zip(senses, words[1:], strict=False)):
+        if said == "bad" and following == "free":  # failure-free
+            senses[place], words[place + 1] = "good", ""
+    good, bad = "good" in senses, "bad" in senses
     if good != bad and not _TURNS & set(words):
         return "good" if good else "bad"
     return "end" if words and set(words) <= _ENDS | {"is", "episode"} else None
+
+
+def _word_sense(word: str) -> Literal["good", "bad"] | None:
+    if word in _GOOD_NAMES:
+        return "good"
+    if word in _BAD_NAMES:
+        return "bad"
+    parts = unicodedata.normalize("NFKD", word)
+    bare = "".join(part for part in parts if not unicodedata.combining(part))
+    if re.fullmatch("ratée?s?", word):  # without its accent it would be a rate
+        return "bad"
+    return next((said for said, stem in _STEMS if stem.match(bare)), None)
