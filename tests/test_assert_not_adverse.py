@@ -129,6 +129,8 @@ def test_the_certificates_own_episodes_are_refused(tmp_path):
     lab = bw.read_costs(tmp_path / "lab.csv")
     with pytest.raises(bw.errors.ProvenanceMismatch, match="costs that the certificate was made from"):
         assert_not_adverse(bw.Certificate.from_held_out(lab), lab)
+    with pytest.raises(bw.errors.ProvenanceMismatch, match="costs that the certificate was made from"):
+        assert_no_worse(bw.Certificate.from_held_out(lab), lab, margin=0.5)
 
 
 def test_better_is_not_a_failure():

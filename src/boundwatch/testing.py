@@ -177,7 +177,10 @@ def assert_no_worse(
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    finding = HypothesisTest(certificate, alpha_benign=alpha, margin=margin).decide(costs)
+    test = HypothesisTest(certificate, alpha_benign=alpha, margin=margin)
+    if isinstance(costs, Episodes):
+        costs = costs.against(certificate)
+    finding = test.decide(costs)
     if not finding.no_worse:
         lines = dict(wording.evidence(certificate, finding))
         first = lines.pop("margin")
