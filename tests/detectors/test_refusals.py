@@ -72,3 +72,20 @@ def test_what_is_not_a_flag(make, name):
     for wrong in ("no", 1, None):
         with pytest.raises(InvalidSetting, match=f"{name} = .* is not True or False"):
             make(wrong)
+
+
+def test_why_evidence_cannot_be_joint():
+    anytime = bw.Campaign(binary=True).update(0).update(1).certificate()
+    reasons = {
+        "needs held-out costs, but the certificate is from external": CERTIFICATE,
+        "but the certificate is anytime": anytime,
+        "at most 5,000 certified trials, but there are 5,001": bw.Certificate.from_held_out(
+            [0, 1] + [0] * 4999, binary=True
+        ),
+        "at most 500 certified costs between 0 and 1, but there are 501": bw.Certificate.from_held_out(
+            [0.5] * 501, binary=False
+        ),
+    }
+    for reason, certificate in reasons.items():
+        with pytest.raises(InvalidSetting, match=rf"tail = 'joint' .*{reason}; leave it out"):
+            bw.HypothesisTest(certificate, tail="joint")

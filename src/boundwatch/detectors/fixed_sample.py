@@ -20,11 +20,12 @@ from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
 from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, Verdict, check_margin
-from boundwatch.detectors.joint import JointSide, reference_of, sides_of
+from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -363,12 +364,22 @@ def _choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
     if tail is None:
         return "exact" if certificate.binary else "betting"
     if tail == "joint" and reference_of(certificate) is None:
-        raise InvalidSetting(
-            "tail = 'joint' needs a held-out certificate that keeps its costs; certify again, or leave it out"
-        )
+        raise InvalidSetting(f"tail = 'joint' {_why_not_joint(certificate)}")
     check_choice(tail, "tail", get_args(TailName))
     if tail == "exact" and not certificate.binary:
         raise InvalidSetting(
             "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'kl'"
         )
     return tail
+
+
+def _why_not_joint(certificate: Certificate) -> str:
+    if certificate.source != "held-out":
+        return f"needs held-out costs, but the certificate is from {certificate.source}; leave it out"
+    if certificate.method == "anytime":
+        return "needs a number of trials fixed in advance, but the certificate is anytime; leave it out"
+    most = MOST_REFERENCE_TRIALS if certificate.binary else MOST_REFERENCE_COSTS
+    if (certificate.n or 0) > most:
+        what = "trials" if certificate.binary else "costs between 0 and 1"
+        return f"weighs at most {most:,} certified {what}, but there are {certificate.n:,}; leave it out"
+    return "needs the certificate's costs, which this old one does not keep; certify again, or leave it out"
