@@ -227,6 +227,8 @@ RECORDS = [
     ({"values": [-0.1], "weights": [1]}, "record.values = .* increasing"),
     ({"values": [0.5] * 258, "weights": [1]}, "record.values = .* at most 257"),
     ({"values": [0.1, 0.2], "weights": [1, 0]}, "record.weights = .* numbers > 0"),
+    ({"values": [0.1], "weights": [1e308]}, "record.weights = .* each at most 1e[+]15"),
+    ({"values": [0.1], "weights": [10**400]}, "record.weights = .* each at most 1e[+]15"),
     ({"values": [0.1, 0.2], "weights": [40]}, "record has 2 values but 1 weights"),
     ({"values": [0.1]}, "record.weights is missing"),
     (None, "record = None does not go with source = 'held-out'; it must be given"),

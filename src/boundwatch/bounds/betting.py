@@ -36,7 +36,7 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
     >>> fixed_bets(10_000)[0].round(4)
     array([0.007 , 0.0099, 0.014 , 0.0198, 0.028 , 0.0396, 0.056 , 0.0792, 0.125 , 0.25  , 0.5   , 1.    ])
     """
-    near = np.unique(np.minimum(0.7 / np.sqrt(n) * 2.0 ** (np.arange(8) / 2), 1.0))
+    near = np.unique(np.minimum(0.7 / np.sqrt(float(n)) * 2.0 ** (np.arange(8) / 2), 1.0))
     large = 2.0 ** np.arange(-4, 1)
     large = large[large > 1.4 * near[-1]]
     shares = np.concatenate([np.ones(near.size), np.full(large.size, 0.5)])

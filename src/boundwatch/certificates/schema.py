@@ -145,6 +145,7 @@ def _fields(content: object, shape: dict[str, Rule], prefix: str, version: int) 
 
 Rule = tuple[str, Callable[[Any], bool]]
 _LARGEST = sys.float_info.max
+_HEAVIEST = 1e15  # costs of one value; their sum must stay a whole number that arithmetic can hold
 
 
 def _number(value: object) -> bool:
@@ -221,7 +222,10 @@ _RECORD: dict[str, Rule] = {
         f"at most {MOST_POINTS} increasing numbers in [0, 1]",
         lambda v: _numbers(v) and v[0] >= 0 and v[-1] <= 1 and all(a < b for a, b in pairwise(v)),
     ),
-    "weights": (f"at most {MOST_POINTS} numbers > 0", lambda v: _numbers(v) and min(v) > 0),
+    "weights": (
+        f"at most {MOST_POINTS} numbers > 0, each at most {_HEAVIEST:g}",
+        lambda v: _numbers(v) and min(v) > 0 and max(v) <= _HEAVIEST,
+    ),
 }
 _PROVENANCE: dict[str, Rule] = {
     "created": ("a time in ISO 8601 with its zone", _moment),
