@@ -91,6 +91,7 @@ def test_fewer_tasks_are_corrected_for_their_own_number(family):
         ({"control": "bonferroni"}, "control = 'bonferroni' is unknown; choose one of holm, e-bh"),
         ({"control": "e-bh", "tail": "kl"}, "tail = 'kl' does not go with control = 'e-bh'"),
         ({"tail": "magic"}, "tail = 'magic' is unknown"),
+        ({"tail": "joint"}, "tail = 'joint' does not go with a family, .*; leave it out"),
     ],
 )
 def test_settings_that_do_not_fit(family, settings, fault):

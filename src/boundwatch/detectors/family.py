@@ -152,7 +152,8 @@ class FamilyTest:
     control
         ``"holm"``, or ``"e-bh"``, which lets you decide later when to stop.
     tail
-        With ``"holm"``, as in `HypothesisTest`; left out, ``"exact"`` for binary, else ``"betting"``.
+        With ``"holm"``, as in `HypothesisTest` but not ``"joint"``; left out, ``"exact"`` for binary, else
+        ``"betting"``.
 
     Examples
     --------
@@ -181,6 +182,10 @@ class FamilyTest:
         check_choice(self.control, "control", CONTROLS)
         if self.control == "e-bh" and self.tail is not None:
             raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
+        if self.tail == "joint":
+            raise InvalidSetting(
+                "tail = 'joint' does not go with a family, which is judged by its limits; leave it out"
+            )
         for certificate in self.family.values():
             HypothesisTest(certificate, tail=self.tail)
 
