@@ -15,7 +15,7 @@ from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
-from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
+from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector, is_feasible
 
 HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -333,6 +333,11 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
                 f"have been "
                 "ADVERSE; run more (`boundwatch plan` says how many)."
             )
+    if detector.tail_name == "joint" and not is_feasible(certificate, finding.n):
+        sentences.append(
+            "There are too many trials to judge jointly with the certificate's, so the new ones were "
+            "compared with its limits."
+        )
     return [
         *sentences,
         *vacuous_limits(certificate),
