@@ -285,9 +285,12 @@ def _print_plan(answer: Plan) -> None:
         )
         print(f"  {row['n']:>8}{cells}")
     notes = [
+        "These numbers are for tests against the certified limit. With a held-out certificate, check and "
+        "watch judge jointly and usually need fewer: plan --cost A --new-cost B --lab-trials N plans that.",
         "mixture: the sequential test, which may be read after every trial and bets on shifts of many sizes.",
         "'-': no shift is noticed with 90 % power in so few trials.",
-        "information limit: the trials that one who knew the new costs' distribution would need on average.",
+        "information limit: the trials that one who knew the new costs' distribution would need on average, "
+        "against the certified limit.",
     ]
     out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:

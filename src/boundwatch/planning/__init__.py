@@ -51,8 +51,8 @@ class Plan:
     most_trials
         How far one look was computed; more trials than these are None.
     information_limit
-        ln(1/alpha)/KL_inf at the level of the sequential test: even a bettor who knew the new distribution
-        would need about this many trials on average.
+        ln(1/alpha)/KL_inf at the level of the sequential test: against the certified limit, even a bettor who
+        knew the new distribution would need about this many trials on average.
     powers
         One entry a detector and tail.
     smallest_shifts
@@ -80,7 +80,11 @@ class Plan:
         if once < math.inf:
             found = f"{once:g} trials suffice with a power of 90 % for one look"
         shift = f"{self.verdict.name} at an expected cost of {self.cost:.4g}"
-        return f"{shift}: {found}; no method needs fewer than about {self.information_limit:.1f} on average"
+        return (
+            f"{shift}: {found} against the certified limit, and no test against it needs fewer than about "
+            f"{self.information_limit:.1f} on average; with a held-out certificate, check and watch judge "
+            "jointly and usually need fewer: plan(cost=, new_cost=, lab_trials=) plans that"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -129,9 +133,12 @@ def plan(
 ) -> Plan | TrialPlan:
     """Compute how many trials each detector needs to notice a suspected shift.
 
-    With a certificate, the answer is a `Plan` for it. Before there is one, `cost` and `new_cost` are what
-    you expect in the lab and suspect at the new site, as failure rates, and the answer is a `TrialPlan`: how
-    many trials to run in both places.
+    With a certificate, the answer is a `Plan` for tests against its limits. With a held-out certificate
+    `check` and `watch` judge its trials and the new ones jointly, and usually need fewer than that; give
+    `cost`, `new_cost` and `lab_trials` without the certificate to plan them.
+
+    Before there is a certificate, `cost` and `new_cost` are what you expect in the lab and suspect at the new
+    site, as failure rates, and the answer is a `TrialPlan`: how many trials to run in both places.
 
     Parameters
     ----------

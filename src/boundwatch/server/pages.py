@@ -228,7 +228,10 @@ def _shift(finding: Any) -> tuple[float, float] | None:
 
 @lru_cache(maxsize=64)
 def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
-    """Return how soon the sequential test would notice a moderate and a large rise."""
+    """Return how soon a sequential test against the certified limit would notice rises.
+
+    With a held-out certificate the watch judges jointly, and usually alarms sooner.
+    """
     certificate = parse_certificate(content)
     found = []
     for cost in sorted(
