@@ -180,6 +180,10 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     assert server.ask("GET", "/healthz") == (200, {"status": "alive"})
     server.stop(signal.SIGTERM)
     server.start()
+    page = server.ask("GET", "/streams/arm-1")[1]
+    assert "30 of 30 failed; certified: fails in " in page
+    assert "expected cost" not in page
+    assert "<strong>1</strong> stream</a>" in server.ask("GET", "/")[1]
     status, answer = server.ask("GET", "/api/v1/streams/arm-1")
     assert (answer["n"], answer["verdict"]) == (30, "adverse")
     alarm = server.ask("GET", "/api/v1/alarms?waiting=true")[1]["alarms"][0]

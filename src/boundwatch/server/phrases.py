@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from boundwatch.detectors import Verdict
-from boundwatch.reporting.wording import HEADLINES, count
+from boundwatch.reporting.wording import FAILURES, HEADLINES, count
 
 _SIGNS = {"adverse": "▲", "benign": "▼", "within": "●"}
 
@@ -28,9 +28,15 @@ def verdict(value: str) -> Markup:
     )
 
 
-def headline(value: str) -> str:
-    """Say a verdict in one sentence."""
-    return HEADLINES[Verdict(value)]
+def headline(row: Mapping[str, Any]) -> str:
+    """Say a verdict in one sentence.
+
+    Examples
+    --------
+    >>> headline({"verdict": "adverse", "binary": 1})
+    'ADVERSE: evidence of more failures than certified'
+    """
+    return (FAILURES if row["binary"] else HEADLINES)[Verdict(row["verdict"])]
 
 
 def mean(row: Mapping[str, Any]) -> str:
