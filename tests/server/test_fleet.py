@@ -10,6 +10,7 @@ import boundwatch as bw
 from boundwatch.server import acts, views
 from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger
+from boundwatch.server.metrics import _Standing
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import watches
 from boundwatch.server.watchers import Curve, Watcher, evidence
@@ -122,6 +123,22 @@ def test_delta_comes_on_top_once_per_certificate_that_keeps_no_costs(database):
         acts.watch(connection, ["b", "c"], "vendor", by="test")
         acts.watch(connection, ["d"], "vendor", by="test", alpha_adverse=0.01)
         assert views.fleet(connection, 0.05).delta == external.delta_upper
+
+
+def test_joint_counts_have_no_threshold(database):
+    external = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    with database.write() as connection:
+        acts.upload(connection, external.to_dict(), "vendor", by="test")
+        acts.watch(connection, ["joint"], "lab", by="test")
+        acts.watch(connection, ["limits"], "vendor", by="test")
+        acts.watch(connection, ["change"], "lab", by="test", detector="change-detector")
+        rows = {row["name"]: row for row in views.list_streams(connection, views.Filters())[0]}
+        exported = {metric.name: metric.samples for metric in _Standing(connection, 10).collect()}
+    shown = {name: views.as_json(row)["threshold_adverse"] for name, row in rows.items()}
+    assert shown.pop("joint") is None
+    assert shown["limits"] == bw.SequentialTest(external).thresholds[0]
+    samples = {each.labels["stream"]: each.value for each in exported["boundwatch_stream_threshold"]}
+    assert samples == shown
 
 
 def test_every_watch_takes_its_own_place_and_the_size_is_said_once(database):

@@ -183,6 +183,7 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     page = server.ask("GET", "/streams/arm-1")[1]
     assert "30 of 30 failed; certified: fails in " in page
     assert "expected cost" not in page
+    assert "It alarms at an exact line of failures, usually before evidence 2" in page
     assert "<strong>1</strong> stream</a>" in server.ask("GET", "/")[1]
     status, answer = server.ask("GET", "/api/v1/streams/arm-1")
     assert (answer["n"], answer["verdict"]) == (30, "adverse")

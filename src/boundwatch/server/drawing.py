@@ -12,10 +12,11 @@ from boundwatch.server.watchers import Curve
 
 _WIDTH, _HEIGHT = 720, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 40
+_USUAL = 20.0  # evidence that is always in the picture where no threshold is
 
 
-def sparkline(curve: Curve, threshold: float) -> Markup:
-    """Draw the evidence of a stream in a line of text; the dashed line is where it alarms.
+def sparkline(curve: Curve, threshold: float | None) -> Markup:
+    """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms.
 
     Examples
     --------
@@ -23,7 +24,7 @@ def sparkline(curve: Curve, threshold: float) -> Markup:
     True
     """
     values = [value / 1000 for value in curve.adverse[-48:]]
-    mark = math.log10(threshold)
+    mark = math.log10(threshold or _USUAL)
     top = max([mark * 1.15, *values])
     bottom = min([-1.0, *values])
 
@@ -34,9 +35,9 @@ def sparkline(curve: Curve, threshold: float) -> Markup:
     places = [(2 + index * step, height(value)) for index, value in enumerate(values)]
     line = "".join(f"{x:.1f},{y:.1f} " for x, y in places)
     dot = "".join(f'<circle class="mean" cx="{x:.1f}" cy="{y:.1f}" r="2"/>' for x, y in places[-1:])
+    limit = f'<path class="limit" d="M0 {height(mark):.1f}H120"/>' if threshold else ""
     return Markup(  # noqa: S704 - numbers only
-        '<svg class="spark" viewBox="0 0 120 28" aria-hidden="true" focusable="false">'
-        f'<path class="limit" d="M0 {height(mark):.1f}H120"/>'
+        f'<svg class="spark" viewBox="0 0 120 28" aria-hidden="true" focusable="false">{limit}'
         f'<polyline class="curve" points="{line}"/>{dot}</svg>'
     )
 
@@ -79,11 +80,11 @@ def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> 
     )
 
 
-def draw_evidence(curve: Curve, threshold: float, n: int, now: float) -> Markup:
-    """Draw the evidence that costs have risen, on a logarithmic scale, against its threshold."""
+def draw_evidence(curve: Curve, threshold: float | None, n: int, now: float) -> Markup:
+    """Draw the evidence that costs have risen, on a logarithmic scale, against any threshold."""
     values = [*(value / 1000 for value in curve.adverse), math.log10(max(now, 1e-12))]
     episodes, right = [*curve.episodes[:-1], n], _WIDTH - _RIGHT
-    mark = math.log10(threshold)
+    mark = math.log10(threshold or _USUAL)
     top = math.ceil(max([mark + 0.3, *values]))
     bottom = math.floor(min([-1.0, *values]))
     span = top - bottom
@@ -99,17 +100,15 @@ def draw_evidence(curve: Curve, threshold: float, n: int, now: float) -> Markup:
     step = (right - _LEFT) / max(n, 1)
     places = zip(episodes, values, strict=True)
     points = " ".join(f"{_LEFT + episode * step:.1f},{height(value):.1f}" for episode, value in places)
-    parts = [
-        _axis(*ticks),
-        f'<path class="limit" d="M{_LEFT} {height(mark):.1f}H{right}"/>',
-        f'<text x="{right}" y="{height(mark) - 5:.1f}" text-anchor="end">alarm at {threshold:.3g}</text>',
-        f'<polyline class="curve" points="{points}"/>',
-        _label(1, n),
-    ]
-    return _svg(
-        f"Evidence that costs have risen, over {n} episodes: now {now:.3g}; the alarm is at {threshold:.3g}.",
-        parts,
-    )
+    parts = [_axis(*ticks), f'<polyline class="curve" points="{points}"/>', _label(1, n)]
+    said = f"Evidence that costs have risen, over {n} episodes: now {now:.3g}"
+    if threshold:
+        said += f"; the alarm is at {threshold:.3g}"
+        parts += [
+            f'<path class="limit" d="M{_LEFT} {height(mark):.1f}H{right}"/>',
+            f'<text x="{right}" y="{height(mark) - 5:.1f}" text-anchor="end">alarm at {threshold:.3g}</text>',
+        ]
+    return _svg(f"{said}.", parts)
 
 
 def _y(share: float) -> float:

@@ -284,7 +284,10 @@ class _Count:
         }
         connection.execute(insert(alarms).values(alarm))
         # What is stored may be as of an earlier episode; the message says what was known at this one.
-        standing = watcher.summary() | {"evidence_adverse": evidence(watcher.detector.finding())[0]}
+        standing = watcher.summary() | {
+            "evidence_adverse": evidence(watcher.detector.finding())[0],
+            "threshold_adverse": None if watcher.is_exact else watch["threshold_adverse"],
+        }
         outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, standing)
 
     def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.server import outbox, views
 from boundwatch.server.api import actor_of, database_of, settings_of
-from boundwatch.server.tables import streams, watches
+from boundwatch.server.tables import certificates, streams, watches
 
 router = APIRouter(include_in_schema=False)
 MOST_STREAMS = 2000
@@ -52,7 +52,9 @@ class _Standing(Collector):
                 "boundwatch_stream_evidence", "Evidence that costs have risen: an e-value", labels=["stream"]
             ),
             "threshold_adverse": GaugeMetricFamily(
-                "boundwatch_stream_threshold", "Evidence at which the stream alarms", labels=["stream"]
+                "boundwatch_stream_threshold",
+                "Evidence at which the stream alarms; none if at an exact line of failures",
+                labels=["stream"],
             ),
             "verdict": GaugeMetricFamily(
                 "boundwatch_stream_verdict", "1 ADVERSE, 0 WITHIN, -1 BENIGN", labels=["stream"]
@@ -64,15 +66,25 @@ class _Standing(Collector):
             ),
         }
         query = (
-            select(streams.c.name, *(watches.c[name] for name in families))
-            .select_from(watches.join(streams))
+            select(
+                streams.c.name,
+                *(watches.c[name] for name in families),
+                watches.c.alpha_adverse,
+                watches.c.alpha_benign,
+                views.COUNTED,
+            )
+            .select_from(watches.join(streams).join(certificates))
             .where(watches.c.closed.is_(None))
             .order_by(watches.c.evidence_adverse.desc())
             .limit(MOST_STREAMS)
         )
         for row in self.connection.execute(query).mappings():
             for name, family in families.items():
-                value = _VERDICTS[row[name]] if name == "verdict" else row[name]
+                value = row[name]
+                if name == "verdict":
+                    value = _VERDICTS[value]
+                elif name == "threshold_adverse":
+                    value = views.threshold_of(row, "adverse")
                 if value is not None:
                     family.add_metric([row["name"]], value)
         yield from families.values()

@@ -137,7 +137,7 @@ def enqueue(
         "episode_number": alarm["number"],
         "mean_cost": mean,
         "evidence": standing["evidence_adverse"],
-        "threshold": watch["threshold_adverse"],
+        "threshold": standing["threshold_adverse"],
         "time": alarm["created"],
     }
     put(connection, channels, payload)

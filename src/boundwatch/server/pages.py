@@ -131,7 +131,7 @@ def stream_page(
         costs=drawing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
         now=now,
         evidence=drawing.draw_evidence(
-            Curve.from_json(row["curve"]), row["threshold_adverse"], row["n"], now[0]
+            Curve.from_json(row["curve"]), views.threshold_of(row, "adverse"), row["n"], now[0]
         ),
         powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"])
         if row["detector"] == "sequential-test"
@@ -216,8 +216,10 @@ def local_path(target: str) -> str:
 def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
     curve = Curve.from_json(row["curve"])
     seen = row["last_seen"] or row["created"]
+    threshold = views.threshold_of(row, "adverse")
     return dict(row) | {
-        "spark": drawing.sparkline(curve, row["threshold_adverse"]),
+        "threshold": threshold,
+        "spark": drawing.sparkline(curve, threshold),
         "silent": before is not None and seen < before,
     }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
@@ -17,12 +17,15 @@ from boundwatch.detectors.joint import is_joint
 from boundwatch.detectors.roll import Roll
 from boundwatch.server.ledger import Refused
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
-from boundwatch.server.watchers import load_certificate
+from boundwatch.server.watchers import load_certificate, parse_certificate
 from boundwatch.server.watches import USUAL_FLEET
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
-
+COUNTED = case(
+    (and_(certificates.c.binary == 1, watches.c.detector == "sequential-test"), certificates.c.content)
+).label("counted")
+"""The certificate of a watch that may alarm at a line of failures; `threshold_of` needs it."""
 
 _STANDING = select(
     streams.c.name,
@@ -31,6 +34,7 @@ _STANDING = select(
     certificates.c.version.label("certificate_version"),
     certificates.c.fingerprint,
     certificates.c.binary,
+    COUNTED,
 ).select_from(watches.join(streams).join(certificates))
 
 
@@ -286,12 +290,21 @@ def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, An
         "mean_cost": row["total"] / row["n"] if row["n"] else None,
         "evidence_adverse": row["evidence_adverse"],
         "evidence_benign": row["evidence_benign"],
-        "threshold_adverse": row["threshold_adverse"],
-        "threshold_benign": row["threshold_benign"],
+        "threshold_adverse": threshold_of(row, "adverse"),
+        "threshold_benign": threshold_of(row, "benign"),
         "last_seen": row["last_seen"],
         "silent": silent_before is not None and seen < silent_before,
         "closed": row["closed"],
     }
+
+
+def threshold_of(row: RowMapping, side: str) -> float | None:
+    """Return the evidence at which a side alarms; None for joint counts, which alarm at an exact line."""
+    levels = row["alpha_adverse"], row["alpha_benign"]
+    if row["counted"] is not None and is_joint(parse_certificate(row["counted"]), levels):
+        return None
+    found: float = row[f"threshold_{side}"]
+    return found
 
 
 def silent_before(minutes: float) -> float | None:

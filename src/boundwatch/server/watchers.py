@@ -108,8 +108,9 @@ class Watcher:
         """
         self.checkpointed = detector.n
         # What joint counts say is a function of two numbers, so the streams of a fleet share it.
-        exact = isinstance(detector, SequentialTest) and detector.thresholds is None
-        self._shared = detector.certificate.fingerprint if exact else None
+        self.is_exact = isinstance(detector, SequentialTest) and detector.thresholds is None
+        """Whether it alarms at an exact line of failures, not when the evidence reaches a threshold."""
+        self._shared = detector.certificate.fingerprint if self.is_exact else None
 
     def count(self, cost: float) -> None:
         """Count one episode."""
