@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.bounds.joint_region import joint_region
 from boundwatch.detectors import mixture
 from boundwatch.errors import InvalidCost, InvalidLevel, ProvenanceMismatch, SchemaMismatch
 
@@ -284,3 +285,17 @@ def test_a_finding_is_a_frozen_dataclass():
     assert pickle.loads(pickle.dumps(copy)) == finding  # noqa: S301 - our own bytes
     with pytest.raises(dataclasses.FrozenInstanceError):
         finding.n = 3
+
+
+@pytest.mark.parametrize("level", [1e-4, 1e-8, 1e-15])
+def test_levels_too_small_for_an_exact_line_are_judged_by_the_limits(level):
+    certificate = bw.Certificate.from_held_out([1] * 4 + [0] * 46, binary=True, delta=level)
+    settings = {"alpha_adverse": level, "alpha_benign": level}
+    finding = bw.SequentialTest(certificate, **settings).update_many([1] * 200)
+    assert finding.verdict is bw.Verdict.ADVERSE
+    assert finding.tail == ("joint" if level == 1e-4 else "mixture")
+    fleet = bw.Fleet(certificate, **settings)
+    fleet.update(["a"] * 200, [1] * 200)
+    assert fleet.finding("a").first_alarm == finding.first_alarm
+    with pytest.raises(ValueError, match="is below 1e-06"):
+        joint_region(50, 1e-7)

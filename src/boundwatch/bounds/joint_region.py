@@ -34,6 +34,9 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 MOST_REFERENCE_TRIALS = 5000
+# Rounding is allowed for with 1e-10: a level that is not far above that cannot be proven.
+SMALLEST_TOTAL = 1e-6
+_MOST_RAISES = 500  # a few are needed
 _KNOTS = 65
 # After t trials the threshold is 1 + _EARLY/t times that of the pooled rate. A failure in the first trials
 # carries the evidence so far at once that, without this, alarms there would use up the level of many rates.
@@ -157,7 +160,7 @@ def joint_region(n: int, level: float) -> JointRegion:
     n
         Trials in the reference, at least 1 and at most `MOST_REFERENCE_TRIALS`.
     level
-        The false-alarm probability to keep, in (0, 1).
+        The false-alarm probability to keep, at least `SMALLEST_TOTAL` and below 1.
 
     Examples
     --------
@@ -165,6 +168,8 @@ def joint_region(n: int, level: float) -> JointRegion:
     >>> 0.043 < region.bound <= 0.045
     True
     """
+    if level < SMALLEST_TOTAL:
+        raise ValueError(f"level = {level:g} is below {SMALLEST_TOTAL:g}: rounding leaves no line to prove")
     # A stream much longer than its reference learns little. A large one takes longer to compute, and leaves
     # more to be learned afterward.
     horizon, later = (min(max(400, 10 * n), 1000), 0.01 * level) if n <= 1000 else (500, 0.1 * level)
@@ -176,22 +181,22 @@ def joint_region(n: int, level: float) -> JointRegion:
     program = _Program(n, horizon)
     for damping in (0.5, 0.5):
         thresholds = _flattened(thresholds, program.levels(program.lines(thresholds)), target, damping)
-    while True:
+    for _ in range(_MOST_RAISES):
         needed = program.lines(thresholds)
         levels = program.levels(needed)
         bound = float(levels.max()) * (1 + two_sample.SLACK) + two_sample.SLACK
         if bound <= target:
-            break
-        thresholds = _raised(thresholds, levels, target)
-    return JointRegion(
-        n=n,
-        level=level,
-        bound=bound + later,
-        horizon=horizon,
-        later=later,
-        _block=program.block,
-        _needed=needed,
-    )
+            return JointRegion(
+                n=n,
+                level=level,
+                bound=bound + later,
+                horizon=horizon,
+                later=later,
+                _block=program.block,
+                _needed=needed,
+            )
+        thresholds = _raised(thresholds, levels, target - 2 * two_sample.SLACK)  # or the slack stays above it
+    raise RuntimeError(f"no line with a proven level of {level:g} was found for a reference of {n} trials")
 
 
 class _Program:

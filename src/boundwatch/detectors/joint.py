@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from boundwatch.bounds.betting import fixed_bets
 from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
-from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, alarm_line
 from boundwatch.bounds.memory import CostMemory, grid_points
 from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound
 from boundwatch.certificates.certificate import Certificate
@@ -60,6 +60,8 @@ def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None) -
 def is_joint(certificate: Certificate, alphas: Pair) -> bool:
     """Return whether new costs are judged jointly with the certificate's, so that no delta comes on top.
 
+    That takes totals below 1 and, for the exact lines of costs of 0 and 1, of at least a millionth.
+
     Examples
     --------
     >>> is_joint(Certificate.from_held_out([0, 0, 1], binary=True), (0.04, 0.04))
@@ -68,7 +70,8 @@ def is_joint(certificate: Certificate, alphas: Pair) -> bool:
     False
     """
     levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
-    return reference_of(certificate) is not None and max(levels) < 1
+    smallest = SMALLEST_TOTAL if certificate.binary else 0.0
+    return reference_of(certificate) is not None and smallest <= min(levels) and max(levels) < 1
 
 
 def reference_of(certificate: Certificate) -> CostRecord | None:

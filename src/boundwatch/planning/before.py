@@ -14,7 +14,7 @@ from scipy import special
 
 from boundwatch._support.describing import one_line
 from boundwatch.bounds import rate_difference
-from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, joint_region
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
 
@@ -305,8 +305,9 @@ def plan_before(
     lab = lab_trials or (best.lab if best is not None else None)
     asked = question.power(lab, site_trials) if lab is not None and site_trials is not None else None
     watch_mean = watch_power = None
-    if name == "worse" and lab is not None and lab <= MOST_REFERENCE_TRIALS:
-        reached = watched(cost, new_cost, lab, (alpha or 0.04) + delta)
+    total = (alpha or 0.04) + delta
+    if name == "worse" and lab is not None and lab <= MOST_REFERENCE_TRIALS and total >= SMALLEST_TOTAL:
+        reached = watched(cost, new_cost, lab, total)
         watch_mean = float((1 - reached[:-1]).sum())
         site = site_trials or (best.site if best is not None else None)
         watch_power = float(reached[site]) if site is not None and site <= _WATCHED else None
