@@ -316,3 +316,10 @@ def test_a_certificate_through_a_pipe(folder):
     assert done.stderr == b""
     assert b"cannot be written" not in done.stdout
     assert done.stdout.count(b'"schema_version"') == 2
+
+
+def test_a_certificate_given_as_costs(run):
+    for command in ("compare", "check"):
+        done = run(command, "certificate.json", "certificate.json")
+        assert done.code == 1
+        assert "certificate.json: is a certificate, not costs; give the file of the episodes" in done.err
