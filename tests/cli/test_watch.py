@@ -325,3 +325,11 @@ def test_a_table_is_read_as_one(certificate, tmp_path):
             2 / 3
         )
         assert "skipped" not in result.stderr
+
+
+def test_a_table_with_a_state_is_described_by_its_column(run, tmp_path):
+    bw.Certificate.from_held_out([0] * 18 + [1] * 2, binary=True).save(tmp_path / "c.json")
+    (tmp_path / "new.csv").write_text("trial,grasped\n1,yes\n2,no\n")
+    done = run("watch", "c.json", "new.csv", "--success", "grasped", "--state", "state.json")
+    assert done.code == 0
+    assert "costs         new.csv, column grasped, cost = 1 - success" in done.out

@@ -15,6 +15,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.verification import on_trust
 from boundwatch.episodes import Episodes
+from boundwatch.episodes.table import Meaning
 from boundwatch.reporting.wording import count
 
 
@@ -40,18 +41,22 @@ def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> Non
 
 def describe_source(episodes: Episodes) -> str:
     """Say which file and column the costs came from, and how they were turned into costs."""
-    column = f", column {episodes.column}" if episodes.column else ""
-    if episodes.cost_range is not None:
-        low, high = map(shortest, episodes.cost_range)
-        worst = low if episodes.meaning == "reward" else high
-        rule = f", rescaled to a cost from the range {low} to {high}: {worst} is worst"
-    else:
-        rule = ", cost = 1 - success" if episodes.meaning == "success" else ", read as a cost: 1 is worst"
+    rule = describe_column(episodes.column, episodes.meaning, episodes.cost_range)
     tasks = f" of {count(len(set(episodes.tasks)), 'task')} (column {episodes.by})" if episodes.tasks else ""
     detail = f", {episodes.detail}" if episodes.detail else ""
     steps = f" ({episodes.reduce} of the rows with the same {episodes.episode})" if episodes.episode else ""
     read = f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}{steps}{tasks}{detail}"
-    return f"{episodes.source}{column}{rule}{read}"
+    return f"{episodes.source}{rule}{read}"
+
+
+def describe_column(column: str | None, meaning: Meaning, cost_range: tuple[float, float] | None) -> str:
+    """Say which column was read, and how it was turned into costs; it follows the name of a file."""
+    name = f", column {column}" if column else ""
+    if cost_range is not None:
+        low, high = map(shortest, cost_range)
+        worst = low if meaning == "reward" else high
+        return f"{name}, rescaled to a cost from the range {low} to {high}: {worst} is worst"
+    return name + (", cost = 1 - success" if meaning == "success" else ", read as a cost: 1 is worst")
 
 
 def source_fields(episodes: Episodes) -> dict[str, Any]:

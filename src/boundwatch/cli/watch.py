@@ -168,10 +168,11 @@ def watch(
         rule = Rule(binary=binary, by=by)  # they are costs by now
     else:
         rule = Rule(**reading.rule(), binary=binary, bare_costs=not _of_successes(loaded), id=number, by=by)
+    rows = Rows(rule)
     keeper = None if state is None else StateFile(state)
     with keeper or nullcontext():
         session = Watch(
-            build_detectors(loaded, detector, levels), Rows(rule), source_key(stream, spool), state=keeper
+            build_detectors(loaded, detector, levels), rows, source_key(stream, spool), state=keeper
         )
         if keeper is not None and resume(session, levels):
             _say_where(session)
@@ -193,8 +194,9 @@ def watch(
         )
     if not as_json:
         _summary(session)
-        rules = "lines: a number is read as a cost (highest is worst), an object by the name of its column"
-        print(f"  costs         {rules if episodes is None else out.describe_source(episodes)}")
+        print(
+            f"  costs         {_rule_of(rows, stream) if episodes is None else out.describe_source(episodes)}"
+        )
     if exit_code and session.verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
@@ -209,6 +211,13 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
             f"known in advance; certify each with: boundwatch certify COSTS --by {by} -o FILE"
         )
     return None
+
+
+def _rule_of(rows: Rows, stream: str) -> str:
+    """Say how lines were turned into costs."""
+    if rows.column is None:
+        return "lines: a number is read as a cost (highest is worst), an object by the name of its column"
+    return f"{name_of(stream)}{out.describe_column(*rows.column, rows.rule.cost_range)}"
 
 
 def _of_successes(loaded: Certificate | CertificateFamily) -> bool:

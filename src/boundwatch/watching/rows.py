@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.steps import task_names
-from boundwatch.episodes.table import Table, Wanted
+from boundwatch.episodes.table import Meaning, Table, Wanted
 from boundwatch.errors import InvalidCost
 
 
@@ -80,6 +80,15 @@ class Rows:
     def header(self) -> list[str] | None:
         """The names above the columns of a table, once they have come."""
         return self._lines.header
+
+    @property
+    def column(self) -> tuple[str, Meaning] | None:
+        """The column of the table and what it holds, once its header has come."""
+        header, rule = self._lines.header, self.rule
+        if header is None:
+            return None
+        wanted = Wanted.of(success=rule.success, cost=rule.cost, reward=rule.reward)
+        return Table(header, True, lambda _: []).choose(wanted, "the header")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the first lines decided, as plain JSON values."""
