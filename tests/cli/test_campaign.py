@@ -87,3 +87,12 @@ def test_what_is_refused(run, tmp_path):
         assert not (tmp_path / "c.json").exists()
     done = run("certify", "bad.txt", "--cost", "1", "--at-most", "1", "-o", "bad.txt")
     assert "would be replaced" in done.err
+
+
+def test_a_cost_of_yes_and_no_is_binary_as_without_a_rule(run, tmp_path):
+    (tmp_path / "words.csv").write_text("failed\n" + "FALSE\n" * 9 + "TRUE\n")
+    (tmp_path / "numbers.csv").write_text("force\n0.2\n0.4\n")
+    assert run("certify", "words.csv", "--cost", "failed", "--at-most", "10", "-o", "c.json").code == 0
+    assert bw.Certificate.load(tmp_path / "c.json").binary
+    assert run("certify", "numbers.csv", "--cost", "force", "--at-most", "2", "-o", "d.json").code == 0
+    assert not bw.Certificate.load(tmp_path / "d.json").binary

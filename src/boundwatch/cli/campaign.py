@@ -20,6 +20,7 @@ from boundwatch.cli.reading import Reading
 from boundwatch.episodes import Episodes
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.table import Wanted
+from boundwatch.episodes.words import affirmed
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.watching.sources import FileSource, PipeSource, is_pipe, name_of
@@ -85,10 +86,14 @@ def run_campaign(
     )
     campaign, costs, reason = None, [], ""
     try:
-        for number, cost in _trials(stream, lines, follow=follow):
+        for number, cost, value in _trials(stream, lines, follow=follow):
             if campaign is None:
                 _, meaning = lines.chosen
-                campaign = Campaign(binary=meaning == "success" if binary is None else binary, **deltas)
+                if binary is None:  # yes or no leaves nothing in between
+                    binary = (
+                        meaning == "success" or isinstance(value, bool) or affirmed(str(value)) is not None
+                    )
+                campaign = Campaign(binary=binary, **deltas)
             try:
                 campaign.update(cost)
             except InvalidCost as error:
@@ -130,7 +135,7 @@ def _refuse(reading: Reading, rule: StoppingRule, stream: str, follow: bool) -> 
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
 
 
-def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[int, float]]:
+def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[int, float, object]]:
     source: PipeSource | FileSource
     if is_pipe(stream):
         source = PipeSource(stream, once=True)
@@ -148,7 +153,7 @@ def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[i
             except InvalidSetting as error:
                 raise InvalidSetting(f"{name_of(stream)}: line {line.number}: {error}") from error
             if found is not None:
-                yield line.number, found.cost
+                yield line.number, found.cost, found.fields[lines.chosen[0] or "1"]
 
 
 def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
