@@ -33,6 +33,10 @@ def test_one_family_and_one_error_rate_for_all_columns(run, trials, tmp_path):
     lines = {line.split()[-1]: line.split()[0] for line in done.out.splitlines() if line.strip()}
     assert (lines["force"], lines["ok"]) == ("ADVERSE", "WITHIN")
     assert "0.06" in done.out  # 0.05 for all metrics, and their delta
+    said = " ".join(done.out.split())
+    assert "new.csv, column ok, cost = 1 - success; csv, 30 episodes" in said
+    assert "new.csv, column force, rescaled to a cost from the range 0 to 50: 50 is worst; csv, 30 ep" in said
+    assert "column metric" not in said
 
 
 def test_metrics_of_several_robots(run, trials, tmp_path):

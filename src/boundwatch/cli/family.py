@@ -31,6 +31,14 @@ ControlName = Annotated[
 ]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Metrics(Episodes):
+    """The costs of several metrics one after the other, as if they were tasks."""
+
+    parts: tuple[Episodes, ...] = ()
+    """The episodes of each metric by themselves."""
+
+
 def print_family(family: CertificateFamily) -> None:
     """Print what a family promises."""
     what = (
@@ -41,7 +49,7 @@ def print_family(family: CertificateFamily) -> None:
     out.print_section(
         "Promise",
         [
-            f"For each of {wording.count(len(family), 'task')} (column {family.by}), {what}",
+            f"For each of {_members(family)}, {what}",
             f"The probability that any upper limit fails is at most {family.delta_upper:g}, any lower limit "
             f"at most {family.delta_lower:g}, any limit at all at most {family.delta:g}.",
         ],
@@ -56,12 +64,19 @@ def print_family(family: CertificateFamily) -> None:
         )
 
 
+def _members(family: CertificateFamily) -> str:
+    if family.by == METRIC:
+        return wording.count(len(family), "metric")
+    return f"{wording.count(len(family), 'task')} (column {family.by})"
+
+
 def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Episodes) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
     print(f"{words.answer(test.family, finding)}\n")
     out.print_table(*words.verdicts(test.family, finding))
     print()
-    out.print_rows([*words.rates(finding), ("costs", out.describe_source(episodes))])
+    parts = episodes.parts if isinstance(episodes, _Metrics) else (episodes,)
+    out.print_rows([*words.rates(finding), *(("costs", out.describe_source(part)) for part in parts)])
     out.print_section("Note", words.notes(test, finding), bullet="- ")
 
 
@@ -128,11 +143,28 @@ def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, al
         each.against(family[name], allow_own=allow_own) if name in family else each
         for name, each in metrics.items()
     ]
-    return dataclasses.replace(
-        compared[0],
-        costs=np.concatenate([each.costs for each in compared]),
-        column=", ".join(dict.fromkeys(str(each.column) for each in compared)),
-        tasks=tuple(name for name, each in metrics.items() for _ in each.costs),
+    columns: dict[str, list[Episodes]] = {}
+    for each in compared:
+        columns.setdefault(str(each.column), []).append(each)
+    first = compared[0]
+    return _Metrics(
+        np.concatenate([each.costs for each in compared]),
+        all(each.binary for each in compared),
+        first.source,
+        ", ".join(columns),
+        first.meaning,
+        first.file_format,
+        first.cost_range,
         by=family.by,
+        tasks=tuple(name for name, each in metrics.items() for _ in each.costs),
+        detail=first.detail,
+        blocks_of=first.blocks_of,
         warnings=tuple(dict.fromkeys(warning for each in compared for warning in each.warnings)),
+        notes=tuple(dict.fromkeys(note for each in compared for note in each.notes)),
+        episode=first.episode,
+        reduce=first.reduce,
+        parts=tuple(
+            dataclasses.replace(each[0], costs=np.concatenate([task.costs for task in each]))
+            for each in columns.values()
+        ),
     )
