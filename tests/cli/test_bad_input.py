@@ -319,6 +319,8 @@ def test_a_certificate_through_a_pipe(folder):
 
 
 def test_a_certificate_given_as_costs(run):
+    bw.CertificateFamily({"a": bw.Certificate.from_held_out([0, 1], binary=True)}).save("family.json")
+    assert "family.json: is a certificate, not costs" in run("compare", "family.json", "family.json").err
     for command in ("compare", "check"):
         done = run(command, "certificate.json", "certificate.json")
         assert done.code == 1

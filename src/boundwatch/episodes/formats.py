@@ -88,7 +88,11 @@ def read_json(text: str, source: str) -> Table:
         return _read_lines(text, source)
     if isinstance(content, list):
         return _from_list(content, source)
-    if isinstance(content, dict) and {"schema_version", "delta"} <= content.keys():
+    if (
+        isinstance(content, dict)
+        and "schema_version" in content
+        and {"delta", "certificates"} & content.keys()
+    ):
         raise InvalidCost(f"{source}: is a certificate, not costs; give the file of the episodes themselves")
     if isinstance(content, dict) and content and all(isinstance(each, list) for each in content.values()):
         lengths = {len(each) for each in content.values()}
