@@ -105,8 +105,11 @@ def _check_commands(code):
         words = shlex.split(line.removeprefix("$ "), comments=True)
         if words[:1] == ["boundwatch"]:
             command, arguments = typer.main.get_command(app), words[1:]
-            while hasattr(command, "commands"):
-                command = command.commands[arguments.pop(0)]
+            while hasattr(command, "get_command"):
+                name = arguments.pop(0)
+                command = command.get_command(typer.Context(command), name)
+                if command is None:
+                    raise KeyError(name)
             command.make_context("boundwatch", arguments)
 
 

@@ -87,12 +87,12 @@ def test_costs_survive_to_the_last_bit(tmp_path_factory, encode, values):
     assert read_costs(path, cost=None if named else "1").costs.tolist() == values
 
 
-@given(rows=st.lists(st.tuples(st.text(), st.floats(0, 1)), min_size=1), quoting=st.sampled_from([0, 1]))
+@given(rows=st.lists(st.tuples(st.floats(0, 1), st.text()), min_size=1), quoting=st.sampled_from([0, 1]))
 def test_other_columns_may_hold_any_text(tmp_path_factory, rows, quoting):
     path = tmp_path_factory.mktemp("costs") / "log.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, quoting=quoting).writerows([("note", "cost"), *rows])
-    assert read_costs(path).costs.tolist() == [cost for _, cost in rows]
+        csv.writer(file, quoting=quoting).writerows([("cost", "note"), *rows])
+    assert read_costs(path).costs.tolist() == [cost for cost, _ in rows]
 
 
 @given(st.binary(max_size=200))
