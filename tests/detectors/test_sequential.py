@@ -299,3 +299,11 @@ def test_levels_too_small_for_an_exact_line_are_judged_by_the_limits(level):
     assert fleet.finding("a").first_alarm == finding.first_alarm
     with pytest.raises(ValueError, match="is below 1e-06"):
         joint_region(50, 1e-7)
+
+
+def test_what_the_joint_limits_refuted_stays_refuted():
+    test = bw.SequentialTest(bw.Certificate.from_held_out([0.1, 0.2, 0.3] * 20))
+    assert test.update_many([0.9] * 20).shift_lower > 0
+    later = test.update_many([0.0] * 40)
+    assert later.verdict is bw.Verdict.ADVERSE
+    assert later.shift_lower == 0

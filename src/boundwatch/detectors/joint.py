@@ -331,7 +331,9 @@ class JointCosts(Evidence):
         """Return limits on the new less the old mean, over the joint draw and for all times at once."""
         weights = np.array(snapshot[0])
         lower, upper = (side.difference_lower(grid_points(), weights) for side in self.sides[:2])
-        return lower, -upper
+        # A side is reached when the evidence of the limits refutes a shift of zero: it stays refuted.
+        adverse, benign = snapshot[1]
+        return max(lower, 0.0) if adverse else lower, min(-upper, 0.0) if benign else -upper
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
