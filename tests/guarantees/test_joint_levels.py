@@ -87,7 +87,7 @@ def test_a_third_of_the_trials(n, old, new, at_most):
 
 @pytest.mark.parametrize("side", ["adverse", "benign"])
 def test_the_test_itself_alarms_at_the_line(side):
-    certificate = bw.Certificate.from_held_out(np.arange(20) < 8, binary=True)
+    certificate = bw.Certificate.from_held_out((np.arange(20) < 8).astype(float), binary=True)
     test = bw.SequentialTest(certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA)
     rng = np.random.default_rng(5)
     needed = alarm_line(20, 8 if side == "adverse" else 12, TOTAL).needed(60)
