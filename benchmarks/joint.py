@@ -155,7 +155,7 @@ def speed() -> dict[str, Any]:
     rng = np.random.default_rng(3)
     kinds = {
         "binary": (
-            bw.Certificate.from_held_out(np.arange(200) < 16, binary=True),
+            bw.Certificate.from_held_out((np.arange(200) < 16).astype(float), binary=True),
             (rng.random(200_000) < 0.08).astype(float),
         ),
         "bounded": (bw.Certificate.from_held_out(rng.beta(2, 8, 200)), rng.beta(2, 8, 200_000)),

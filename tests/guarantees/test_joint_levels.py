@@ -106,7 +106,9 @@ def test_e_values_have_an_expected_value_of_at_most_one_over_the_joint_draw():
     e_values = np.array(
         [
             [
-                bw.SequentialTest(bw.Certificate.from_held_out(np.arange(n) < k0, binary=True))
+                bw.SequentialTest(
+                    bw.Certificate.from_held_out((np.arange(n) < k0).astype(float), binary=True)
+                )
                 ._evidence.sides[0]
                 .log_e_value(np.array([0.0, 1.0]), np.array([trials - k1, k1], dtype=float))
                 for k1 in range(trials + 1)
@@ -158,7 +160,7 @@ def test_no_worse_is_wrongly_shown_at_most_as_often_as_promised(margin):
     shown, better = 0.0, 0.0
     for k0 in np.flatnonzero(chances > 1e-4).tolist():
         evidence = bw.SequentialTest(
-            bw.Certificate.from_held_out(np.arange(n) < k0, binary=True), margin=margin
+            bw.Certificate.from_held_out((np.arange(n) < k0).astype(float), binary=True), margin=margin
         )._evidence
         crossing = np.full(trials + 1, -1)  # the most failures with which it is shown, after each trial
         for t in range(1, trials + 1):
