@@ -9,8 +9,7 @@ from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
-from scipy.stats import binom
+from scipy.special import bdtrc, betaincinv
 
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
@@ -236,7 +235,7 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
-        svg.draw_power(certificate, costs, binom.sf(needed - 1, n, costs)),
+        svg.draw_power(certificate, costs, bdtrc(needed - 1, n, costs)),
         f"Chance of the verdict ADVERSE, by the true {_quantity(certificate)} of {_episodes(n)}. The band is "
         "the certified interval, the horizontal line 90 %.",
     )
