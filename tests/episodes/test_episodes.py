@@ -406,11 +406,9 @@ OPEN = [
     "gap",
     "outcome",
     "no_collision",
-    "collision free",
     "not_failed",
     "done",
     "score",
-    "unsuccessful_free",
 ]
 
 

@@ -167,7 +167,7 @@ class Certificate(InNotebook):
             binary = costs.binary if binary is None else binary
             measured, cost_range = measured or costs.measured, cost_range or costs.cost_range
             costs = costs.costs
-        binary = bool(binary)
+        binary = False if binary is None else check_flag(binary, "binary")
         method = method or ("exact" if binary else "betting")
         _require_method(method, "held-out")
         if method == "exact" and not binary:
