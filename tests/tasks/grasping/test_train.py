@@ -80,7 +80,7 @@ def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
     with Image.open(pictures / "01.gif") as film:
         assert film.n_frames > 5
         assert len(film.convert("RGB").getcolors(1 << 20)) > 50  # not blank
-    again = CliRunner().invoke(app, command)
+    again = CliRunner().invoke(app, [*command, "--force"])
     assert again.exit_code == 0
     assert np.array_equal(bw.episodes.read_costs(output, binary=True).costs, costs)
 
