@@ -17,11 +17,12 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.validation import check_costs, check_flag, check_level, shortest
-from boundwatch.bounds.memory import STEPS, CostMemory
+from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors import state as states
+from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.joint import joint_p_value
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
@@ -292,7 +293,7 @@ class PolicyComparison:
             "evidence": list(self._evidence),
             "best": list(self._best),
             "margin_logs": None if self._margin_logs is None else self._margin_logs.tolist(),
-            "memory": {str(i): value for i, value in enumerate(self._memory.weights) if value},
+            "memory": memory_state(self._memory),
         }
 
     @classmethod
@@ -337,13 +338,7 @@ class PolicyComparison:
         test._best = states.unpack(state, "best", 2).tolist()
         if test._margin_logs is not None:
             test._margin_logs = states.unpack(state, "margin_logs", test._margin_logs.size)
-        memory = state.get("memory")
-        if not isinstance(memory, Mapping):
-            raise SchemaMismatch("state['memory'] is not a table; the state is damaged")
-        for key in memory:
-            if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
-                raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
-            test._memory.weights[int(key)] = states.number(memory, key)
+        test._memory = memory_from(state)
         return test
 
     def _ahead(self) -> dict[str, int]:

@@ -31,14 +31,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from boundwatch._support.validation import check_level
-from boundwatch.bounds.memory import STEPS, CostMemory
+from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
 _KIND = "PredictedTest"
@@ -280,7 +281,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
             "logs": states.pack(self._logs.ravel().tolist()),
             "seen": self._seen.tolist(),
             "designed_for": self._designed_for.tolist(),
-            "memory": {str(i): value for i, value in enumerate(self._memory.weights) if value},
+            "memory": memory_state(self._memory),
         }
         return states.seal(_KIND, self.certificate, content)
 
@@ -310,13 +311,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         test._logs = states.unpack(state, "logs", test._logs.size).reshape(test._logs.shape)
         test._seen = states.unpack(state, "seen", BINS)
         test._designed_for = states.unpack(state, "designed_for", BINS)
-        memory = state.get("memory")
-        if not isinstance(memory, Mapping):
-            raise SchemaMismatch("state['memory'] is not a table; the state is damaged")
-        for key in memory:
-            if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
-                raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
-            test._memory.weights[int(key)] = states.number(memory, key)
+        test._memory = memory_from(state)
         test._design()
         return test
 
