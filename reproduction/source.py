@@ -6,11 +6,18 @@ import ast
 import hashlib
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
-import boundwatch
 
-PACKAGES = (Path(__file__).parent, Path(boundwatch.__file__).parent)
+def _package(name: str) -> Path:
+    spec = find_spec(name)  # an import would make all of the package a source of this module
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(name)
+    return Path(spec.origin).parent
+
+
+PACKAGES = (Path(__file__).parent, _package("boundwatch"))
 
 
 @cache  # once per process: the code that runs is the code that was imported

@@ -76,8 +76,8 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     For pytest and continuous integration: a change fails only on evidence at a level that was chosen, not
     because a noisy mean moved.
 
-    **Guarantee**: if the expected cost is not above the certified one, this fails with probability at most
-    `alpha` + the certificate's `delta_upper`. **Assumes**: i.i.d. episodes whose number was fixed beforehand.
+    **Guarantee**: if the expected cost is not above the certified one, this reports ADVERSE with probability
+    at most `alpha` + the certificate's `delta_upper`. **Assumes**: i.i.d. episodes, as many as planned.
     Every run that draws new episodes may fail falsely: divide `alpha` by the number of runs to come, or keep
     a `boundwatch.SequentialTest` from run to run.
 

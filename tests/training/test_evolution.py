@@ -166,7 +166,7 @@ def test_each_environment_meets_its_own_policies():
     [
         ({"samples": 3}, "samples = 3 must be at least 1, and even if antithetic"),
         ({"samples": 0, "antithetic": False}, "samples = 0"),
-        ({"optimizer": "lbfgs"}, "choose adam or sgd"),
+        ({"optimizer": "lbfgs"}, "choose one of adam, sgd"),
         ({"learning_rate": -1}, "learning_rate = -1"),
         ({"bound": "elbo"}, "choose pinsker, kl or pointwise"),
         ({"steps": 0}, "steps = 0"),

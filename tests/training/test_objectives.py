@@ -99,4 +99,4 @@ def test_costs_outside_the_unit_interval():
 
 def test_unknown_names_are_refused():
     with pytest.raises(InvalidSetting, match="bound = 'x' is unknown; choose pinsker, kl or pointwise"):
-        objectives.check_bound("x", "bound")
+        objectives.check_bound("x")

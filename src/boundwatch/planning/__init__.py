@@ -83,7 +83,7 @@ class Plan:
         return (
             f"{shift}: {found} against the certified limit, and no test against it needs fewer than about "
             f"{self.information_limit:.1f} on average; with a held-out certificate, check and watch judge "
-            "jointly and usually need fewer: plan(cost=, new_cost=, lab_trials=) plans that"
+            "jointly and usually need fewer: plan with cost, new_cost and lab_trials for that"
         )
 
     def to_dict(self) -> dict[str, Any]:
