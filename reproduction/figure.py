@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from reproduction.artifacts import Artifact, Cache
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Results = dict[str, Any]
 """Every number of an experiment, as plain JSON values."""
+Row = TypeVar("Row")
 Holds = Literal["yes", "partly", "no", "not checkable here"]
 
 
@@ -139,6 +140,17 @@ def to_json(results: Results) -> str:
 def _plain(row: Any) -> dict[str, Any]:
     """Return a row, a dataclass, as an object of JSON, without what it does not say."""
     return {name: value for name, value in dataclasses.asdict(row).items() if value is not None}
+
+
+def rows_of(results: Results, name: str, kind: type[Row]) -> list[Row]:
+    """Return rows of results as the dataclass that they were computed as, before JSON or after it.
+
+    Examples
+    --------
+    >>> rows_of({"tables": [{"title": "T", "header": (), "rows": ()}]}, "tables", Table)[0].title
+    'T'
+    """
+    return [row if isinstance(row, kind) else kind(**row) for row in results.get(name, ())]
 
 
 def holds(condition: bool, *, otherwise: Holds = "no") -> Holds:

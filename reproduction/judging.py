@@ -16,7 +16,7 @@ from boundwatch.detectors import ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import InvalidSetting
-from reproduction.figure import Holds, Results
+from reproduction.figure import Holds, Results, rows_of
 
 Array = NDArray[np.float64]
 
@@ -112,8 +112,7 @@ def tallies_of(results: Results, *kinds: str) -> list[Tally]:
     >>> tallies_of({"tallies": []})
     []
     """
-    rows = [row for kind in kinds or ("tallies",) for row in results.get(kind, ())]
-    return [row if isinstance(row, Tally) else Tally(**row) for row in rows]
+    return [row for kind in kinds or ("tallies",) for row in rows_of(results, kind, Tally)]
 
 
 def sizes_of(tallies: Iterable[Tally]) -> list[int]:

@@ -215,11 +215,6 @@ def claims(results: Results) -> list[Claim]:
         ),
         _similar(results, shares),
         _declared_at(shares),
-        Claim(
-            "On hardware, the indicators increase with the range of placements, and 50 cm is ADVERSE.",
-            "There is no hardware here.",
-            "not checkable here",
-        ),
     ]
 
 

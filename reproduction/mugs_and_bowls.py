@@ -250,11 +250,6 @@ def claims(results: Results) -> list[Claim]:
         _bowls(results),
         _mugs(results),
         _false_positives(results),
-        Claim(
-            "On hardware, bowls are detected after 3 trials.",
-            "There is no hardware here.",
-            "not checkable here",
-        ),
         _ten_looks(results),
         _many_looks(results),
     ]

@@ -52,8 +52,8 @@ def good() -> dict:
 
 def test_everything_holds_where_it_should(good):
     answers = [claim.holds for claim in mugs_and_bowls.claims(good)]
-    assert answers == ["yes", "yes", "yes", "not checkable here", "yes", "yes"]
-    assert [claim.beyond for claim in mugs_and_bowls.claims(good)] == [False] * 4 + [True] * 2
+    assert answers == ["yes"] * 5
+    assert [claim.beyond for claim in mugs_and_bowls.claims(good)] == [False] * 3 + [True] * 2
     # 3 of 5 failures at a rate of 0.02 (7.7e-5), more probable than 3 of 4 or 5 of 10.
     assert "it would be triggered in 0.01 %" in mugs_and_bowls.claims(good)[2].ours
 
@@ -186,7 +186,7 @@ def placements(means: list[float], *, upper: float = 0.02) -> dict:
 def test_the_bound_and_the_rise_with_the_shift(means, upper, answers):
     claims = mug_placement.claims(placements(means, upper=upper))
     assert [claim.holds for claim in claims[:2]] == answers
-    assert [claim.holds for claim in claims[2:]] == ["yes", "yes", "not checkable here"]
+    assert [claim.holds for claim in claims[2:]] == ["yes", "yes"]
     assert ("Not so" in claims[1].why) == (answers[1] != "yes")
     assert bool(claims[0].why) == (answers[0] != "yes")
 
