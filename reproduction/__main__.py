@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-from typing import Annotated
+from reproduction import processor
 
-import typer
+processor.pin()  # before anything below loads NumPy or PyTorch
 
-from boundwatch.cli.root import command, main
-from boundwatch.errors import InvalidSetting, MissingExtra
+import sys  # noqa: E402
+import time  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Annotated  # noqa: E402
+
+import typer  # noqa: E402
+
+from boundwatch.cli.root import command, main  # noqa: E402
+from boundwatch.errors import InvalidSetting, MissingExtra  # noqa: E402
 
 NAME = "python -m reproduction"
 app = typer.Typer(
@@ -72,6 +77,11 @@ def reproduce(
             jobs=jobs,
             started=lambda total: progress.update(task, total=total),
             done=lambda what: progress.update(task, advance=1, note=what),
+        )
+    if not processor.is_pinned():
+        print(
+            f"This run computed with {processor.instructions()}: other processors may give other numbers.",
+            file=sys.stderr,
         )
     print(f"Wrote {page} after {(time.monotonic() - began) / 60:.1f} minutes")
 

@@ -25,6 +25,7 @@ from boundwatch._support.locks import locked
 from boundwatch._support.parallel import workers
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
+from reproduction.processor import instructions
 from reproduction.source import source_digest
 
 CHANGED = "the source changed during the run; run the command again, what is whole is kept"
@@ -54,7 +55,9 @@ class Artifact(Protocol):
 
 
 def key(artifact: Artifact) -> str:
-    """Return the name of an artifact's folder: its kind, and the hash of its settings, source and version.
+    """Return the name of an artifact's folder: its kind, and the hash of what determines its content.
+
+    That is settings, source, version, and the instruction set that numbers are computed with.
 
     Examples
     --------
@@ -157,6 +160,7 @@ def _settings_text(artifact: Artifact) -> str:
     content = {
         "kind": artifact.kind,
         "boundwatch": __version__,
+        "instructions": instructions(),
         "source": source_digest(artifact.module),
         "settings": dataclasses.asdict(artifact),
     }

@@ -18,6 +18,7 @@ from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
 from reproduction.figure import Claim, Experiment, Results, Table, percent
 from reproduction.judging import SIGNIFICANT, false_declarations, tallies_of
+from reproduction.processor import instructions
 
 PACKAGES = ("boundwatch", "numpy", "scipy", "torch", "mujoco-core", "matplotlib")
 STYLE = """<style>
@@ -93,7 +94,8 @@ def _sections(
     for number, (name, experiment) in enumerate(experiments.items(), 1):
         yield from _experiment(number, experiment, results[name], settings[name], folder / name)
     yield page.heading("Versions")
-    yield page.rows([("python", platform.python_version()), ("machine", platform.machine()), *_versions()])
+    made_with = [("python", platform.python_version()), ("machine", platform.machine())]
+    yield page.rows([*made_with, ("instructions", instructions()), *_versions()])
 
 
 def _sizes(settings: Any) -> Any:

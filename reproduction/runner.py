@@ -29,6 +29,7 @@ from reproduction import (
 )
 from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Experiment, Results, to_json
+from reproduction.processor import instructions
 
 _MODULES: tuple[Experiment, ...] = (
     difficulty,
@@ -154,6 +155,7 @@ def _write(experiment: Experiment, results: Results, settings: Any, folder: Path
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "experiment": experiment.NAME,
+        "instructions": instructions(),
         "settings": dataclasses.asdict(settings),
         "results": results,
         "caption": dataclasses.asdict(experiment.caption(results)),

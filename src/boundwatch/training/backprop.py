@@ -92,7 +92,8 @@ def train_backprop(
         Rates for the mean, in standard deviations of the prior, and for ln s; the second is the first if left
         out, and 0 keeps the variances.
     seed
-        The same seed, data and settings give the same posterior, byte for byte, whatever ``jobs``.
+        The same seed, data and settings give the same posterior, byte for byte, whatever ``jobs``, on one
+        kind of processor.
     jobs
         Threads; the k policies are shared among them.
     checkpoint, checkpoint_every
