@@ -20,7 +20,7 @@ PREDICTORS = [
     ("calibrated", 0.95),
     ("useless", 0.8),
     ("inverted", 0.8),
-    ("optimiztic", 0.8),
+    ("optimistic", 0.8),
 ]
 SCENES = (1, 5, 20)
 
@@ -33,7 +33,7 @@ def run(runs: int = 1000, seed: int = 2024) -> dict[str, Any]:
             power.append(measure(bound, rate, kind, correlation, 10, runs, seed))
     for bound in (0.1, 0.3):
         for k in SCENES:
-            for kind in ("calibrated", "useless", "inverted", "optimiztic"):
+            for kind in ("calibrated", "useless", "inverted", "optimistic"):
                 null.append(measure(bound, bound, kind, 0.8, k, runs, seed + 1))
             null.append(measure(bound, bound, "calibrated", 0.8, k, runs, seed + 2, binary=False))
     return {"alpha": ALPHA, "runs": runs, "seed": seed, "power": power, "null": null}
@@ -94,7 +94,7 @@ def draw(
         "calibrated": rates,
         "useless": rng.random((MOST, k + 1)),
         "inverted": 1 - rates,
-        "optimiztic": rates / 10,
+        "optimistic": rates / 10,
     }[kind]
     return costs, predictions[:, 0], predictions[:, 1:]
 

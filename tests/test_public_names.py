@@ -81,11 +81,11 @@ def test_repr_computes_nothing():
 
 
 def test_dir_shows_the_public_names_and_nothing_else():
-    later = {"Client", "Episodes", "gymnasium", "read_costs", "testing", "training"}
+    later = {"Client", "Episodes", "gymnasium", "prediction", "read_costs", "testing", "training"}
     assert set(dir(bw)) == {*bw.__all__, *later}
     assert bw.read_costs.__module__ == "boundwatch.episodes"
     assert bw.Episodes.__module__ == "boundwatch.episodes"
-    for module in ("gymnasium", "testing", "training"):
+    for module in ("gymnasium", "prediction", "testing", "training"):
         assert getattr(bw, module).__name__ == f"boundwatch.{module}"
     with pytest.raises(AttributeError, match="has no attribute 'views'"):
         _ = bw.views

@@ -33,5 +33,11 @@ def test_page_has_every_command():
 
 
 def test_page_has_every_public_name():
-    modules = {"gymnasium", "testing", "training", "__version__"}  # listed by their members, or a string
+    modules = {
+        "gymnasium",
+        "prediction",
+        "testing",
+        "training",
+        "__version__",
+    }  # listed by their members, or a string
     assert set(bw.__all__) - modules <= generator("generate_api").listed() | {"read_costs", "Episodes"}

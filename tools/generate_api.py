@@ -44,8 +44,21 @@ SECTIONS: dict[str, list[str]] = {
     "Plan": ["plan", "Plan", "TrialPlan", "plan_comparison", "ComparisonPlan"],
     "Gymnasium": [
         "boundwatch.gymnasium.rollout",
+        "boundwatch.gymnasium.first_observations",
         "boundwatch.gymnasium.watch",
         "boundwatch.gymnasium.Episode",
+    ],
+    "Predict costs": [
+        f"boundwatch.prediction.{name}"
+        for name in (
+            "train_critic",
+            "Twin",
+            "value_function",
+            "calibrate",
+            "Predictor",
+            "SceneWatch",
+            "SceneNotice",
+        )
     ],
     "Gates and contracts for tests": [
         "boundwatch.testing.assert_not_adverse",

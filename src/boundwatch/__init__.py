@@ -43,6 +43,7 @@ from boundwatch.reporting import views as _views
 
 if TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium
+    from boundwatch import prediction as prediction
     from boundwatch import testing as testing
     from boundwatch import training as training
     from boundwatch.episodes import Episodes as Episodes
@@ -94,6 +95,7 @@ _LATER = {
     "Client": "boundwatch.server.client",
     "Episodes": "boundwatch.episodes",
     "gymnasium": None,
+    "prediction": None,
     "read_costs": "boundwatch.episodes",
     "testing": None,
     "training": None,

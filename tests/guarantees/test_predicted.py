@@ -20,7 +20,7 @@ SCENES = (0, 1)
 def worlds(mean):
     """Yield (probability of scene 1, failure rates of the scenes, predictions of the scenes), with this mean.
 
-    Predictors that are right, useless, inverted, optimiztic, and hopelessly sure of the wrong thing.
+    Predictors that are right, useless, inverted, optimistic, and hopelessly sure of the wrong thing.
     """
     for share, spread in itertools.product((0.2, 0.5, 0.8), (0.0, 0.9)):
         high = min(1.0, mean + spread * min(1 - mean, mean * (1 - share) / share))
@@ -103,7 +103,7 @@ def stream(rng, mean, correlation, n, k, kind):
         "good": lambda: rates,
         "useless": lambda: rng.random((n, k + 1)),
         "inverted": lambda: 1 - rates,
-        "optimiztic": lambda: rates / 10,
+        "optimistic": lambda: rates / 10,
     }[kind]()
     return costs, predictions[:, 0], predictions[:, 1:]
 
@@ -132,7 +132,7 @@ def test_a_good_predictor_saves_trials_and_a_useless_one_costs_few():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["good", "useless", "inverted", "optimiztic"])
+@pytest.mark.parametrize("kind", ["good", "useless", "inverted", "optimistic"])
 def test_false_alarms_within_200_trials(kind):
     certificate = bw.Certificate.from_bounds(lower=0.0, upper=0.2, delta=0.01, binary=True)
     rng = np.random.default_rng(11)

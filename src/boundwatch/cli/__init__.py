@@ -18,6 +18,7 @@ from boundwatch.cli import check as check
 from boundwatch.cli import compare as compare
 from boundwatch.cli import report as report
 from boundwatch.cli import watch as watch
+from boundwatch.cli import scenes as scenes
 from boundwatch.cli import serve as serve
 from boundwatch.cli import token as token
 from boundwatch.cli import report_episode as report_episode

@@ -48,7 +48,8 @@ _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN:
     example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.json\n"
     "my-robot | boundwatch watch certificate.json - --id episode --state watch.json\n"
     "my-robot | boundwatch watch certificate.json - --spool lines.log --state watch.json\n"
-    "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody"
+    "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
+    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabelled others"
 )
 @reads_costs
 def watch(
@@ -78,6 +79,22 @@ def watch(
         typer.Option(metavar="P", help="Level of BENIGN. [default: 0.04; change-detector: 0.001]"),
     ] = None,
     margin: Margin = None,
+    predicted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Field with the cost predicted for the trial's scene, in [0, 1]: a good predictor saves "
+            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabelled.",
+        ),
+    ] = None,
+    unlabelled: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Field with predictions for scenes of the same world that were observed but not run: a JSON "
+            "list, or numbers with blanks between them.",
+        ),
+    ] = None,
     by: By = None,
     key: Key = None,
     state: Annotated[
@@ -139,6 +156,10 @@ def watch(
     episode was counted. With the certificates of several tasks or robots, each is watched at an equal share
     of the level.
     """
+    if (predicted is None) != (unlabelled is None):
+        raise typer.BadParameter("--predicted and --unlabelled go together")
+    if predicted is not None and (detector != "sequential-test" or margin is not None):
+        raise typer.BadParameter("--predicted goes with neither --detector change-detector nor --margin")
     if interval and detector != "sequential-test":
         raise typer.BadParameter("--interval goes with --detector sequential-test only")
     if margin is not None and detector != "sequential-test":
@@ -158,22 +179,29 @@ def watch(
     binary = loaded.binary if isinstance(loaded, Certificate) else all(one.binary for one in loaded.values())
     episodes = None
     grows = follow or any(option is not None for option in (state, spool, number))
-    if not _by_line(reading, stream, grows=grows):
-        if grows:
+    if not _by_line(reading, stream, grows=grows or predicted is not None):
+        if grows or predicted is not None:
             raise typer.BadParameter(
-                "--follow, --state, --spool and --id are for one number, JSON object or CSV row per line; "
-                "leave them out"
+                "--follow, --state, --spool, --id and --predicted are for one number, JSON object or CSV row "
+                "per line; leave them out"
             )
         episodes = _read_whole(reading, stream, binary, by)
         rule = Rule(binary=binary, by=by)  # they are costs by now
     else:
-        rule = Rule(**reading.rule(), binary=binary, bare_costs=not _of_successes(loaded), id=number, by=by)
+        rule = Rule(
+            **reading.rule(),
+            binary=binary,
+            bare_costs=not _of_successes(loaded),
+            id=number,
+            by=by,
+            predicted=predicted,
+            unlabelled=unlabelled,
+        )
     rows = Rows(rule)
     keeper = None if state is None else StateFile(state)
     with keeper or nullcontext():
-        session = Watch(
-            build_detectors(loaded, detector, levels), rows, source_key(stream, spool), state=keeper
-        )
+        kind = detector if predicted is None else "predicted-test"
+        session = Watch(build_detectors(loaded, kind, levels), rows, source_key(stream, spool), state=keeper)
         if keeper is not None and resume(session, levels):
             _say_where(session)
         if episodes is None:

@@ -150,7 +150,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
             `predicted` is given. Without predictions the round is a bet on the cost alone.
         """
         value = self._check(cost)
-        scene, others = _check_predictions(predicted, unlabelled)
+        scene, others = check_predictions(predicted, unlabelled)
         self._round(value, scene, others)
         return self._finding()
 
@@ -180,7 +180,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
                     f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabelled ones; "
                     "give one of each per trial"
                 )
-            rounds = [_check_predictions(p, u) for p, u in zip(given, lists, strict=True)]
+            rounds = [check_predictions(p, u) for p, u in zip(given, lists, strict=True)]
         for value, (scene, others) in zip(values, rounds, strict=True):
             self._round(value, scene, others)
         return self._finding()
@@ -426,7 +426,7 @@ def _bins(predictions: Any) -> Any:
     return np.minimum((np.asarray(predictions) * BINS).astype(np.int64), BINS - 1)
 
 
-def _check_predictions(predicted: object, unlabelled: ArrayLike) -> tuple[float | None, Array]:
+def check_predictions(predicted: object, unlabelled: ArrayLike) -> tuple[float | None, Array]:
     """Return predictions as numbers in [0, 1]; both kinds or neither."""
     try:
         others = np.asarray(unlabelled, dtype=np.float64).ravel()

@@ -5,7 +5,7 @@ be read after every episode. Both take single and vector environments, in every 
 """
 
 from boundwatch.gymnasium.episode import CostRule, Episode
-from boundwatch.gymnasium.rollout import rollout
+from boundwatch.gymnasium.rollout import first_observations, rollout
 from boundwatch.gymnasium.watch import WatchedEnv, WatchedVectorEnv, watch
 
-__all__ = ["CostRule", "Episode", "WatchedEnv", "WatchedVectorEnv", "rollout", "watch"]
+__all__ = ["CostRule", "Episode", "WatchedEnv", "WatchedVectorEnv", "first_observations", "rollout", "watch"]

@@ -69,13 +69,44 @@ def rollout(
     check_env(env)
     episodes = _positive(n)
     price = cost_function(cost)
-    seeds = [int(word) for word in np.random.SeedSequence(seed).generate_state(episodes)]
+    seeds = _seeds(seed, episodes)
     restart = getattr(policy, "reset", lambda: None)
     if isinstance(env, VectorEnv):
         run = _run_batches(env, policy, restart, seeds)
     else:
         run = _run_one_by_one(env, policy, restart, seeds)
     return np.array([price(episode) for episode in run])
+
+
+def first_observations(
+    env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any], n: int, *, seed: int = 0
+) -> NDArray[Any]:
+    """Return the first observations of the episodes that `rollout` with the same seed would run.
+
+    They are the scenes that a predictor of `boundwatch.prediction` sees. Nothing is run: the environment is
+    reset n times. To observe scenes that will not be run, choose a seed of their own.
+
+    Parameters
+    ----------
+    env
+        A single environment whose observations are arrays.
+    n, seed
+        As for `rollout`.
+
+    Examples
+    --------
+    >>> import gymnasium, boundwatch as bw
+    >>> bw.gymnasium.first_observations(gymnasium.make("CartPole-v1"), 3).shape
+    (3, 4)
+    """
+    check_env(env)
+    if isinstance(env, VectorEnv):
+        raise InvalidSetting("first_observations takes a single environment; give one of those inside")
+    return np.stack([np.asarray(env.reset(seed=word)[0]) for word in _seeds(seed, _positive(n))])
+
+
+def _seeds(seed: int, n: int) -> list[int]:
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(n)]
 
 
 def _run_one_by_one(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 import gymnasium
 from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
@@ -26,6 +27,8 @@ def watch(
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
     within_episode: bool = False,
+    predict: Callable[[Any], ArrayLike] | None = None,
+    unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None,
 ) -> WatchedEnv | WatchedVectorEnv:
     """Wrap an environment so that every finished episode is counted by a detector.
 
@@ -51,6 +54,11 @@ def watch(
         Also ask `SequentialTest.peek` after every step, so that ADVERSE may come in the middle of an episode.
         The cost must only grow along it: with a range of the return no reward may be positive, and a function
         of the episode is called after every step and must never fall. For a single environment.
+    predict, unrun
+        For a `boundwatch.PredictedTest`, both: a predictor of `boundwatch.prediction` or any function from
+        observations to costs in [0, 1], and a function that returns first observations of the same world in
+        which no episode will be run. They are asked once per episode, when it begins, and see all
+        observations in one array, that of the episode first. For a single environment.
 
     Examples
     --------
@@ -73,6 +81,7 @@ def watch(
     counter = _Counter(detector, cost, on_alarm)
     if within_episode:
         counter.allow_peeking(env)
+    counter.allow_predictions(env, predict, unrun)
     return WatchedVectorEnv(env, counter) if isinstance(env, VectorEnv) else WatchedEnv(env, counter)
 
 
@@ -95,6 +104,35 @@ class _Counter:
         self.peeking: SequentialTest | None = None
         self._least = 0.0  # what the running episode has cost so far, and whether that was an alarm
         self._alarmed = False
+        self._predict: Callable[[Any], ArrayLike] | None = None
+        self._unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None
+        self._predictions: dict[str, Any] = {}
+
+    def allow_predictions(
+        self,
+        env: object,
+        predict: Callable[[Any], ArrayLike] | None,
+        unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None,
+    ) -> None:
+        """Refuse what cannot be predicted."""
+        if predict is None and unrun is None:
+            return
+        if predict is None or unrun is None:
+            raise InvalidSetting(
+                "predict and unrun go together: a prediction for the episode, and for scenes that are not run"
+            )
+        if not isinstance(self.detector, PredictedTest):
+            raise InvalidSetting(f"predict needs a PredictedTest, not {type(self.detector).__name__}")
+        if isinstance(env, VectorEnv):
+            raise InvalidSetting("predict takes a single environment; watch each one on its own")
+        self._predict, self._unrun = predict, unrun
+
+    def begin(self, observation: Any) -> None:
+        """Predict what the episode that begins here will cost."""
+        if self._predict is not None and self._unrun is not None:
+            scenes = np.stack([np.asarray(scene) for scene in [observation, *self._unrun()]])
+            predicted, *others = np.asarray(self._predict(scenes), dtype=np.float64).ravel().tolist()
+            self._predictions = {"predicted": predicted, "unlabelled": others}
 
     def allow_peeking(self, env: object) -> None:
         """Refuse what cannot alarm within an episode."""
@@ -145,7 +183,7 @@ class _Counter:
         known, self._least, self._alarmed = self._alarmed, 0.0, False
         while self.count in self._waiting:
             before = self.detector.verdict
-            self.finding = self.detector.update(self._waiting.pop(self.count))
+            self.finding = self.detector.update(self._waiting.pop(self.count), **self._predictions)
             self.count += 1
             if self._on_alarm is not None and self.detector.verdict is not before and not known:
                 self._on_alarm(self.finding)
@@ -171,7 +209,9 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Reset; the episode before must have ended."""
         if self._rewards:
             raise _abandoned("", len(self._rewards))
-        return self.env.reset(seed=seed, options=options)
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._counter.begin(observation)
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step; at the end of an episode, count its cost."""

@@ -37,6 +37,7 @@ def train_prior(
     seed: int = 0,
     generator: torch.Generator | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    label: str = "prior",
 ) -> list[float]:
     """Train a module's parameters in place, by plain supervised learning with Adam; return the losses.
 
@@ -63,6 +64,8 @@ def train_prior(
     checkpoint
         File that keeps the training through interruptions, written every few seconds. If it exists, training
         continues from it, and ends with the same parameters as without the interruption.
+    label
+        What the progress bar says.
 
     Raises
     ------
@@ -92,7 +95,7 @@ def train_prior(
         kept = _Checkpoint(Path(checkpoint), settings, module, optimizer, generator)
         losses = kept.resume()
     saved = time.monotonic()
-    with single_thread(), progress_bar("prior") as progress:
+    with single_thread(), progress_bar(label) as progress:
         task = progress.add_task("", total=steps, completed=len(losses), note="")
         for step in range(len(losses), steps):
             rows = minibatch(n, min(batch_size, n), seed, step)

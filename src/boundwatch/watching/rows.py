@@ -13,11 +13,15 @@ from boundwatch.errors import InvalidCost
 
 
 class Row(NamedTuple):
-    """What a line holds: a cost, the id that its sender gave it, and the task or robot."""
+    """What a line holds: a cost, the id that its sender gave it, the task or robot, and predictions.
+
+    Predictions are that for the trial's scene, and those for scenes that were not run.
+    """
 
     cost: float
     id: Any = None
     stream: str = ""
+    predictions: tuple[Any, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Rule:
         The field by which the sender numbers its episodes, or ``line``.
     by
         The field that names the task or robot.
+    predicted, unlabelled
+        The fields with predictions, if there are any.
     """
 
     success: str | None = None
@@ -45,6 +51,8 @@ class Rule:
     bare_costs: bool = True
     id: str | None = None
     by: str | None = None
+    predicted: str | None = None
+    unlabelled: str | None = None
 
 
 @dataclass
@@ -57,10 +65,10 @@ class Rows:
     --------
     >>> rows = Rows(Rule())
     >>> rows.read("0.25"), rows.read('{"episode": 3, "success": true}').cost
-    (Row(cost=0.25, id=None, stream=''), 0.0)
+    (Row(cost=0.25, id=None, stream='', predictions=None), 0.0)
     >>> table = Rows(Rule(id="trial"))
     >>> table.read("trial;success"), table.read("7;no")
-    (None, Row(cost=1.0, id=7, stream=''))
+    (None, Row(cost=1.0, id=7, stream='', predictions=None))
     """
 
     rule: Rule
@@ -119,17 +127,38 @@ class Rows:
         if found is None:
             return None
         rule = self.rule
-        if rule.id is None and rule.by is None:
+        if rule.id is None and rule.by is None and rule.predicted is None:
             return Row(found.cost)
         named = self._lines.header is not None or not self._lines.values_only
-        wanted = [name for name in (rule.id, rule.by) if name not in (None, "line")]
+        names = (rule.id, rule.by, rule.predicted, rule.unlabelled)
+        wanted = [name for name in names if name not in (None, "line")]
         if not named and wanted:
             raise InvalidCost(
                 f"{text.strip()!r} has no {' and '.join(map(repr, wanted))}; send JSON objects, or a "
                 f"table with "
                 "a header"
             )
-        return Row(found.cost, self._id(found.fields), self._stream(found.fields))
+        fields = found.fields
+        return Row(found.cost, self._id(fields), self._stream(fields), self._predictions(fields))
+
+    def _predictions(self, values: Mapping[str, Any]) -> tuple[Any, Any] | None:
+        """Return both kinds of predictions, None where the line leaves both empty."""
+        found = []
+        for option in ("predicted", "unlabelled"):
+            name = getattr(self.rule, option)
+            if name is None:
+                return None
+            if name not in values:
+                raise InvalidCost(
+                    f"has no {name!r} (--{option} {name}); leave it empty where there is no prediction"
+                )
+            value = values[name]
+            found.append(value if isinstance(value, list) else _numbers(value, name))
+        if not found[0] and not found[1]:
+            return None
+        if len(found[0]) != 1:
+            raise InvalidCost(f"has {len(found[0])} numbers in {self.rule.predicted!r}; give one prediction")
+        return found[0][0], found[1]
 
     def _id(self, values: Mapping[str, Any]) -> Any:
         name = self.rule.id
@@ -149,3 +178,14 @@ class Rows:
         if by not in values:
             raise InvalidCost(f"has no {by!r}, which names the task or robot (--by {by})")
         return task_names(Table(list(values), True, lambda name: [values[name]]), by, "the line")[0]
+
+
+def _numbers(value: Any, name: str) -> list[Any]:
+    """Return the numbers of a field: one, or several with blanks or semicolons between them."""
+    if value is None or isinstance(value, int | float):
+        return [] if value is None else [value]
+    words = str(value).replace(";", " ").split()
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        raise InvalidCost(f"has {name!r} = {value!r}, which is not made of numbers") from None

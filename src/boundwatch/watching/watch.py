@@ -16,6 +16,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
+from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.errors import BoundwatchError, CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 from boundwatch.watching.ids import Ids
@@ -34,13 +35,12 @@ from boundwatch.watching.sources import (
 )
 from boundwatch.watching.state import StateFile
 
-DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
+Detector = SequentialTest | ChangeDetector | PredictedTest
+DETECTORS: dict[str, type[Detector]] = {
     "sequential-test": SequentialTest,
     "change-detector": ChangeDetector,
+    "predicted-test": PredictedTest,
 }
-
-
-Detector = SequentialTest | ChangeDetector
 
 
 class Counted(NamedTuple):
@@ -240,6 +240,11 @@ class Watch:
             raise InvalidCost(f"is of {shown(row.stream)}, which is not certified; certified are {known}")
         if row is not None and self.detectors[row.stream].certificate.binary and row.cost not in (0, 1):
             raise InvalidCost(f"has cost {row.cost:g}, which is not 0 or 1; binary costs were promised")
+        if row is not None and row.predictions is not None:
+            try:
+                check_predictions(*row.predictions)
+            except InvalidSetting as error:  # a fault of this line, not of the stream
+                raise InvalidCost(f"is not whole: {error}") from None
         return row
 
     def _missing(self, row: Row) -> str:
@@ -261,7 +266,10 @@ class Watch:
     def _update(self, line: Line, row: Row) -> Counted:
         detector = self.detectors[row.stream]
         before = detector.verdict
-        finding = detector.update(row.cost)
+        if isinstance(detector, PredictedTest) and row.predictions is not None:
+            finding: Any = detector.update(row.cost, *row.predictions)
+        else:
+            finding = detector.update(row.cost)
         self.last = row
         return Counted(
             line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before
@@ -341,7 +349,7 @@ class Watch:
 
     def _compare_rule(self, stored: Mapping[str, Any]) -> None:
         for name, value in dataclasses.asdict(self.rows.rule).items():
-            was = stored[name]
+            was = stored.get(name)  # a state begun before there was such an option has none
             if (tuple(was) if isinstance(was, list) else was) != value:
                 raise InvalidSetting(
                     f"it was begun with {_flag(name, was)}, not with {_flag(name, value)}; read lines as "

@@ -1,0 +1,45 @@
+"""boundwatch scenes: a notice about inputs; never a verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from boundwatch.cli import output as out
+from boundwatch.cli.options import Json
+from boundwatch.cli.root import command
+from boundwatch.episodes import read_costs
+
+_FORM = "One row per scene, in any form that `check` reads; the order is that of observation."
+
+
+@command(example="boundwatch scenes lab.csv site.csv --predicted predicted")
+def scenes(
+    lab: Annotated[
+        str, typer.Argument(metavar="LAB", help=f"Predictions on scenes of the certified world. {_FORM}")
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Predictions on new scenes, run or not.")],
+    predicted: Annotated[
+        str, typer.Option(metavar="COL", help="Column of predicted costs, in [0, 1].")
+    ] = "predicted",
+    alpha: Annotated[
+        float,
+        typer.Option(metavar="P", help="Probability of a notice, ever, if all scenes come from one world."),
+    ] = 0.05,
+    as_json: Json = False,
+) -> None:
+    """Say whether new scenes look harder, easier or different to a predictor; this is not a verdict.
+
+    No trial is needed. You may look again whenever there are more scenes. Whether the policy does worse is
+    for `check` and `watch` to say: scenes may look different and the policy cope, or look alike and it fail.
+    """
+    from boundwatch.prediction.scenes import SceneWatch
+
+    reference, found = (read_costs(path, cost=predicted).costs for path in (lab, new))
+    notice = SceneWatch(reference, alpha=alpha).update(found)
+    if as_json:
+        out.print_json(dataclasses.asdict(notice) | {"alpha": alpha, "verdict": None, "text": notice.text})
+    else:
+        print(notice.text)

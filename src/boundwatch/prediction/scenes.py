@@ -1,0 +1,147 @@
+"""Do the new scenes look like the certified ones? A notice about inputs, never a verdict about the policy.
+
+Predictions on scenes of the certified world and on new scenes, none of which need be run, are compared by
+rank. If all of them are exchangeable, a new prediction is equally likely to take any rank among those before
+it. Three capitals bet that it does not: on high ranks (the scenes look harder), on low ranks (easier), and on
+both ends (different). A bet is a density on [0, 1], averaged over the ranks that the prediction may have: one
+place, or several if there are ties. So each is fair, and no randomness is needed.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch._support.validation import check_costs, check_level
+
+Look = Literal["harder", "easier", "different"]
+_LOOKS: tuple[Look, ...] = ("harder", "easier", "different")
+_POWERS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+NOT_A_VERDICT = "This is not a verdict: only trials show whether the policy does worse."
+
+
+@dataclass(frozen=True)
+class SceneNotice:
+    """How new scenes look to a predictor, compared with those of the certified world; not a verdict.
+
+    Attributes
+    ----------
+    look
+        None until there is evidence that they differ; then ``"harder"``, ``"easier"`` or ``"different"``,
+        whichever explains them best so far.
+    n, reference_n
+        Scenes seen, and scenes of the certified world.
+    mean, reference_mean
+        Their mean predictions.
+    p_value
+        Against "all these scenes come from one world"; valid whenever it is read.
+    first_notice
+        The scene, counted from 1, at which the evidence sufficed.
+    """
+
+    look: Look | None
+    n: int
+    reference_n: int
+    mean: float
+    reference_mean: float
+    p_value: float
+    first_notice: int | None
+
+    @property
+    def text(self) -> str:
+        """What to tell people."""
+        if self.look is None:
+            found = "There is no evidence that the scenes look different to the predictor"
+        else:
+            found = f"The scenes look {self.look} to the predictor"
+        return (
+            f"{found}: mean predicted cost {self.mean:.3f} in {self.n} new scenes, {self.reference_mean:.3f} "
+            f"in {self.reference_n} of the certified world (p = {self.p_value:.2g}). {NOT_A_VERDICT}"
+        )
+
+
+class SceneWatch:
+    """Compares predictions on new scenes with those on scenes of the certified world; no trial is needed.
+
+    **Guarantee**: if the scenes, certified and new, are exchangeable, it ever notices something with
+    probability at most `alpha`, however often you look. **Assumes**: the predictor was fitted without the
+    reference scenes and treats all scenes alike. It says nothing about costs: scenes may look different and
+    the policy cope, or look alike and the policy fail.
+
+    Parameters
+    ----------
+    reference
+        Predictions, in [0, 1], on scenes of the certified world that the predictor was not fitted to.
+    alpha
+        Level of the notice.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scenes = SceneWatch(rng.beta(2, 8, 200))
+    >>> scenes.update(rng.beta(2, 8, 50)).look is None
+    True
+    >>> notice = scenes.update(rng.beta(5, 5, 30))
+    >>> notice.look, notice.first_notice
+    ('harder', 60)
+    """
+
+    def __init__(self, reference: ArrayLike, *, alpha: float = 0.05) -> None:
+        values = check_costs(reference, name="reference")
+        self.alpha = check_level(alpha, "alpha")
+        self._sorted = sorted(values.tolist())
+        self._reference_n, self._reference_mean = values.size, float(values.mean())
+        self._logs = np.full((len(_LOOKS), _POWERS.size), -math.log(len(_LOOKS) * _POWERS.size))
+        self._best, self._total, self.n = 0.0, 0.0, 0
+        self.look: Look | None = None
+        self.first_notice: int | None = None
+
+    def update(self, predictions: ArrayLike) -> SceneNotice:
+        """Count predictions on new scenes, in the order of their observation, and return the notice."""
+        for prediction in check_costs(np.atleast_1d(predictions), name="predictions").tolist():
+            self._count(prediction)
+        return SceneNotice(
+            look=self.look,
+            n=self.n,
+            reference_n=self._reference_n,
+            mean=self._total / self.n,
+            reference_mean=self._reference_mean,
+            p_value=math.exp(-self._best),
+            first_notice=self.first_notice,
+        )
+
+    def _count(self, prediction: float) -> None:
+        self.n += 1
+        self._total += prediction
+        self._logs += np.log(self._factors(prediction))
+        bisect.insort(self._sorted, prediction)
+        capitals = np.logaddexp.reduce(self._logs, axis=1)
+        wealth = float(np.logaddexp.reduce(capitals))
+        self._best = max(self._best, wealth)
+        if self.first_notice is None and wealth >= math.log(1 / self.alpha):
+            self.first_notice = self.n
+        if self.first_notice is not None:  # the name may change with more scenes, the notice stands
+            self.look = _LOOKS[int(capitals.argmax())]
+
+    def _factors(self, prediction: float) -> NDArray[np.float64]:
+        """Return what each bet multiplies its capital by: its mean density over the ranks from the top."""
+        places = len(self._sorted) + 1
+        start = (places - 1 - bisect.bisect_right(self._sorted, prediction)) / places
+        end = (places - bisect.bisect_left(self._sorted, prediction)) / places
+        areas = [
+            end**_POWERS - start**_POWERS,
+            (1 - start) ** _POWERS - (1 - end) ** _POWERS,
+            _both_ends(end) - _both_ends(start),
+        ]
+        return np.array(areas) / (end - start)
+
+
+def _both_ends(rank: float) -> NDArray[np.float64]:
+    """Return the distribution function of the bets on both ends."""
+    lower = 0.5 * (2 * min(rank, 1 - rank)) ** _POWERS
+    return lower if rank <= 0.5 else 1 - lower
