@@ -1,6 +1,7 @@
 """What stands in front of every route: host, origin, size, speed, rate and identity, in this order.
 
 Nothing behind it runs for a request that is refused here. A route is closed unless it is listed as public.
+Slow and large headers are cut off before there is a request.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from boundwatch.server.access import Actor, Gatekeeper
 
 COOKIE = "boundwatch_session"
 LARGEST_BODY = 1 << 20
 SLOWEST_BODY = 10.0
+LARGEST_HEADERS = 1 << 16
+SLOWEST_HEADERS = 10.0
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _PUBLIC = ("/healthz", "/readyz", "/sign-in", "/static/")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -60,6 +65,71 @@ def problem(status: int, detail: str, **headers: str) -> Response:
         "detail": detail,
     }
     return Response(json.dumps(content), status, headers, media_type="application/problem+json")
+
+
+class Impatient(HttpToolsProtocol):
+    """A connection that ends when the headers of a request take too long or too much space.
+
+    They must be there ten seconds after the connection was made or the last answer was given. Between two
+    requests uvicorn closes a connection that sends nothing even sooner; one that sends a byte now and then
+    it would keep.
+    """
+
+    _wait: asyncio.TimerHandle | None = None
+    _in_headers = False
+    _received = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and count it while headers are incomplete."""
+        super().data_received(data)
+        if self._in_headers:
+            self._received += len(data)
+            if self._received > LARGEST_HEADERS:
+                self._cut_off(b"431 Request Header Fields Too Large")
+
+    def on_message_begin(self) -> None:
+        """Begin to count."""
+        super().on_message_begin()
+        self._in_headers, self._received = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Wait and count no longer."""
+        self._in_headers = False
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, unless it is there already."""
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave nothing behind."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        self._stop_waiting()
+        self._wait = self.loop.call_later(SLOWEST_HEADERS, self._cut_off, b"408 Request Timeout")
+
+    def _stop_waiting(self) -> None:
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+
+    def _cut_off(self, status: bytes) -> None:
+        self._stop_waiting()
+        if self._in_headers and not self.transport.is_closing():
+            # A browser that opens a connection in advance expects no answer, so it gets none.
+            head = b"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            self.transport.write(b"HTTP/1.1 " + status + head)
+        self.transport.close()
 
 
 class Guard:
@@ -120,7 +190,7 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             origin, site = headers.get("origin"), headers.get("sec-fetch-site")
             foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
-            is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+            is_form = headers.get("content-type", "").lower().startswith(FORMS)
             if foreign or site not in (None, "same-origin", "none") or (is_form and not (origin or site)):
                 return problem(403, "the request comes from another site; open this server's own page")
         return None

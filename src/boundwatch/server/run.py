@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.application import SETTINGS_VARIABLE, create_application
 from boundwatch.server.database import Database
+from boundwatch.server.guard import Impatient
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import tokens
 from boundwatch.server.watches import declare_fleet
@@ -82,7 +83,7 @@ def run(settings: Settings) -> None:
         "ssl_keyfile": settings.tls_key,
         "timeout_worker_healthcheck": 30,  # a busy process is not a dead one
         "backlog": 2048,
-        "h11_max_incomplete_event_size": 64 * 1024,
+        "http": Impatient,
     }
     if settings.workers == 1:
         server = uvicorn.Server(uvicorn.Config(create_application(settings), **options))
