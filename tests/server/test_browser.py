@@ -143,7 +143,7 @@ def test_the_page_is_live_and_an_alarm_is_acknowledged(browser, start):
     page.context.close()
 
 
-def test_everything_works_without_javascript(browser, monitor):
+def test_everything_works_without_javascript(browser, monitor, certificate_file):
     page = open_page(browser, monitor.url, java_script_enabled=False)
     page.get_by_role("link", name="drone-7").click()
     page.get_by_label("What did you find?").fill("wind")
@@ -153,6 +153,10 @@ def test_everything_works_without_javascript(browser, monitor):
     page.get_by_label("Streams, one name per line").fill("drone-20\ndrone-21")
     page.get_by_role("button", name="Watch").click()
     assert page.locator("h1").inner_text() == "drone-20"
+    page.goto(monitor.url + "/certificates")
+    page.get_by_label("File that boundwatch certify wrote").set_input_files(certificate_file)
+    page.get_by_role("button", name="Upload and verify").click()
+    assert page.locator("h1").inner_text() == "lab version 1"
     page.context.close()
 
 

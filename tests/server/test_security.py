@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import socket
+import threading
 import time
 from types import SimpleNamespace
 
 import pytest
+import uvicorn
 from starlette.routing import Mount
 
 from boundwatch.errors import InvalidSetting
@@ -167,6 +170,7 @@ def test_another_host_name_is_refused(guarded, host):
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
     ],
 )
 def test_a_request_from_another_site_is_refused(guarded, headers):
@@ -212,6 +216,82 @@ def test_a_slow_client_is_cut_off(guarded):
         slow.settimeout(guard.SLOWEST_BODY + 5)
         assert b" 408 " in slow.recv(1000)
     assert guarded.server.ask("GET", "/healthz")[0] == 200
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Return the port of a server of one route that waits half a second for headers."""
+    monkeypatch.setattr(guard, "SLOWEST_HEADERS", 0.5)
+
+    async def answer(_scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    config = uvicorn.Config(answer, port=0, http=guard.Impatient, lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def _trickle(connection, drops):
+    """Send drop after drop until the other end closes, and return what it said; it must close."""
+    connection.settimeout(0.05)
+    said = b""
+    for drop in drops:
+        try:
+            connection.sendall(drop)
+            while part := connection.recv(1000):
+                said += part
+            return said  # closed
+        except TimeoutError:
+            continue
+        except OSError:
+            return said
+    raise AssertionError("it would have read on for ever")
+
+
+def _take_answer(connection):
+    said = b""
+    while not said.endswith(b"\r\nok"):
+        said += connection.recv(1000) or pytest.fail(f"cut off after {said!r}")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_client_that_sends_headers_slowly_is_cut_off(impatient, kept):
+    with socket.create_connection(("127.0.0.1", impatient)) as slow:
+        if kept:  # it was served before, and came back
+            slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            _take_answer(slow)
+        head = (f"X-{number}: 1\r\n".encode() for number in range(1000))
+        said = _trickle(slow, itertools.chain([b"GET / HTTP/1.1\r\n"], head))
+    assert said.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("drop", [b"", b"\r\n"])
+def test_a_client_that_sends_no_request_is_cut_off(impatient, drop):
+    with socket.create_connection(("127.0.0.1", impatient)) as slow:
+        assert _trickle(slow, itertools.repeat(drop, 1000)) == b""
+
+
+def test_headers_without_end_are_refused(impatient):
+    with socket.create_connection(("127.0.0.1", impatient)) as greedy:
+        head = itertools.chain([b"GET / HTTP/1.1\r\nX: "], itertools.repeat(b"x" * 60_000, 1000))
+        assert _trickle(greedy, head).startswith(b"HTTP/1.1 431 ")
+
+
+def test_the_time_for_headers_is_not_the_time_for_the_answer(impatient):
+    with socket.create_connection(("127.0.0.1", impatient)) as patient:
+        patient.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo")
+        time.sleep(0.7)
+        patient.sendall(b"dy")
+        _take_answer(patient)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +348,37 @@ def test_signing_in_is_limited(guarded):
     answers = [guarded.server.ask("POST", "/sign-in", b"token=x", headers=headers)[0] for _ in range(15)]
     assert answers[0] == 403
     assert answers[-1] == 429
+
+
+def test_a_certificate_is_uploaded_as_a_file_or_pasted(start_shared, certificate):
+    server = start_shared(bound=False)
+    text = json.dumps(certificate.to_dict()).encode()
+    headers = {"Content-Type": "multipart/form-data; boundary=cut", "Origin": server.url}
+
+    def part(name, content, file=None):
+        what = "" if file is None else f'; filename="{file}"'
+        return (
+            f'--cut\r\nContent-Disposition: form-data; name="{name}"{what}\r\n\r\n'.encode()
+            + content
+            + b"\r\n"
+        )
+
+    def send(*parts):
+        return server.ask("POST", "/certificates", b"".join(parts) + b"--cut--\r\n", headers=headers)
+
+    status, page = send(part("name", b""), part("file", b"", ""), part("certificate", b""))
+    assert (status, "certificate is missing; choose its file" in page) == (422, True)
+    status, page = send(part("name", b"lab"), part("file", b"not JSON", "lab.json"))
+    assert (status, "certificate is not JSON; choose the file" in page) == (422, True)
+    status, page = send(part("file", text, "<b>.json"))
+    assert (status, "is not a valid name" in page, "<b>" in page) == (422, True, False)
+    assert send(part("file", b"\xff", "lab.json"))[0] == 400
+    assert server.ask("POST", "/certificates", b"no parts", headers=headers)[0] in (400, 422)
+    assert server.ask("GET", "/api/v1/certificates")[1]["certificates"] == []
+    assert send(part("name", b""), part("file", text, "lab.json"), part("certificate", b""))[0] == 303
+    assert send(part("name", b"pasted"), part("file", b"", ""), part("certificate", text))[0] == 303
+    listed = server.ask("GET", "/api/v1/certificates")[1]["certificates"]
+    assert [(each["name"], each["fingerprint"]) for each in listed] == [("lab", certificate.fingerprint)]
 
 
 @pytest.mark.parametrize(

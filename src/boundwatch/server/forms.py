@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated
-from urllib.parse import parse_qs, quote
+from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
+from fastapi import Path as PathParameter
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.server import acts
 from boundwatch.server.access import SESSION_SECONDS
 from boundwatch.server.api import actor_of, database_of
-from boundwatch.server.guard import COOKIE
+from boundwatch.server.guard import COOKIE, FORMS
 from boundwatch.server.ledger import Refused
 from boundwatch.server.pages import local_path, render
-from boundwatch.server.reports import shown
+from boundwatch.server.reports import LONGEST_NAME, shown
 
 router = APIRouter(include_in_schema=False)
 
@@ -57,17 +60,21 @@ async def sign_out(request: Request) -> Response:
 
 @router.post("/certificates")
 async def upload(request: Request) -> Response:
-    """Take a certificate that was pasted into the form."""
+    """Take a certificate that was chosen as a file, or pasted."""
     actor = actor_of(request, "administer")
     form = await _form(request)
+    text = form.get("file", "").strip() or form.get("certificate", "").strip()
+    name = form.get("name", "").strip() or Path(form.get("file_name", "")).stem[:LONGEST_NAME]
 
     def work() -> str:
+        if not text:
+            raise InvalidSetting("certificate is missing; choose its file, or paste what the file holds")
         try:
-            content = json.loads(form.get("certificate", ""))
+            content = json.loads(text)
         except (ValueError, RecursionError):
-            raise InvalidSetting("certificate is not JSON; paste the whole file") from None
+            raise InvalidSetting("certificate is not JSON; choose the file that certify wrote") from None
         with database_of(request).write() as connection:
-            return str(acts.upload(connection, content, form.get("name"), by=actor.name)["fingerprint"])
+            return str(acts.upload(connection, content, name, by=actor.name)["fingerprint"])
 
     return await _act(request, work, lambda fingerprint: f"/certificates/{fingerprint}")
 
@@ -98,7 +105,7 @@ async def bind(request: Request) -> Response:
 
 
 @router.post("/alarms/{alarm}/acknowledge")
-async def acknowledge(request: Request, alarm: Annotated[str, Path(max_length=32)]) -> Response:
+async def acknowledge(request: Request, alarm: Annotated[str, PathParameter(max_length=32)]) -> Response:
     """Acknowledge an alarm from the form."""
     actor = actor_of(request, "administer")
     form = await _form(request)
@@ -123,13 +130,21 @@ async def _act(request: Request, work: Callable[[], str], target: Callable[[str]
 
 
 async def _form(request: Request) -> dict[str, str]:
-    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+    """Return the texts of a form; of a file, its content, and its name beside it."""
+    if not request.headers.get("content-type", "").lower().startswith(FORMS):
         raise Refused(415, "send the form of the page")
+    fields: dict[str, str] = {}
     try:
-        fields = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=20)
-    except ValueError as error:
+        async with request.form(max_files=1, max_fields=20) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields[name] = value
+                elif value.filename:  # a form without a chosen file sends one without a name
+                    fields[name] = (await value.read()).decode("utf-8-sig")
+                    fields[f"{name}_name"] = value.filename
+    except (HTTPException, ValueError) as error:
         raise Refused(400, "the form cannot be read; send it again from the page") from error
-    return {name: values[-1] for name, values in fields.items()}
+    return fields
 
 
 def _number(form: Mapping[str, str], name: str) -> float | None:
