@@ -208,11 +208,34 @@ def test_policy_with_memory_is_reset_when_episodes_begin():
         ({"cost": 3}, InvalidSetting, r"cost = 3 is not a cost"),
         ({"n": 0}, InvalidSetting, r"n = 0 is not a number of episodes; give at least 1"),
         ({"n": 2.5}, InvalidSetting, r"n = 2.5 is not a whole number"),
+        ({"n": None}, InvalidSetting, r"n = None is not a whole number; give a number of episodes, or the s"),
+        ({"seeds": [1]}, InvalidSetting, r"n = 3 is given beside seeds; leave it out"),
+        ({"n": None, "seeds": []}, InvalidSetting, r"seeds is empty; give at least one"),
+        ({"n": None, "seeds": [1, 0.5]}, InvalidSetting, r"seeds\[1\] = 0.5 is not a whole number"),
+        ({"n": None, "seeds": [-1]}, InvalidSetting, r"seeds\[0\] = -1 is negative"),
+        ({"n": None, "seeds": [4, 7, 4]}, InvalidSetting, r"seeds\[2\] = 4 repeats seeds\[0\]"),
     ],
 )
 def test_what_cannot_be_a_cost_is_refused(settings, error, message):
     with pytest.raises(error, match=message):
         bw.gymnasium.rollout(Coin(), act, **{"n": 3, "cost": "is_success", "seed": 1} | settings)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_same_seeds_give_matched_pairs(count):
+    seeds = np.random.default_rng(6).choice(10_000, 9, replace=False)
+    seen = []
+
+    def remember(episode):
+        seen.append(episode.seed)
+        return closest(episode)
+
+    one = bw.gymnasium.rollout(Coin(), act, cost=remember, seeds=seeds)
+    other = bw.gymnasium.rollout(vector(count), act, cost=remember, seeds=seeds.tolist())
+    assert seen == [*seeds, *seeds]
+    assert one.tolist() == other.tolist()
+    assert np.unique(one).size > 1
+    assert bw.gymnasium.rollout(Coin(), act, cost=closest, seeds=seeds[::-1]).tolist() == one[::-1].tolist()
 
 
 def test_unknown_autoreset_mode_is_refused():

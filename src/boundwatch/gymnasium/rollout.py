@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,11 @@ Policy = Callable[[Any], Any]
 def rollout(
     env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
     policy: Policy,
-    n: int,
+    n: int | None = None,
     *,
     cost: CostRule,
     seed: int = 0,
+    seeds: Iterable[int] | None = None,
 ) -> NDArray[np.float64]:
     """Run n seeded episodes and return one cost per episode, in [0, 1], in the order of their seeds.
 
@@ -34,7 +35,11 @@ def rollout(
     favor short episodes, and with them early failures or early successes.
 
     **Guarantee**: the costs are i.i.d. over the draw of seeds, as a certificate needs. **Assumes**: `reset`
-    with a seed draws a new environment independently of earlier episodes; every episode ends.
+    with a seed draws a new environment independently of earlier episodes; every episode ends; `seeds`, if
+    given, were drawn at random and not chosen by what they cost.
+
+    Two policies that are rolled out with the same `seeds` (or `n` and `seed`) give matched pairs: episode i
+    of both is reset with the same seed. Compare them with ``PolicyComparison(..., paired=True)``.
 
     Parameters
     ----------
@@ -45,13 +50,15 @@ def rollout(
         Takes an observation and returns an action; with a vector environment, batches of them. If it has a
         method ``reset()``, that is called whenever episodes begin, all of them anew.
     n
-        Number of episodes, fixed beforehand.
+        Number of episodes, fixed beforehand; leave it out with `seeds`.
     cost
         ``(low, high)``: the range that the return (sum of rewards) can have, declared beforehand; cost =
         (high - return) / (high - low). A string: the key of a success in the last step's info, such as
         ``"is_success"``; cost = 1 - success. Or a function of an `Episode`, with values in [0, 1].
     seed
-        Decides all episodes.
+        Decides all episodes, unless `seeds` does.
+    seeds
+        One seed per episode, each different: those that another policy was tried with, say.
 
     Raises
     ------
@@ -65,16 +72,19 @@ def rollout(
     >>> env = gymnasium.make("CartPole-v1")
     >>> bw.gymnasium.rollout(env, balance, 3, cost=(0, 500), seed=7)
     array([0., 0., 0.])
+    >>> hasty = lambda observation: int(observation[2] > 0)
+    >>> pairs = [bw.gymnasium.rollout(env, p, cost=(0, 500), seeds=range(20)) for p in (balance, hasty)]
+    >>> bw.PolicyComparison(binary=False, paired=True).update_many(*pairs).verdict.name
+    'A_BETTER'
     """
     check_env(env)
-    episodes = _positive(n)
     price = cost_function(cost)
-    seeds = _seeds(seed, episodes)
+    chosen = _drawn(n, seed) if seeds is None else _given(seeds, n)
     restart = getattr(policy, "reset", lambda: None)
     if isinstance(env, VectorEnv):
-        run = _run_batches(env, policy, restart, seeds)
+        run = _run_batches(env, policy, restart, chosen)
     else:
-        run = _run_one_by_one(env, policy, restart, seeds)
+        run = _run_one_by_one(env, policy, restart, chosen)
     return np.array([price(episode) for episode in run])
 
 
@@ -102,11 +112,7 @@ def first_observations(
     check_env(env)
     if isinstance(env, VectorEnv):
         raise InvalidSetting("first_observations takes a single environment; give one of those inside")
-    return np.stack([np.asarray(env.reset(seed=word)[0]) for word in _seeds(seed, _positive(n))])
-
-
-def _seeds(seed: int, n: int) -> list[int]:
-    return [int(word) for word in np.random.SeedSequence(seed).generate_state(n)]
+    return np.stack([np.asarray(env.reset(seed=word)[0]) for word in _drawn(n, seed)])
 
 
 def _run_one_by_one(
@@ -162,11 +168,32 @@ def _reset(env: VectorEnv[Any, Any, Any], seeds: list[int]) -> Any:
     return observations
 
 
-def _positive(n: int) -> int:
-    try:
-        count = operator.index(n)
-    except TypeError as error:
-        raise InvalidSetting(f"n = {n!r} is not a whole number; give a number of episodes") from error
+def _drawn(n: int | None, seed: int) -> list[int]:
+    count = _whole(n, "n", "give a number of episodes, or the seeds of all")
     if count < 1:
         raise InvalidSetting(f"n = {count} is not a number of episodes; give at least 1")
-    return count
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(count)]
+
+
+def _given(seeds: Iterable[int], n: int | None) -> list[int]:
+    if n is not None:
+        raise InvalidSetting(f"n = {n!r} is given beside seeds; leave it out: every seed is one episode")
+    chosen = [_whole(each, f"seeds[{i}]", "give whole numbers") for i, each in enumerate(seeds)]
+    first: dict[int, int] = {}
+    for index, each in enumerate(chosen):
+        if each < 0:
+            raise InvalidSetting(f"seeds[{index}] = {each} is negative; give numbers of at least 0")
+        if first.setdefault(each, index) != index:
+            raise InvalidSetting(
+                f"seeds[{index}] = {each} repeats seeds[{first[each]}]; give every episode a seed of its own"
+            )
+    if not chosen:
+        raise InvalidSetting("seeds is empty; give at least one")
+    return chosen
+
+
+def _whole(value: object, name: str, remedy: str) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise InvalidSetting(f"{name} = {value!r} is not a whole number; {remedy}") from error
