@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 Array = NDArray[np.float64]
 # Betting against a slightly larger mean is valid, and spares every formula a division by 0.
@@ -55,7 +54,7 @@ class Wager:
             logs = np.stack(
                 [np.log((1 - b) + b * scaled) @ self.weights for b in self.sizes.tolist()], axis=1
             )
-        wealth: Array = special.logsumexp(logs + self.log_shares, axis=1)
+        wealth: Array = np.logaddexp.reduce(logs + self.log_shares, axis=1)  # much faster than scipy's
         return wealth
 
 

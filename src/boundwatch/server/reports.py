@@ -89,7 +89,7 @@ def shown(value: object) -> str:
 
 
 def _report(entry: object, where: str) -> Report:
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, dict):
         raise InvalidSetting(f"{where.rstrip('.')} = {shown(entry)} is not an object; send one per episode")
     for name in entry:
         if name not in _FIELDS:
