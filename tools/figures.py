@@ -1,4 +1,4 @@
-"""Draw the figure on the README's first screen: costs, the certified bound, the evidence and the alarm.
+"""Draw the figure on the README's first screen, costs, bound, evidence and alarm; and that of a stated shift.
 
 Run it from the repository's root: ``python tools/figures.py``.
 """
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 import boundwatch as bw
 from boundwatch.detectors.change import ChangeDetector
+from boundwatch.reporting.plots import plot_under_shift, save_figure
 
 SEED, STABLE, SHIFTED = 4, 60, 25
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"
@@ -59,4 +60,6 @@ def draw_watch() -> Figure:
 if __name__ == "__main__":
     ASSETS.mkdir(exist_ok=True)
     draw_watch().savefig(ASSETS / "watch.png", dpi=150)
-    print(f"Wrote {ASSETS / 'watch.png'}")
+    certificate = bw.Certificate.from_held_out([0] * 92 + [1] * 8, delta=0.01, binary=True)
+    save_figure(plot_under_shift(certificate), ASSETS / "under-shift.png")
+    print(f"Wrote {ASSETS / 'watch.png'} and under-shift.png")
