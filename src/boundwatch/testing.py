@@ -121,7 +121,7 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
     finding = test.decide(costs)
     if finding.verdict is Verdict.ADVERSE:
         lines = [f"  {label}: {text}" for label, text in wording.evidence(certificate, finding)]
-        raise AssertionError("\n".join([wording.answer(certificate, finding), *lines]))
+        raise AssertionError("\n".join([wording.answer(finding), *lines]))
     if not _could_alarm(test, finding.n):
         enough = _enough_to_alarm(test, finding.n)
         takes = f"more than {_MOST_TRIED:,}, if any number will do" if enough is None else f"{enough}"

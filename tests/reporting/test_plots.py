@@ -54,24 +54,27 @@ def test_clipping_would_be_noticed():
 def test_figure_shows_the_numbers(case):
     costs, binary = CASES[case]
     certificate, finding, figure = draw(costs, binary)
-    left, right = figure.axes
-    (dots,) = left.collections
-    assert dots.get_offsets()[:, 1].tolist() == costs.tolist()
-    for axes in (left, right):
+    first, second = figure.axes  # binary: the strip, and below it the rates; else costs, and their mean
+    (drawn,) = first.collections
+    if binary:
+        cells = np.ma.getdata(drawn.get_array()).ravel()
+        assert cells[~np.isnan(cells)].tolist() == costs.tolist()
+    else:
+        assert drawn.get_offsets()[:, 1].tolist() == costs.tolist()
+    for axes in (second,) if binary else (first, second):
         (band,) = axes.patches
-        assert band.get_extents().transformed(axes.transData.inverted()).intervaly == pytest.approx(
-            [0.2, 0.34]
-        )
+        extents = band.get_extents().transformed(axes.transData.inverted())
+        assert (extents.intervalx if binary else extents.intervaly) == pytest.approx([0.2, 0.34])
     low, high = wording.new_interval(certificate, finding, costs)
     assert low <= finding.mean_cost <= high
-    (segments,) = right.containers[0][2]
-    assert segments.get_segments()[0][:, 1] == pytest.approx([low, high])
+    (segments,) = second.containers[0][2]
+    assert segments.get_segments()[0][:, 0 if binary else 1] == pytest.approx([low, high])
     legend = " ".join(text.get_text() for text in figure.legends[0].get_texts())
-    assert "0.200 to 0.340" in legend
-    assert f"{low:.3f} to {high:.3f}" in legend
-    assert left.get_title(loc="left").startswith(finding.verdict.upper())
-    assert left.get_ylabel().startswith("failure rate" if binary else "cost")
-    assert left.get_xlabel() == ("trial" if binary else "episode")
+    assert ("certified: 20 to 34 % fail" if binary else "0.200 to 0.340") in legend
+    assert (f"to {wording.percent(high, 'up')} fail" if binary else f"{low:.3f} to {high:.3f}") in legend
+    assert first.get_title(loc="left").startswith(finding.verdict.upper())
+    assert "cost" not in first.get_title(loc="left") + first.get_ylabel() or not binary
+    assert "trial" in (first.get_xlabel(), first.get_ylabel()) or not binary
 
 
 def test_interval_agrees_with_the_verdict():

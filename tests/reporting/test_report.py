@@ -71,7 +71,7 @@ def test_everything_the_library_says_is_there(case):
     detector, costs, finding, page = case
     certificate = detector.certificate
     sentences = [
-        wording.answer(certificate, finding),
+        wording.answer(finding),
         wording.comparison(certificate, finding),
         *wording.promise(certificate),
         *wording.basis(certificate),

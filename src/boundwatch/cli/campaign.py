@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.reading import Reading
-from boundwatch.episodes import Episodes
+from boundwatch.episodes import Episodes, binary_note, looks_binary
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.table import Wanted
 from boundwatch.episodes.words import affirmed
@@ -84,7 +85,7 @@ def run_campaign(
         bool(binary),
         tuple(reading.success_values or ()),
     )
-    campaign, costs, reason = None, [], ""
+    campaign, costs, reason, recognizes = None, [], "", False
     try:
         for number, cost, value in _trials(stream, lines, follow=follow):
             if campaign is None:
@@ -93,12 +94,20 @@ def run_campaign(
                     binary = (
                         meaning == "success" or isinstance(value, bool) or affirmed(str(value)) is not None
                     )
+                    recognizes = not binary
                 campaign = Campaign(binary=binary, **deltas)
+            if campaign.binary and recognizes and cost not in (0, 1):
+                note = f"cost {cost:g} is neither 0 nor 1: from here on, limits for costs in between"
+                print(f"boundwatch: note: {name_of(stream)}: line {number}: {note}", file=sys.stderr)
+                campaign, recognizes = Campaign(**deltas).update_many(costs), False
             try:
                 campaign.update(cost)
             except InvalidCost as error:
                 raise InvalidCost(f"{name_of(stream)}: line {number}: {error}") from error
             costs.append(cost)
+            if recognizes and not campaign.binary and looks_binary(np.array(costs)):
+                print(f"boundwatch: note: {name_of(stream)}: {binary_note(len(costs))}", file=sys.stderr)
+                campaign = Campaign(binary=True, **deltas).update_many(costs)
             _print_trial(campaign, cost, as_json)
             if reason := rule.met(campaign):
                 break
@@ -160,13 +169,16 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"cost": cost} | campaign.to_dict(), allow_nan=False), flush=True)
         return
-    mean = campaign.mean_cost or 0.0
-    seen = f"{round(mean * campaign.n)} failed" if campaign.binary else f"mean cost {mean:.4f}"
-    print(
-        f"trial {campaign.n:>5}  cost {cost:<6.4g} {seen:<17} expected cost {wording.floor(campaign.lower)} "
-        f"to {wording.ceiling(campaign.upper)}  width {wording.ceiling(campaign.width)}",
-        flush=True,
-    )
+    if campaign.binary:
+        seen = f"{'failed' if cost else 'succeeded':<9}  {wording.failed(campaign):<16}"
+        limits = f"fails in {wording.rates(campaign)} of trials  width {wording.points(campaign.width, 'up')}"
+    else:
+        seen = f"cost {cost:<6.4g} mean {campaign.mean_cost:<7.4f}"
+        limits = (
+            f"expected cost {wording.floor(campaign.lower)} to {wording.ceiling(campaign.upper)}  "
+            f"width {wording.ceiling(campaign.width)}"
+        )
+    print(f"trial {campaign.n:>5}  {seen} {limits}", flush=True)
 
 
 def _print_end(certificate: Certificate, output: Path, reason: str, as_json: bool) -> None:

@@ -123,7 +123,7 @@ def _check_one(
             finding.to_dict() | out.source_fields(episodes) | {"certificate": _promise(certificate)}
         )
     else:
-        typer.secho(wording.answer(certificate, finding), bold=True)
+        typer.secho(wording.answer(finding), bold=True)
         print(f"{wording.comparison(certificate, finding)}\n")
         out.print_rows([*wording.evidence(certificate, finding), ("costs", out.describe_source(episodes))])
         out.print_section("Note", wording.caveats(judge, finding), bullet="- ")

@@ -72,7 +72,7 @@ def _members(family: CertificateFamily) -> str:
 
 def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Episodes) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
-    print(f"{words.answer(test.family, finding)}\n")
+    print(f"{wording.headline(finding)}\n")
     out.print_table(*words.verdicts(test.family, finding))
     print()
     parts = episodes.parts if isinstance(episodes, _Metrics) else (episodes,)

@@ -76,7 +76,7 @@ def report(
     With the certificates of several tasks, or with --by, the page has a verdict on each, corrected for their
     number.
     """
-    from boundwatch.reporting.family import answer, render_family_report
+    from boundwatch.reporting.family import render_family_report
     from boundwatch.reporting.report import render_report
 
     files.protect(output, [certificate, costs], force=force)
@@ -101,7 +101,7 @@ def report(
         )
         files.write_text(output, html)
         out.print_warnings(episodes)
-        print(f"Wrote {output}\n{answer(family, found)}")
+        print(f"Wrote {output}\n{wording.headline(found)}")
         return
     refuse_without_tasks(control)
     judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
@@ -123,4 +123,4 @@ def report(
     files.write_text(output, html)
     out.print_warnings(episodes)
     finding = judge.decide(episodes.costs)
-    print(f"Wrote {output}\n{wording.answer(loaded, finding)}\n{wording.comparison(loaded, finding)}")
+    print(f"Wrote {output}\n{wording.answer(finding)}\n{wording.comparison(loaded, finding)}")

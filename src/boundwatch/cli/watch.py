@@ -353,16 +353,20 @@ def _text_line(event: Counted, interval: bool) -> str:
             f"statistic {finding.statistic_adverse:<9.4g} alarm at {finding.mean_run_length_adverse:<6.6g}"
         )
     shift = ""
-    if interval:
+    if interval and finding.binary:
+        shift = f" shift {wording.signed_points(finding.shift_lower, finding.shift_upper)} "
+    elif interval:
         lower, upper = wording.floor(finding.shift_lower, "+"), wording.ceiling(finding.shift_upper, "+")
         shift = f" shift {lower} to {upper} "
     whose = f"{printable(event.stream)}  " if event.stream else ""
     margin = finding.margin if getattr(finding, "no_worse", None) else None
-    shown = "" if margin is None else f", worse by at most {margin:g}"
-    return (
-        f"{whose}episode {finding.n:>5}  cost {event.cost:<6.4g} mean {finding.mean_cost:<7.4f} "
-        f"{evidence}{shift} {finding.verdict.name}{shown}"
-    )
+    worse = "" if margin is None else wording.points(margin, "nearest") if finding.binary else f"{margin:g}"
+    shown = f", worse by at most {worse}" if worse else ""
+    seen = f"episode {finding.n:>5}  cost {event.cost:<6.4g} mean {finding.mean_cost:<7.4f}"
+    if finding.binary:
+        outcome = "failed" if event.cost else "succeeded"
+        seen = f"trial {finding.n:>5}  {outcome:<9}  {wording.failed(finding):<16}"
+    return f"{whose}{seen} {evidence}{shift} {finding.verdict.name}{shown}"
 
 
 def _print_lines(lines: list[str]) -> None:
@@ -373,8 +377,8 @@ def _print_lines(lines: list[str]) -> None:
 def _summary(session: Watch) -> None:
     for stream, detector in session.detectors.items():
         if detector.n:
-            headlines = wording.FAILURES if detector.certificate.binary else wording.HEADLINES
-            print(f"\n{f'{printable(stream)}: ' if stream else ''}{headlines[detector.verdict]}")
+            said = wording.says(detector.verdict, binary=detector.certificate.binary)
+            print(f"\n{f'{printable(stream)}: ' if stream else ''}{said}")
             _stream_summary(detector)
     if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
@@ -403,18 +407,12 @@ def _summary(session: Watch) -> None:
 def _stream_summary(detector: Any) -> None:
     finding = detector.finding()
     reached = "" if detector.first_alarm is None else f"; first alarm at episode {detector.first_alarm}"
-    binary = detector.certificate.binary
-    if binary:
+    if finding.binary:
         print(f"  trials        {wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}")
     else:
         print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
     if hasattr(finding, "e_adverse"):
-        if binary:
-            change = f"{wording.signed_points(finding.shift_lower, finding.shift_upper)} of failures"
-        else:
-            low, high = wording.floor(finding.shift_lower, "+"), wording.ceiling(finding.shift_upper, "+")
-            change = f"expected cost changed by {low} to {high}"
-        print(f"  shift         {change}, valid at all times at once")
+        print(f"  shift         {wording.shift(finding)}, valid at all times at once")
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
             print("  note          with binary costs the alarm may precede the interval: see docs/anytime.md")
         print(

@@ -62,6 +62,8 @@ class Finding(InNotebook):
     detector, tail
         Which detector spoke, and with which tail bound; ``"joint"`` if the new costs were judged together
         with those of the certificate.
+    binary
+        Whether costs are 0 or 1, so that people read of failures in trials.
     margin, no_worse
         How much worse was declared acceptable, and whether it is shown, at the level of
         `false_negative_rate`, that the expected cost rose by no more than that; both None without a margin.
@@ -78,6 +80,7 @@ class Finding(InNotebook):
     false_negative_rate: float
     detector: str
     tail: str
+    binary: bool
     margin: float | None = None
     no_worse: bool | None = None
 

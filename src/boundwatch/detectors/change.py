@@ -50,6 +50,8 @@ class ChangeFinding(InTable):
         with the certificate's `delta_upper` included.
     detector
         Which detector spoke.
+    binary
+        Whether costs are 0 or 1, so that people read of failures in trials.
     """
 
     verdict: Verdict
@@ -63,6 +65,7 @@ class ChangeFinding(InTable):
     mean_run_length_benign: float
     false_alarm_probability: float
     detector: str
+    binary: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
@@ -189,6 +192,7 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
             mean_run_length_benign=1 / self.alpha_benign,
             false_alarm_probability=self.false_alarm_probability(self.n),
             detector="change-detector",
+            binary=self.certificate.binary,
         )
 
     def state_dict(self) -> dict[str, Any]:

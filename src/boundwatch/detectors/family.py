@@ -52,6 +52,8 @@ class TaskFinding(InNotebook):
         certificate's limit of that side holds, at the times that `FamilyTest` names.
     shift_lower, shift_upper
         Limits on (deployed minus certified expected cost) that hold for all tasks at once.
+    binary
+        Whether its costs are 0 or 1, so that people read of failures in trials.
     """
 
     task: str
@@ -66,6 +68,7 @@ class TaskFinding(InNotebook):
     e_benign: float | None = None
     shift_lower: float
     shift_upper: float
+    binary: bool
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
@@ -240,6 +243,7 @@ class FamilyTest:
         except InvalidCost as error:
             raise InvalidCost(f"{self.family.by} {task!r}: {error}") from error
         fields: dict[str, Any] = {"task": task, "n": values.size, "mean_cost": float(values.mean())}
+        fields["binary"] = certificate.binary
         if self.control == "e-bh":
             return fields | _anytime_evidence(certificate, values, *levels)
         alpha_adverse, alpha_benign = levels

@@ -312,6 +312,7 @@ class FixedSampleDetector(ABC):
             false_negative_rate=many.false_negative_rate,
             detector=many.detector,
             tail=many.tail,
+            binary=self.certificate.binary,
             margin=self.margin,
             no_worse=None if many.no_worse is None else bool(many.no_worse[0]),
         )

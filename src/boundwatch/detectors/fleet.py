@@ -56,6 +56,7 @@ class StreamFinding(InTable):
     false_positive_rate: float
     false_negative_rate: float
     detector: str
+    binary: bool
     margin: float | None = None
     no_worse: bool | None = None
 
@@ -211,6 +212,7 @@ class Fleet:
             false_positive_rate=min(self.alpha_adverse + self.certificate.delta_upper, 1.0),
             false_negative_rate=min(self.alpha_benign + self.certificate.delta_lower, 1.0),
             detector="fleet",
+            binary=self.certificate.binary,
             margin=self.margin,
             no_worse=None if self.margin is None else bool(book[_REACHED][2]),
         )

@@ -250,6 +250,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
             false_negative_rate=min(self.alpha_benign + certificate.delta_lower, 1.0),
             detector="predicted-test",
             tail="mixture",
+            binary=certificate.binary,
             e_adverse=bounded_exp(adverse),
             e_benign=bounded_exp(benign),
             first_alarm=self.first_alarm,

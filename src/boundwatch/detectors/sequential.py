@@ -172,6 +172,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),
             "detector": "sequential-test",
             "tail": "mixture" if isinstance(self._evidence, CertifiedEvidence) else "joint",
+            "binary": certificate.binary,
             "margin": self.margin,
         }
 

@@ -279,13 +279,8 @@ def read_costs(
     pooled = _pooled(table, source) if by is None else {}
     repeated = () if episode is not None else repeated_episodes(table, by or pooled.get("column"), source)
     notes = (*table.notes, *said)
-    if binary is None and meaning != "success" and (binary := _looks_binary(costs)):
-        notes += (
-            f"all {len(costs)} costs are 0 or 1, so each is read as a trial that failed (1) or not, which "
-            f"makes the "
-            "limits narrower; if a trial can cost something in between, say so with --no-binary "
-            "(binary=False)",
-        )
+    if binary is None and meaning != "success" and (binary := looks_binary(costs)):
+        notes += (binary_note(len(costs), ", which makes the limits narrower"),)
     if sense(name) == "end" and table.named:
         notes += (
             f"column {name!r} often says that an episode ended, not that it went well; is it the right one?",
@@ -327,10 +322,30 @@ def _words(success_values: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())
 
 
-def _looks_binary(costs: NDArray[np.float64]) -> bool:
-    """Return whether there are failures and successes and nothing else; all of one kind tell nothing."""
+def looks_binary(costs: NDArray[np.float64]) -> bool:
+    """Return whether there are failures and successes and nothing else; all of one kind tell nothing.
+
+    Examples
+    --------
+    >>> looks_binary(np.array([0.0, 1.0, 0.0])), looks_binary(np.zeros(3))
+    (True, False)
+    """
     failed, passed = costs == 1, costs == 0
     return bool(failed.any() and passed.any() and (failed | passed).all())
+
+
+def binary_note(n: int, gain: str = "") -> str:
+    """Say that costs were taken for failures and successes by their looks.
+
+    Examples
+    --------
+    >>> binary_note(20)[:50]
+    'all 20 costs are 0 or 1, so each is read as a tria'
+    """
+    return (
+        f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not{gain}; if a trial can "
+        "cost something in between, say so with --no-binary (binary=False)"
+    )
 
 
 def _pooled(table: Table, source: str) -> dict[str, Any]:

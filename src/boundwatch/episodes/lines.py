@@ -145,7 +145,7 @@ class LineReader:
             return
         names = _split(text, delimiter)
         names[0] = names[0].lstrip("# ") if names[0] != "#" else names[0]
-        Table(names, True, lambda _: []).choose(self.wanted, _LINE)  # one that cannot be read ends here
+        self._choose(Table(names, True, lambda _: []))  # one that cannot be read ends here
         self.header, self.delimiter, self._fresh = names, delimiter, False
 
     def _cells(self, text: str) -> Mapping[str, Any] | None:
@@ -178,14 +178,17 @@ class LineReader:
         if found is None:
             if len(self._plans) > 1000:  # objects with ever new names
                 self._plans.clear()
-            table = Table(list(fields), named, lambda name: [fields[name]])
-            try:
-                found = self._plans[key] = table.choose(self.wanted, _LINE)
-            except InvalidSetting as error:
-                if named and self.header is None:  # other objects may have what this one lacks
-                    raise InvalidCost(str(error).removeprefix(f"{_LINE}: ")) from error
-                raise
+            found = self._plans[key] = self._choose(Table(list(fields), named, lambda name: [fields[name]]))
         return found
+
+    def _choose(self, table: Table) -> tuple[str, Meaning]:
+        try:
+            return table.choose(self.wanted, _LINE)
+        except InvalidSetting as error:
+            # Other objects may have what this one lacks; all rows of a table, and all bare values, lack it.
+            is_object = table.named and self.header is None and bool(table.values(table.names[0]))
+            kind = InvalidCost if is_object else InvalidSetting
+            raise kind(str(error).removeprefix(f"{_LINE}: ")) from error
 
     def _cost(self, fields: Mapping[str, Any], column: str, meaning: Meaning, *, named: bool) -> float:
         value = fields[column]

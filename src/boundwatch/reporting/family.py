@@ -42,21 +42,6 @@ def in_failures(family: CertificateFamily) -> bool:
     return all(certificate.binary for certificate in family.values())
 
 
-def answer(family: CertificateFamily, finding: FamilyFinding) -> str:
-    """Say the verdict on all tasks in one line.
-
-    Examples
-    --------
-    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
-    >>> answer(family, FamilyTest(family).decide({"pick": [1] * 12}))
-    'ADVERSE: evidence of more failures than certified, for 1 of 1 task'
-    """
-    said = wording.headline(finding)
-    if in_failures(family):
-        said = said.replace(wording.HEADLINES[finding.verdict], wording.FAILURES[finding.verdict])
-    return said
-
-
 def promises(family: CertificateFamily) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the table of limits: its heads, and a row for each task.
 
@@ -193,7 +178,7 @@ def render_family_report(
         *_provenance(test, costs, source),
         *signature(list(dict.fromkeys(assumed))),
     ]
-    return page.page(title or answer(test.family, finding), sections)
+    return page.page(title or wording.headline(finding), sections)
 
 
 def _summary(
@@ -210,7 +195,7 @@ def _summary(
     yield page.paragraph(f"Comparison of {judged} (column {family.by}) with their certificates{said}", "lead")
     adverse = finding.tasks(Verdict.ADVERSE)
     named = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
-    statement = Html(f"<p><strong>{escape(answer(family, finding))}</strong></p>")
+    statement = Html(f"<p><strong>{escape(wording.headline(finding))}</strong></p>")
     yield page.box(f"verdict {finding.verdict.value}", [statement, *map(page.paragraph, named)])
     if warnings:
         yield page.box(

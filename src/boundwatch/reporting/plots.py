@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
@@ -13,19 +14,20 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.planning import Plan, TrialPlan
+from boundwatch.reporting.svg import strip_columns
 from boundwatch.reporting.wording import (
-    FAILURES,
-    HEADLINES,
     ceiling,
     count,
     failed,
-    floor,
     headline,
     new_interval,
     percent,
+    rates,
+    shift,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -35,6 +37,8 @@ _CERTIFIED_EDGE = "#0072B2"
 _NEW = "#D55E00"
 _VERDICTS = {Verdict.ADVERSE: _NEW, Verdict.BENIGN: "#009E73", Verdict.WITHIN: "#57606A"}
 _EPISODE = "#333333"
+_SUCCEEDED = "#D9DEE3"
+_NEW_RATE: dict[str, Any] = {"fmt": "D", "color": _NEW, "capsize": 5, "linewidth": 2, "zorder": 3}
 # Dashes and widths tell these apart in gray.
 _TAIL_STYLES: dict[str, dict[str, Any]] = {
     "hoeffding": {"color": "#999999", "linestyle": "-"},
@@ -71,11 +75,14 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['episode', 'mean']
     """
+    values = certificate.check_costs(costs)
+    interval = new_interval(certificate, finding, values)
+    if certificate.binary:
+        return _plot_outcomes(certificate, finding, values, interval)
     figure = new_figure(7.2, 4.4)
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
-    values = certificate.check_costs(costs)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
     for axes in (left, right):
         band = axes.axhspan(
@@ -98,27 +105,17 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     left.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
     left.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
-    low, high = new_interval(certificate, finding, values)
-    arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
-    bar = right.errorbar([0], [mean], yerr=arms, fmt="D", color=_NEW, capsize=5, linewidth=2, zorder=3)
+    bar = right.errorbar([0], [mean], yerr=_arms(mean, interval), **_NEW_RATE)
     right.set(xlabel="mean", xticks=[], xlim=(-1, 1))
     right.tick_params(left=False)
-
-    headlines, seen = HEADLINES, f"mean cost {mean:.3f} over {count(n, 'episode')}"
-    what = "expected cost"
-    if certificate.binary:
-        headlines, seen, what = FAILURES, f"{failed(finding)} ({percent(mean)})", "failure rate"
-        left.set(
-            xlabel="trial", yticks=[0, 0.25, 0.5, 0.75, 1], ylabel="failure rate (a dot at 1 is a failure)"
-        )
-    left.set_title(f"{headlines[finding.verdict]}\n", loc="left", fontweight="bold", fontsize=11)
-    left.text(0, 1.03, seen, transform=left.transAxes)
+    _entitle(left, finding, f"mean cost {mean:.3f} over {count(n, 'episode')}")
+    low, high = interval
     figure.legend(
         [Line2D([], [], marker="o", linestyle="", color=_EPISODE), band, bar],
         [
-            "one trial" if certificate.binary else "one episode",
-            f"certified {what}\n{certificate.lower:.3f} to {certificate.upper:.3f}",
-            f"new mean, and interval for the new\n{what}, {low:.3f} to {high:.3f}",
+            "one episode",
+            f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}",
+            f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}",
         ],
         loc="outside lower center",
         ncols=3,
@@ -126,6 +123,77 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
         fontsize=9,
     )
     return figure
+
+
+def _plot_outcomes(
+    certificate: Certificate, finding: Finding, costs: NDArray[np.float64], interval: tuple[float, float]
+) -> Figure:
+    """Draw a strip of one cell per trial, dark where it failed, above the rates of failures."""
+    columns = strip_columns(costs.size)
+    rows = -(-costs.size // columns)
+    tall = min(0.3 + 0.22 * rows, 3.0)
+    figure = new_figure(7.2, 2.5 + tall)
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    strip, scale = figure.subplots(2, 1, height_ratios=[tall, 0.8])
+    cells = np.full((rows, columns), np.nan)
+    cells.flat[: costs.size] = costs
+    edge = 1.0 if columns <= 100 else 0.0  # where there is no room for gaps, cells touch
+    strip.pcolormesh(
+        cells, cmap=ListedColormap([_SUCCEEDED, _EPISODE]), vmin=0, vmax=1, edgecolors="white", linewidth=edge
+    )
+    strip.invert_yaxis()
+    last = min(columns, costs.size)
+    strip.set(xlim=(0, max(columns, 20)), yticks=[])
+    strip.set_xlabel("trial", loc="left")
+    strip.set_xticks([0.5, last - 0.5] if last > 1 else [0.5], ["1", str(last)] if last > 1 else ["1"])
+    if rows > 1:  # a row begins where the one above it ends
+        shown = range(0, rows, max(1, rows // 5))
+        strip.set_yticks([row + 0.5 for row in shown], [f"{row * columns + 1}" for row in shown])
+        strip.set(xticks=[], xlabel="")
+        strip.set_ylabel("trial")
+    strip.tick_params(length=0)
+    strip.spines[:].set_visible(False)
+
+    low, high = certificate.lower, certificate.upper
+    band = scale.axvspan(low, high, facecolor=_CERTIFIED, alpha=0.45, edgecolor="none", zorder=1)
+    for limit in (low, high):
+        scale.axvline(limit, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)), zorder=2)
+    bar = scale.errorbar([finding.mean_cost], [0], xerr=_arms(finding.mean_cost, interval), **_NEW_RATE)
+    scale.set(xlim=(-0.01, 1.01), ylim=(-1, 1), yticks=[])
+    _in_percent(scale)
+    scale.spines[["top", "right", "left"]].set_visible(False)
+
+    _entitle(strip, finding, f"{failed(finding)} ({percent(finding.mean_cost)})")
+    figure.legend(
+        [Patch(color=_EPISODE), Patch(color=_SUCCEEDED), band, bar],
+        [
+            "failed",
+            "succeeded",
+            f"certified: {rates(certificate)} fail",
+            f"new: {percent(interval[0], 'down').removesuffix(' %')} to {percent(interval[1], 'up')} fail",
+        ],
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=9,
+    )
+    return figure
+
+
+def _in_percent(axes: Axes) -> None:
+    axes.set(xlabel="percent of trials that fail")
+    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"])
+
+
+def _arms(mean: float, interval: tuple[float, float]) -> list[list[float]]:
+    low, high = interval
+    return [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
+
+
+def _entitle(axes: Axes, finding: Finding, seen: str) -> None:
+    axes.set_title(f"{fill(headline(finding), 84)}\n{seen}", loc="left", fontsize=10)
 
 
 def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
@@ -152,18 +220,22 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     """
     figure = new_figure(6.4, 1.9)
     axes = figure.subplots()
-    title = headline(subject)
+    title = fill(headline(subject), 84)
     if isinstance(subject, Certificate):
         low, high, color = subject.lower, subject.upper, _CERTIFIED_EDGE
-        what = "share of trials that fail" if subject.binary else "expected cost of an episode"
-        axes.set(xlabel=what, xlim=(-0.01, 1.01))
+        axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
+        if subject.binary:
+            _in_percent(axes)
         if subject.mean_cost is not None:
             axes.plot([subject.mean_cost], [0], "D", color=color)
     else:
         low, high, color = subject.shift_lower, subject.shift_upper, _VERDICTS[subject.verdict]
         axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
+        if subject.binary:
+            axes.set(xlabel="change of the failure rate, in points")
+            axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100", "-50", "0", "+50", "+100"])
         axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)))
-        title += f"\nit changed by {floor(low, '+')} to {ceiling(high, '+')}"
+        title += f"\n{shift(subject)}"
     axes.plot([low, high], [0, 0], color=color, linewidth=2, marker="|", markersize=16)
     axes.set(yticks=[], ylim=(-1, 1))
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -98,7 +98,7 @@ def _summary(
         f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}{said}",
         "lead",
     )
-    statement = page.Html(f"<p><strong>{escape(wording.answer(certificate, finding))}</strong></p>")
+    statement = page.Html(f"<p><strong>{escape(wording.answer(finding))}</strong></p>")
     yield page.box(
         f"verdict {finding.verdict.value}",
         [

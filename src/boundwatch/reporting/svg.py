@@ -84,7 +84,7 @@ def draw_outcomes(
     (4, True)
     """
     n, failures = costs.size, int(costs.sum())
-    columns = min(n, _CELLS) if n <= _CELLS * _ROWS else math.ceil(n / _ROWS)
+    columns = strip_columns(n)
     rows = math.ceil(n / columns)
     width = min((_WIDTH - _RIGHT - _LEFT) / columns, 32)
     tall = 32 if rows == 1 else 14
@@ -139,6 +139,17 @@ def draw_outcomes(
         f"{percent(certificate.upper, 'up')}"
     )
     return svg(label, _WIDTH, scale + 78, parts)
+
+
+def strip_columns(n: int) -> int:
+    """Return how many of n trials a row of the strip has.
+
+    Examples
+    --------
+    >>> strip_columns(12), strip_columns(120), strip_columns(10_000)
+    (12, 50, 500)
+    """
+    return min(n, _CELLS) if n <= _CELLS * _ROWS else math.ceil(n / _ROWS)
 
 
 def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -> Html:

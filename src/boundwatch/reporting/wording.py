@@ -17,17 +17,15 @@ from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector, is_feasible
 
-HEADLINES = {
+_HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
     Verdict.BENIGN: "BENIGN: evidence that the expected cost is not higher than certified",
     Verdict.WITHIN: "WITHIN: no evidence of a shift",
 }
-
-FAILURES = HEADLINES | {
+_FAILURES = _HEADLINES | {
     Verdict.ADVERSE: "ADVERSE: evidence of more failures than certified",
     Verdict.BENIGN: "BENIGN: evidence of no more failures than certified",
 }
-"""The same where costs are 0 or 1."""
 
 _METHODS = {
     "betting": "betting",
@@ -50,34 +48,50 @@ def headline(subject: Certificate | Campaign | Finding | TaskFinding | FamilyFin
     if isinstance(subject, Certificate):
         return promise(subject)[0]
     if isinstance(subject, Campaign):
+        limits = (
+            f"it fails in {rates(subject)} of trials"
+            if subject.binary
+            else f"the expected cost is between {floor(subject.lower)} and {ceiling(subject.upper)}"
+        )
         return (
-            f"After {count(subject.n, 'trial')} the expected cost is between {floor(subject.lower)} and "
-            f"{ceiling(subject.upper)}; both hold at all times at once with probability at least "
-            f"{100 * (1 - subject.delta):.6g} %."
+            f"After {count(subject.n, 'trial')} {limits}; both limits hold at all times at once with "
+            f"probability at least {100 * (1 - subject.delta):.6g} %."
         )
     if isinstance(subject, FamilyFinding):
         called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
         rest = f", {missing} not judged" if missing else ""
         total = count(len(subject.findings) + missing, "task")
-        return f"{HEADLINES[subject.verdict]}, for {called} of {total}{rest}"
-    return HEADLINES[subject.verdict]
+        binary = all(finding.binary for finding in subject.findings)
+        return f"{says(subject.verdict, binary=binary)}, for {called} of {total}{rest}"
+    return answer(subject) if isinstance(subject, Finding) else says(subject.verdict, binary=subject.binary)
 
 
-def answer(certificate: Certificate, finding: Finding) -> str:
-    """Say a verdict in one line, in failures where costs are 0 or 1.
+def says(verdict: Verdict, *, binary: bool) -> str:
+    """Say a verdict, in failures where costs are 0 or 1.
+
+    Examples
+    --------
+    >>> says(Verdict.ADVERSE, binary=True)
+    'ADVERSE: evidence of more failures than certified'
+    """
+    return (_FAILURES if binary else _HEADLINES)[verdict]
+
+
+def answer(finding: Finding) -> str:
+    """Say a verdict and how large the shift is at least, in one line.
 
     Examples
     --------
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
-    >>> answer(certificate, bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
+    >>> answer(bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
     'ADVERSE: worse than certified; at least 32 points more failures (94.5 % confidence)'
     """
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
-        return (FAILURES if certificate.binary else HEADLINES)[finding.verdict]
+        return says(finding.verdict, binary=finding.binary)
     sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
-    if not certificate.binary:
-        return f"{HEADLINES[finding.verdict]}; up by at least {floor(finding.shift_lower, digits=2)} {sure}"
+    if not finding.binary:
+        return f"{says(finding.verdict, binary=False)}; up by at least {floor(finding.shift_lower, digits=2)} {sure}"
     return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
 
 
@@ -247,22 +261,17 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     if certificate.binary:
         seen = ("trials", f"{failed(finding)} ({percent(finding.mean_cost)})")
         certified = f"{rates(certificate)} of trials fail, delta {certificate.delta:g}"
-        change = f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
     else:
         seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
         certified = (
             f"expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)}, delta "
             f"{certificate.delta:g}"
         )
-        change = (
-            f"expected cost changed by {floor(finding.shift_lower, '+')} to "
-            f"{ceiling(finding.shift_upper, '+')}"
-        )
     joint = finding.tail == "joint"
     return [
         seen,
         ("certified", certified),
-        ("shift", change),
+        ("shift", shift(finding)),
         (
             "p-values",
             f"{at_most(finding.p_adverse)} if nothing got worse, {at_most(finding.p_benign)} if it did",
@@ -295,19 +304,41 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_held_out([0] * 90 + [1] * 10, binary=True)
     >>> margin_words(bw.HypothesisTest(certificate, margin=0.1).decide([0] * 50))[0][1]
-    'shown: the expected cost rose by at most 0.1; this is wrong with probability at most 0.055'
+    'shown: failures rose by at most 10 points; this is wrong with probability at most 0.055'
     """
     if finding.margin is None:
         return []
+    rose = f"rose by at most {finding.margin:g}"
+    if finding.binary:
+        rose = f"rose by at most {points(finding.margin, 'nearest')}"
     if finding.no_worse:
-        text = f"shown: the expected cost rose by at most {finding.margin:g}; this is wrong with probability"
+        text = f"shown: {_what(finding)} {rose}; this is wrong with probability"
         return [("margin", f"{text} at most {finding.false_negative_rate:.6g}")]
-    return [
-        (
-            "margin",
-            f"not shown that the expected cost rose by at most {finding.margin:g}; more episodes may show it",
-        )
-    ]
+    return [("margin", f"not shown that {_what(finding)} {rose}; more {_trials(finding)} may show it")]
+
+
+def _what(finding: Finding) -> str:
+    return "failures" if finding.binary else "the expected cost"
+
+
+def _trials(finding: Finding) -> str:
+    return "trials" if finding.binary else "episodes"
+
+
+def shift(finding: Finding | TaskFinding) -> str:
+    """Say the limits on the shift, rounded outward.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    >>> shift(bw.HypothesisTest(certificate).decide([1, 0, 0]))
+    '-18.4 to +76.5 points of failures'
+    """
+    if finding.binary:
+        return f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
+    low, high = floor(finding.shift_lower, "+"), ceiling(finding.shift_upper, "+")
+    return f"expected cost changed by {low} to {high}"
 
 
 def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
@@ -425,8 +456,8 @@ def _hundredths(share: float, way: str) -> str:
     return f"{exact.quantize(Decimal('0.1'), _ROUNDING[way])}".removesuffix(".0")
 
 
-def rates(certificate: Certificate) -> str:
-    """Say a certificate's limits in percent, rounded outward.
+def rates(certificate: Certificate | Campaign) -> str:
+    """Say the limits of a certificate or a campaign in percent, rounded outward.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from boundwatch.detectors import Verdict
-from boundwatch.reporting.wording import FAILURES, HEADLINES, count
+from boundwatch.reporting.wording import count, says
 
 _SIGNS = {"adverse": "▲", "benign": "▼", "within": "●"}
 
@@ -36,7 +36,7 @@ def headline(row: Mapping[str, Any]) -> str:
     >>> headline({"verdict": "adverse", "binary": 1})
     'ADVERSE: evidence of more failures than certified'
     """
-    return (FAILURES if row["binary"] else HEADLINES)[Verdict(row["verdict"])]
+    return says(Verdict(row["verdict"]), binary=bool(row["binary"]))
 
 
 def mean(row: Mapping[str, Any]) -> str:
