@@ -1,6 +1,9 @@
 """Several metrics of one file under one error rate."""
 
+import json
+
 import numpy as np
+import openpyxl
 import pytest
 
 import boundwatch as bw
@@ -39,6 +42,55 @@ def test_one_family_and_one_error_rate_for_all_columns(run, trials, tmp_path):
     assert "column metric" not in said
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "xlsx"])
+def test_one_watch_for_all_columns(run, trials, tmp_path, suffix):
+    lab, new = trials("lab.csv", 0.1, 10, 100), trials("new.csv", 0.1, 30, 30)
+    assert run("certify", lab, *COLUMNS, "-o", "c.json").code == 0
+    rows = [line.split(",") for line in (tmp_path / new).read_text().splitlines()]
+    if suffix == "jsonl":
+        names, *values = rows
+        lines = [json.dumps(dict(zip(names, [r, int(o), float(f)], strict=True))) for r, o, f in values]
+        (tmp_path / "new.jsonl").write_text("\n".join(lines) + "\n")
+    if suffix == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([float(cell) if cell[0].isdigit() else cell for cell in row])
+        book.save(tmp_path / "new.xlsx")
+    options = () if suffix == "xlsx" else ("--state", "s.json")
+    done = run("watch", "c.json", f"new.{suffix}", *COLUMNS[:4], *options, "--exit-code")
+    assert done.code == 3, done.err  # the range is remembered, and only the force rose
+    assert "\nforce: ADVERSE" in done.out
+    assert "\nok: WITHIN" in done.out
+    family = bw.CertificateFamily.load(tmp_path / "c.json")
+    test = bw.SequentialTest(family["force"], alpha_adverse=0.02, alpha_benign=0.02)
+    expected = test.update_many([float(row[2]) / 50 for row in rows[1:]])
+    assert f"first alarm at episode {expected.first_alarm}" in done.out
+    assert "2 streams, each at an equal share: any false ADVERSE has a chance of at most 0.04" in done.out
+    if suffix == "csv":  # what was counted is not counted again
+        with (tmp_path / "new.csv").open("a") as file:
+            file.write("a,1,10\n")
+        again = run("watch", "c.json", "new.csv", *COLUMNS[:4], *options)
+        assert "resuming after episode 60" in again.err
+        assert again.out.count("episode    31") == again.out.count("trial    31") == 1
+
+
+def test_metrics_of_several_robots_are_watched_and_reported(run, trials, tmp_path):
+    lab, new = trials("lab.csv", 0.1, 10, 100), trials("new.csv", 0.1, 30, 40)
+    assert run("keygen", "key").code == 0
+    signed = ("--by", "robot", "-o", "c.json", "--sign", "key.key")
+    assert run("certify", lab, *COLUMNS, *signed).code == 0
+    done = run("watch", "c.json", new, *COLUMNS, "--key", "key.pub")
+    assert {line for line in done.out.splitlines() if line.endswith("higher than certified")} == {
+        f"{robot}/force: ADVERSE: evidence that the expected cost is higher than certified" for robot in "ab"
+    }
+    assert run("report", "c.json", new, *COLUMNS, "--key", "key.pub", "-o", "r.html").code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert all(f"{robot}/{metric}" in page for robot in "ab" for metric in ("ok", "force"))
+    text = (tmp_path / "c.json").read_text()
+    (tmp_path / "c.json").write_text(text.replace('"a/ok"', '"a/OK"'))
+    assert run("report", "c.json", new, *COLUMNS, "--key", "key.pub", "-o", "r2.html").code == 1
+
+
 def test_metrics_of_several_robots(run, trials, tmp_path):
     lab, new = trials("lab.csv", 0.1, 10, 100), trials("new.csv", 0.1, 10, 30)
     assert run("certify", lab, *COLUMNS, "--by", "robot", "-o", "c.json").code == 0
@@ -52,7 +104,11 @@ def test_metrics_of_several_robots(run, trials, tmp_path):
 def test_what_is_refused(run, trials):
     lab = trials("lab.csv", 0.1, 10, 30)
     run("certify", lab, *COLUMNS, "-o", "c.json")
-    assert "name the same columns" in run("check", "c.json", lab, "--success", "ok").err
+    assert "name the same ones" in run("check", "c.json", lab, "--success", "ok").err
     done = run("certify", lab, *COLUMNS, "--method", "kl", "-o", "d.json")
     assert done.code == 2
     assert "do not go with several columns" in " ".join(done.err.split())
+    assert "name the same ones" in run("watch", "c.json", lab, "--success", "ok").err
+    assert run("certify", lab, "--success", "ok", "-o", "one.json").code == 0
+    done = run("watch", "one.json", lab, *COLUMNS)
+    assert "certificates of several columns" in " ".join(done.err.split())

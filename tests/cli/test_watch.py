@@ -333,3 +333,41 @@ def test_a_table_with_a_state_is_described_by_its_column(run, tmp_path):
     done = run("watch", "c.json", "new.csv", "--success", "grasped", "--state", "state.json")
     assert done.code == 0
     assert "costs         new.csv, column grasped, cost = 1 - success" in done.out
+
+
+def test_a_stream_is_compared_with_the_certificate(run, tmp_path):
+    lab = "".join(f"{cost}\n" for cost in (20, 35, 10, 50, 5, 80, 15, 30, 25, 60))
+    (tmp_path / "lab.csv").write_text("score\n" + lab)
+    assert run("certify", "lab.csv", "--cost", "score", "--cost-range", "0", "100", "-o", "c.json").code == 0
+    (tmp_path / "new.csv").write_text("score\n45\n70\n")
+    for option in ((), ("--state", "new.json")):  # read as a whole, and line by line
+        done = run("watch", "c.json", "new.csv", "--cost", "score", *option)  # the range is the certificate's
+        assert (done.code, "cost 0.45" in done.out, done.err) == (0, True, "")
+    for option in ((), ("--state", "other.json")):
+        scaled = ("--cost", "score", "--cost-range", "0", "200")
+        done = run("watch", "c.json", "new.csv", *scaled, *option)
+        assert done.err.count("new.csv: these costs are not measured the way the certificate's were") == 1
+    done = run("watch", "c.json", "lab.csv", "--cost", "score")
+    assert (done.code, "the costs that the certificate was made from" in done.err) == (1, True)
+    done = run("watch", "c.json", "lab.csv", "--cost", "score", "--state", "s.json")
+    assert "line 11: these are the costs that the certificate was made from" in done.err
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_perfect_trials_are_not_taken_for_the_certificates_own(run, tmp_path):
+    (tmp_path / "lab.csv").write_text("success\n" + "yes\n" * 20)
+    run("certify", "lab.csv", "-o", "c.json")
+    assert run("watch", "c.json", "lab.csv").code == 0
+    done = run("check", "c.json", "lab.csv")
+    assert (done.code, "may be chance" in done.err) == (0, True)
+
+
+def test_a_repeated_id_with_another_cost_is_reported(run, tmp_path):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    lines = "".join(f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in ((1, 0.25), (2, 0.5)))
+    for again in (lines, lines + '{"n": 2, "cost": 0.75}\n', lines):
+        done = run("watch", "c.json", "-", "--id", "n", "--state", "s.json", stdin=again.encode())
+        if again != lines:
+            assert "line 3: id 2 was counted with cost 0.5 and now comes with cost 0.75; not" in done.err
+    assert "5 lines with an id that was counted before, not counted again, 1 of them with another" in done.out
+    assert "2, mean cost 0.3750" in done.out

@@ -20,7 +20,7 @@ from boundwatch.watching.rows import Row, Rows, Rule
 )
 def test_lines_that_hold_a_cost(text, options, cost):
     for line in (text, f"\ufeff{text}"):
-        assert Rows(Rule(**options)).read(line) == Row(cost)
+        assert Rows(Rule(**options)).read(line) == [Row(cost)]
 
 
 POISON = [
@@ -44,18 +44,18 @@ def test_lines_that_do_not(text):
     with pytest.raises(InvalidCost) as error:
         rows.read(text)
     assert len(str(error.value)) < 400
-    assert rows.read("0.25") == Row(0.25)
+    assert rows.read("0.25") == [Row(0.25)]
 
 
 def test_a_table_is_read_under_its_header():
     rows = Rows(Rule(id="trial", by="robot"))
-    assert rows.read("trial;robot;success;note") is None
-    assert rows.read('7;"arm;1";0;') == Row(1.0, 7, "arm;1")
+    assert rows.read("trial;robot;success;note") == []
+    assert rows.read('7;"arm;1";0;') == [Row(1.0, 7, "arm;1")]
     again = Rows(rows.rule)
     again.restore(rows.to_dict())
     again.begin_file()
-    assert again.read("trial;robot;success;note") is None
-    assert again.read("8;arm-1;1;ok") == Row(0.0, 8, "arm-1")
+    assert again.read("trial;robot;success;note") == []
+    assert again.read("8;arm-1;1;ok") == [Row(0.0, 8, "arm-1")]
     for bad in ("8;arm-1;1", "8;arm-1;2;x", ";arm-1;1;x", "8;;1;x", '8;"arm;1;1', "trial;robot;success;note"):
         with pytest.raises(InvalidCost):
             again.read(bad)

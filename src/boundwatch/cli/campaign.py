@@ -85,7 +85,8 @@ def run_campaign(
         bool(binary),
         tuple(reading.success_values or ()),
     )
-    campaign, costs, reason, recognizes = None, [], "", False
+    costs: list[float] = []
+    campaign, reason, recognizes = None, "", False
     try:
         for number, cost, value in _trials(stream, lines, follow=follow):
             if campaign is None:

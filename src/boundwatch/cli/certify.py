@@ -165,6 +165,7 @@ def certify(
                     seed=seed,
                     policy=policy,
                     measured=each.measured,
+                    cost_range=each.cost_range,
                 )
                 for name, each in metrics.items()
             },

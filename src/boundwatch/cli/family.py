@@ -17,7 +17,6 @@ from boundwatch.detectors import FamilyFinding, FamilyTest, HypothesisTest
 from boundwatch.detectors.family import Control
 from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.episodes import Episodes
-from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import family as words
 from boundwatch.reporting import wording
 
@@ -64,6 +63,21 @@ def print_family(family: CertificateFamily) -> None:
         )
 
 
+def is_of_metrics(family: CertificateFamily) -> bool:
+    """Return whether the members are metrics, or the metrics of tasks, instead of tasks."""
+    return family.by.split("/")[-1] == METRIC
+
+
+def tasks_of_metrics(family: CertificateFamily) -> str | None:
+    """Return the column of the tasks whose metrics these are, if there is one."""
+    return family.by.removesuffix(METRIC).rstrip("/") or None
+
+
+def parts(episodes: Episodes) -> tuple[Episodes, ...]:
+    """Return the episodes of each metric by themselves."""
+    return episodes.parts if isinstance(episodes, _Metrics) else (episodes,)
+
+
 def _members(family: CertificateFamily) -> str:
     if family.by == METRIC:
         return wording.count(len(family), "metric")
@@ -75,8 +89,8 @@ def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Epi
     print(f"{wording.headline(finding)}\n")
     out.print_table(*words.verdicts(test.family, finding))
     print()
-    parts = episodes.parts if isinstance(episodes, _Metrics) else (episodes,)
-    out.print_rows([*words.rates(finding), *(("costs", out.describe_source(part)) for part in parts)])
+    sources = [("costs", out.describe_source(part)) for part in parts(episodes)]
+    out.print_rows([*words.rates(finding), *sources])
     out.print_section("Note", words.notes(test, finding), bullet="- ")
 
 
@@ -122,7 +136,7 @@ def read_tasks(
     loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None, *, allow_own: bool
 ) -> tuple[CertificateFamily, Episodes]:
     """Return the certificates of the tasks, and the new costs of each."""
-    if isinstance(loaded, CertificateFamily) and loaded.by.split("/")[-1] == METRIC:
+    if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
         return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own)
     if isinstance(loaded, CertificateFamily):
         return loaded, reading.read(costs, by=by or loaded.by, certificate=loaded, allow_own=allow_own)
@@ -132,13 +146,8 @@ def read_tasks(
 
 def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool) -> Episodes:
     """Return the costs of every metric as if they were tasks."""
-    by = family.by.removesuffix(METRIC).rstrip("/") or None
-    metrics = reading.metrics(costs, by=by)
-    if not metrics:
-        raise InvalidSetting(
-            f"these are certificates of the metrics {', '.join(family)}; name the same columns with "
-            "--success, --cost or --reward"
-        )
+    reading.refuse_several(metrics=True)
+    metrics = reading.remembering(family).metrics(costs, by=tasks_of_metrics(family))
     compared = [
         each.against(family[name], allow_own=allow_own) if name in family else each
         for name, each in metrics.items()

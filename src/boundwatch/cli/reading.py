@@ -24,9 +24,12 @@ from boundwatch.cli.options import (
     SuccessColumn,
     SuccessValues,
 )
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes import Episodes, read_costs, remembered_range
+from boundwatch.episodes.table import Meaning
+from boundwatch.errors import InvalidSetting
 
-_MEANINGS = ("success", "cost", "reward")
+_MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
+_RANGED: tuple[Meaning, ...] = ("cost", "reward")
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
 
@@ -56,13 +59,33 @@ class Reading:
         allow_own: bool = False,
     ) -> Episodes:
         """Read the costs, for a certificate to judge them if there is one."""
-        if len(self._columns) > 1:
-            given = " and ".join(f"--{name}" for name in self._columns)
-            raise typer.BadParameter(f"{given} go together in certify and check only; name one column")
+        self.refuse_several(metrics=False)
         settings = self._settings()
         return read_costs(
             path, binary=binary, by=by, certificate=certificate, allow_own=allow_own, **settings
         )
+
+    def remembering(self, certificate: Certificate | CertificateFamily) -> Reading:
+        """Return the same with the certificate's range, if it has one for the column and none was given."""
+        each = [certificate] if isinstance(certificate, Certificate) else certificate.values()
+        meanings = [meaning for meaning in _RANGED if not self._columns or meaning in self._columns]
+        found = (remembered_range(one, meaning) for meaning in meanings for one in each)
+        known = next((ends for ends in found if ends is not None), None)
+        return self if self.cost_range is not None else dataclasses.replace(self, cost_range=known)
+
+    def refuse_several(self, metrics: bool) -> None:
+        """Refuse several columns without certificates of several, and one column with them."""
+        if metrics and len(self._columns) < 2:
+            raise InvalidSetting(
+                "these are certificates of several columns; name the same ones with --success, --cost or "
+                "--reward"
+            )
+        if not metrics and len(self._columns) > 1:
+            given = " and ".join(f"--{name}" for name in self._columns)
+            raise typer.BadParameter(
+                f"{given} go together with the certificates of several columns (certify with both first); "
+                "name one column"
+            )
 
     def metrics(self, path: str, *, by: str | None = None) -> dict[str, Episodes]:
         """Read each column that was named, if there are several; nothing otherwise.

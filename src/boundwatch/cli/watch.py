@@ -18,6 +18,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.check import EXIT_ADVERSE
+from boundwatch.cli.family import is_of_metrics, parts, read_tasks, tasks_of_metrics
 from boundwatch.cli.judge import Margin
 from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading, reads_costs
@@ -173,6 +174,7 @@ def watch(
             files.protect(path, [certificate, stream], force=True)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
+    metrics = isinstance(loaded, CertificateFamily) and is_of_metrics(loaded)
     by = _streams(loaded, by, certificate)
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
@@ -185,11 +187,12 @@ def watch(
                 "--follow, --state, --spool, --id and --predicted are for one number, JSON object or CSV row "
                 "per line; leave them out"
             )
-        episodes = _read_whole(reading, stream, binary, by)
-        rule = Rule(binary=binary, by=by)  # they are costs by now
+        episodes = _read_whole(reading, stream, loaded, by)
+        rule = Rule(binary=binary, by=episodes.by)  # they are costs by now
     else:
+        reading.refuse_several(metrics)
         rule = Rule(
-            **reading.rule(),
+            **reading.remembering(loaded).rule(),
             binary=binary,
             bare_costs=not _of_successes(loaded),
             id=number,
@@ -201,7 +204,13 @@ def watch(
     keeper = None if state is None else StateFile(state)
     with keeper or nullcontext():
         kind = detector if predicted is None else "predicted-test"
-        session = Watch(build_detectors(loaded, kind, levels), rows, source_key(stream, spool), state=keeper)
+        session = Watch(
+            build_detectors(loaded, kind, levels),
+            rows,
+            source_key(stream, spool),
+            state=keeper,
+            compared=episodes is not None,
+        )
         if keeper is not None and resume(session, levels):
             _say_where(session)
         if episodes is None:
@@ -222,15 +231,18 @@ def watch(
         )
     if not as_json:
         _summary(session)
-        print(
-            f"  costs         {_rule_of(rows, stream) if episodes is None else out.describe_source(episodes)}"
-        )
+        for said in (
+            _rules_of(rows, stream) if episodes is None else map(out.describe_source, parts(episodes))
+        ):
+            print(f"  costs         {said}")
     if exit_code and session.verdict is Verdict.ADVERSE:
         raise typer.Exit(EXIT_ADVERSE)
 
 
 def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path) -> str | None:
     """Return the column that names the task or robot, which goes with the certificates of several."""
+    if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
+        return tasks_of_metrics(loaded)
     if isinstance(loaded, CertificateFamily):
         return by or loaded.by
     if by is not None:
@@ -241,11 +253,11 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
     return None
 
 
-def _rule_of(rows: Rows, stream: str) -> str:
+def _rules_of(rows: Rows, stream: str) -> list[str]:
     """Say how lines were turned into costs."""
-    if rows.column is None:
-        return "lines: a number is read as a cost (highest is worst), an object by the name of its column"
-    return f"{name_of(stream)}{out.describe_column(*rows.column, rows.rule.cost_range)}"
+    if not rows.columns:
+        return ["lines: a number is read as a cost (highest is worst), an object by the name of its column"]
+    return [f"{name_of(stream)}{out.describe_column(*column)}" for column in rows.columns]
 
 
 def _of_successes(loaded: Certificate | CertificateFamily) -> bool:
@@ -264,8 +276,13 @@ def _by_line(reading: Reading, stream: str, *, grows: bool) -> bool:
     return reading.file_format is None and holds_lines(stream)
 
 
-def _read_whole(reading: Reading, stream: str, binary: bool, by: str | None) -> Episodes:
-    episodes = reading.read(stream, binary=binary, by=by)
+def _read_whole(
+    reading: Reading, stream: str, loaded: Certificate | CertificateFamily, by: str | None
+) -> Episodes:
+    if isinstance(loaded, CertificateFamily):
+        _, episodes = read_tasks(loaded, stream, reading, by, allow_own=False)
+    else:
+        episodes = reading.read(stream, certificate=loaded)
     if episodes.blocks_of is not None:
         raise InvalidSetting(
             f"{stream}: lists one {episodes.blocks_of} after the other, so a hard one would alarm "
@@ -388,8 +405,10 @@ def _summary(session: Watch) -> None:
             "episode was left out"
         )
     if session.repeated:
+        other = f", {session.contradicted} of them with another cost" if session.contradicted else ""
         print(
-            f"  repeated      {session.repeated} lines with an id that was counted before, not counted again"
+            f"  repeated      {session.repeated} lines with an id that was counted before, not counted "
+            f"again{other}"
         )
     if session.gaps:
         print(

@@ -26,6 +26,7 @@ from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, Verdict, check_margin
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
+from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -297,9 +298,10 @@ class FixedSampleDetector(ABC):
         Parameters
         ----------
         costs
-            The costs of n new episodes, of the kind that was certified. n must not depend on the costs.
+            The costs of n new episodes, of the kind that was certified. n must not depend on the costs. What
+            is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
-        many = self._judge(self.certificate.check_costs(costs)[None])
+        many = self._judge(self.certificate.check_costs(fitting(costs, self.certificate))[None])
         return Finding(
             verdict=Verdict(str(many.verdict[0])),
             n=many.n,

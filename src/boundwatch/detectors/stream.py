@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
+from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidCost
 
 Found = TypeVar("Found")
@@ -57,9 +58,10 @@ class StreamDetector(ABC, Generic[Found]):
         Parameters
         ----------
         costs
-            At least one cost. If one of them is invalid, none is counted.
+            At least one cost. If one of them is invalid, none is counted. What is suspicious about `Episodes`
+            is said as a Python warning; the certificate's own are refused.
         """
-        for cost in self.certificate.check_costs(costs).tolist():
+        for cost in self.certificate.check_costs(fitting(costs, self.certificate)).tolist():
             self._step(cost)
         return self._finding()
 

@@ -87,19 +87,7 @@ class Episodes:
         >>> Episodes(np.array([0.0, 1.0]), True, "x.csv", "grasped", "success").measured
         'cost = 1 - success, column grasped'
         """
-        if self.meaning == "success":
-            rule = "cost = 1 - success"
-        elif self.meaning == "cost" and self.cost_range in (None, (0.0, 1.0)):
-            rule = "cost as given"
-        else:
-            low, high = map(shortest, self.cost_range or (0.0, 1.0))  # a reward has one
-            above = "high - reward" if self.meaning == "reward" else "reading - low"
-            name = "reward" if self.meaning == "reward" else "reading"
-            rule = f"cost = ({above})/(high - low), {name} in [{low}, {high}]"
-        # The customary columns of logs are alike, whatever they are called.
-        column = None if self.column is None else normal(self.column)
-        if column is not None and not column.isdigit() and column not in _CUSTOMARY:
-            rule += f", column {column}"
+        rule = measured(self.column, self.meaning, self.cost_range)
         if self.reduce is not None and (self.meaning, self.reduce) not in _CUSTOM:
             rule += f", {self.reduce} over the steps of an episode"
         return rule
@@ -139,6 +127,28 @@ class Episodes:
 
     def __str__(self) -> str:
         return f"{self.costs.size} episodes from {self.source}, with a mean cost of {self.costs.mean():.4g}"
+
+
+def measured(column: str | None, meaning: Meaning, cost_range: tuple[float, float] | None) -> str:
+    """Say in one line what the costs of a column are.
+
+    Examples
+    --------
+    >>> measured("force", "cost", (0, 50))
+    'cost = (reading - low)/(high - low), reading in [0, 50], column force'
+    """
+    if meaning == "success":
+        rule = "cost = 1 - success"
+    elif meaning == "cost" and cost_range in (None, (0.0, 1.0)):
+        rule = "cost as given"
+    else:
+        low, high = map(shortest, cost_range or (0.0, 1.0))  # a reward has one
+        above = "high - reward" if meaning == "reward" else "reading - low"
+        name = "reward" if meaning == "reward" else "reading"
+        rule = f"cost = ({above})/(high - low), {name} in [{low}, {high}]"
+    # The customary columns of logs are alike, whatever they are called.
+    name = "" if column is None else normal(column)
+    return rule if not name or name.isdigit() or name in _CUSTOMARY else f"{rule}, column {name}"
 
 
 # The names under which logs keep their outcomes: one is as good as the other.
@@ -264,7 +274,7 @@ def read_costs(
         raise InvalidCost(f"{source}: has {len(table.names)} columns; at most {MOST_COLUMNS} are read")
     name, meaning = table.choose(wanted, source)
     if certificate is not None and cost_range is None and meaning != "success":
-        cost_range = _remembered(each[0], meaning)
+        cost_range = remembered_range(each[0], meaning)
     if (episode := episode or table.episode) is not None:
         table, words = to_episodes(table, episode, reduce, source, meaning, words), ()
     elif reduce is not None:
@@ -311,8 +321,15 @@ def read_costs(
     return episodes if certificate is None else episodes.against(certificate, allow_own=allow_own)
 
 
-def _remembered(certificate: Certificate, meaning: Meaning) -> tuple[float, float] | None:
-    """Return the range that a certificate was made with, if it was made from costs or rewards like these."""
+def remembered_range(certificate: Certificate, meaning: Meaning) -> tuple[float, float] | None:
+    """Return the range that a certificate was made with, if it was made from costs or rewards like these.
+
+    Examples
+    --------
+    >>> lab = Certificate.from_held_out([0.1, 0.3], cost_range=(0, 50), measured="cost = (reading - low)/50")
+    >>> remembered_range(lab, "cost"), remembered_range(lab, "reward")
+    ((0.0, 50.0), None)
+    """
     of_rewards = "high - reward" in (certificate.provenance.measured or "")
     return certificate.cost_range if of_rewards == (meaning == "reward") else None
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
@@ -16,6 +19,9 @@ from boundwatch.errors import ProvenanceMismatch
 
 if TYPE_CHECKING:
     from boundwatch.episodes import Episodes
+
+_FEW_ORDERS = math.log(1000)
+OWN = "these are the costs that the certificate was made from"
 
 
 def fit(
@@ -36,29 +42,105 @@ def fit(
     found: list[str] = []
     for task, certificate, costs in pairs:
         if certificate.provenance.costs_sha256 == costs_digest(costs):
-            own = f"{episodes.source}: {task}these are the costs that the certificate was made from"
+            if by_chance(costs):
+                found.append(
+                    f"{episodes.source}: {task}these costs are those of the certificate one by one, which "
+                    "may be chance; if they are the same episodes, it cannot judge them"
+                )
+                continue
             if not allow_own:
                 raise ProvenanceMismatch(
-                    f"{own}; it cannot judge them, so give new episodes (--allow-own to see what it would "
-                    f"say)"
+                    f"{episodes.source}: {task}{OWN}; it cannot judge them, so give new episodes "
+                    "(--allow-own or, in Python, their .costs to see what it would say)"
                 )
-            found.append(f"{own}, and they cannot be judged by it")
+            found.append(f"{episodes.source}: {task}{OWN}, and they cannot be judged by it")
         else:
-            found += (
-                f"{episodes.source}: {task}{warning}"
-                for warning in _differences(episodes, certificate, costs)
-            )
-    return dataclasses.replace(episodes, warnings=(*episodes.warnings, *dict.fromkeys(found)))
+            differences = [
+                *measured_otherwise(certificate, episodes.measured),
+                *_alike(episodes, certificate, costs),
+            ]
+            found += (f"{episodes.source}: {task}{warning}" for warning in differences)
+    return dataclasses.replace(episodes, warnings=tuple(dict.fromkeys((*episodes.warnings, *found))))
 
 
-def _differences(episodes: Episodes, certificate: Certificate, costs: NDArray[np.float64]) -> Iterator[str]:
-    certified, now = certificate.provenance.measured, episodes.measured
-    if certified not in (None, now):
-        yield (
-            f"these costs are not measured the way the certificate's were (now {now}; certified "
-            f"{certified}); a "
-            "verdict means nothing unless they agree"
-        )
+def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
+    """Return costs as they are; of `Episodes`, say as Python warnings what makes a verdict on them doubtful.
+
+    Raises
+    ------
+    ProvenanceMismatch
+        If they are those that the certificate was made from.
+
+    Examples
+    --------
+    >>> fitting([0.1, 0.2], Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    [0.1, 0.2]
+    """
+    if not hasattr(costs, "against"):
+        return costs
+    episodes: Episodes = costs.against(certificate)
+    for warning in episodes.warnings:
+        warnings.warn(warning, stacklevel=3)
+    return episodes.costs
+
+
+def by_chance(costs: NDArray[np.float64]) -> bool:
+    """Return whether other episodes may well have the same costs in the same order: if few orders exist.
+
+    Examples
+    --------
+    >>> by_chance(np.zeros(50)), by_chance(np.arange(50) % 2)
+    (True, False)
+    """
+    counts = np.unique(costs, return_counts=True)[1]
+    return bool(gammaln(costs.size + 1) - gammaln(counts + 1).sum() < _FEW_ORDERS)
+
+
+class OwnCosts:
+    """Notices, cost by cost, that a stream begins with the costs that a certificate was made from.
+
+    Examples
+    --------
+    >>> costs = [0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7]
+    >>> own = OwnCosts(Certificate.from_held_out(costs))
+    >>> [own.repeats(cost) for cost in costs]
+    [False, False, False, False, False, False, True]
+    """
+
+    def __init__(self, certificate: Certificate) -> None:
+        self._certificate = certificate
+        self._costs: list[float] | None = [] if certificate.provenance.costs_sha256 is not None else None
+
+    def repeats(self, cost: float) -> bool:
+        """Take the next cost; return whether the certificate's costs have come one by one, not by chance."""
+        if self._costs is None:
+            return False
+        self._costs.append(cost)
+        if len(self._costs) < (self._certificate.n or 0):
+            return False
+        costs, self._costs = np.array(self._costs), None
+        return costs_digest(costs) == self._certificate.provenance.costs_sha256 and not by_chance(costs)
+
+
+def measured_otherwise(certificate: Certificate, measured: str) -> list[str]:
+    """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows.
+
+    Examples
+    --------
+    >>> lab = Certificate.from_held_out([0, 1], binary=True, measured="cost = 1 - success")
+    >>> len(measured_otherwise(lab, "cost as given")), measured_otherwise(lab, "cost = 1 - success")
+    (1, [])
+    """
+    certified = certificate.provenance.measured
+    if certified in (None, measured):
+        return []
+    return [
+        f"these costs are not measured the way the certificate's were (now {measured}; certified "
+        f"{certified}); a verdict means nothing unless they agree"
+    ]
+
+
+def _alike(episodes: Episodes, certificate: Certificate, costs: NDArray[np.float64]) -> Iterator[str]:
     if (share := _shared(certificate, costs)) >= 0.5:
         yield (
             f"{100 * share:.0f} % of these costs are also among those that the certificate was made from, "

@@ -70,6 +70,8 @@ class LineReader:
     @property
     def chosen(self) -> tuple[str | None, Meaning]:
         """The column of the latest line and what it holds; the column is None for bare values."""
+        if not self._plans:  # a bare number needs no plan
+            return None, "cost"
         column, meaning = next(reversed(self._plans.values()))
         return (None if self.values_only else column), meaning
 

@@ -91,7 +91,8 @@ def answer(finding: Finding) -> str:
         return says(finding.verdict, binary=finding.binary)
     sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
     if not finding.binary:
-        return f"{says(finding.verdict, binary=False)}; up by at least {floor(finding.shift_lower, digits=2)} {sure}"
+        risen = f"up by at least {floor(finding.shift_lower, digits=2)}"
+        return f"{says(finding.verdict, binary=False)}; {risen} {sure}"
     return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from boundwatch.episodes import measured
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.steps import task_names
 from boundwatch.episodes.table import Meaning, Table, Wanted
@@ -13,7 +14,7 @@ from boundwatch.errors import InvalidCost
 
 
 class Row(NamedTuple):
-    """What a line holds: a cost, the id that its sender gave it, the task or robot, and predictions.
+    """What a line holds: a cost, the sender's id, the task, robot or metric, and predictions.
 
     Predictions are that for the trial's scene, and those for scenes that were not run.
     """
@@ -31,7 +32,7 @@ class Rule:
     Attributes
     ----------
     success, cost, reward, cost_range, success_values, binary
-        As in `read_costs`.
+        As in `read_costs`; of several columns each is a metric of its own.
     bare_costs
         Whether a number without a name is a cost if nothing else was said.
     id
@@ -64,25 +65,41 @@ class Rows:
     Examples
     --------
     >>> rows = Rows(Rule())
-    >>> rows.read("0.25"), rows.read('{"episode": 3, "success": true}').cost
-    (Row(cost=0.25, id=None, stream='', predictions=None), 0.0)
+    >>> rows.read("0.25"), rows.read('{"episode": 3, "success": true}')[0].cost
+    ([Row(cost=0.25, id=None, stream='', predictions=None)], 0.0)
     >>> table = Rows(Rule(id="trial"))
     >>> table.read("trial;success"), table.read("7;no")
-    (None, Row(cost=1.0, id=7, stream='', predictions=None))
+    ([], [Row(cost=1.0, id=7, stream='', predictions=None)])
+    >>> metrics = Rows(Rule(success="ok", cost="force", cost_range=(0, 50)))
+    >>> [(row.stream, row.cost) for row in metrics.read('{"ok": true, "force": 5}')]
+    [('ok', 0.0), ('force', 0.1)]
     """
 
     rule: Rule
-    _lines: LineReader = field(init=False, repr=False)
+    _readers: dict[str, LineReader] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         rule = self.rule
-        self._lines = LineReader(
-            Wanted.of(success=rule.success, cost=rule.cost, reward=rule.reward),
-            rule.cost_range,
-            rule.binary,
-            rule.success_values,
-            rule.bare_costs,
-        )
+        meanings: tuple[Meaning, ...] = ("success", "cost", "reward")
+        named = {
+            meaning: getattr(rule, meaning) for meaning in meanings if getattr(rule, meaning) is not None
+        }
+        several = len(named) > 1
+        self._readers = {}
+        wanted = [Wanted(column, meaning) for meaning, column in named.items()] or [Wanted()]
+        for one in wanted:
+            self._readers[str(one.column) if several else ""] = LineReader(
+                one,
+                None if several and one.meaning == "success" else rule.cost_range,
+                rule.binary,
+                () if several and one.meaning != "success" else rule.success_values,
+                rule.bare_costs,
+            )
+
+    @property
+    def _lines(self) -> LineReader:
+        """The reader of the first metric: all of them see the same lines."""
+        return next(iter(self._readers.values()))
 
     @property
     def header(self) -> list[str] | None:
@@ -90,13 +107,20 @@ class Rows:
         return self._lines.header
 
     @property
-    def column(self) -> tuple[str, Meaning] | None:
-        """The column of the table and what it holds, once its header has come."""
-        header, rule = self._lines.header, self.rule
+    def columns(self) -> list[tuple[str, Meaning, tuple[float, float] | None]]:
+        """The columns of the table, what each holds, and in which range, once its header has come."""
+        header = self._lines.header
         if header is None:
-            return None
-        wanted = Wanted.of(success=rule.success, cost=rule.cost, reward=rule.reward)
-        return Table(header, True, lambda _: []).choose(wanted, "the header")
+            return []
+        table = Table(header, True, lambda _: [])
+        return [
+            (*table.choose(each.wanted, "the header"), each.cost_range) for each in self._readers.values()
+        ]
+
+    def measured(self, stream: str) -> str:
+        """Say in one line what the latest cost of a stream is."""
+        reader = self._readers.get(stream.rpartition("/")[2]) or self._lines
+        return measured(*reader.chosen, reader.cost_range)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the first lines decided, as plain JSON values."""
@@ -106,15 +130,17 @@ class Rows:
     def restore(self, content: Mapping[str, Any]) -> None:
         """Go on as decided when `to_dict` was called."""
         header = content["header"]
-        self._lines.values_only, self._lines.delimiter = bool(content["started"]), str(content["delimiter"])
-        self._lines.header = None if header is None else [str(name) for name in header]
+        for lines in self._readers.values():
+            lines.values_only, lines.delimiter = bool(content["started"]), str(content["delimiter"])
+            lines.header = None if header is None else [str(name) for name in header]
 
     def begin_file(self) -> None:
         """Expect that the header comes once more."""
-        self._lines.begin_file()
+        for lines in self._readers.values():
+            lines.begin_file()
 
-    def read(self, text: str) -> Row | None:
-        """Return the episode in a line, None for an empty line or a header.
+    def read(self, text: str) -> list[Row]:
+        """Return the episode in a line, once per metric; nothing for an empty line or a header.
 
         Raises
         ------
@@ -123,23 +149,27 @@ class Rows:
         InvalidSetting
             When all lines like it would be misread.
         """
-        found = self._lines.read(text)
-        if found is None:
-            return None
-        rule = self.rule
-        if rule.id is None and rule.by is None and rule.predicted is None:
-            return Row(found.cost)
-        named = self._lines.header is not None or not self._lines.values_only
-        names = (rule.id, rule.by, rule.predicted, rule.unlabelled)
-        wanted = [name for name in names if name not in (None, "line")]
-        if not named and wanted:
-            raise InvalidCost(
-                f"{text.strip()!r} has no {' and '.join(map(repr, wanted))}; send JSON objects, or a "
-                f"table with "
-                "a header"
-            )
-        fields = found.fields
-        return Row(found.cost, self._id(fields), self._stream(fields), self._predictions(fields))
+        found = {metric: reader.read(text) for metric, reader in self._readers.items()}
+        fields = next((episode.fields for episode in found.values() if episode is not None), None)
+        if fields is None:
+            return []
+        rule, number, stream, predictions = self.rule, None, "", None
+        if rule.id is not None or rule.by is not None or rule.predicted is not None:
+            named = self._lines.header is not None or not self._lines.values_only
+            names = (rule.id, rule.by, rule.predicted, rule.unlabelled)
+            wanted = [name for name in names if name not in (None, "line")]
+            if not named and wanted:
+                raise InvalidCost(
+                    f"{text.strip()!r} has no {' and '.join(map(repr, wanted))}; send JSON objects, or a "
+                    "table with a header"
+                )
+            number, stream = self._id(fields), self._stream(fields)
+            predictions = self._predictions(fields)
+        return [
+            Row(episode.cost, number, "/".join(part for part in (stream, metric) if part), predictions)
+            for metric, episode in found.items()
+            if episode is not None
+        ]
 
     def _predictions(self, values: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Return both kinds of predictions, None where the line leaves both empty."""

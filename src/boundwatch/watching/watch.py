@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,15 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.errors import BoundwatchError, CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.episodes.fit import OWN, OwnCosts, measured_otherwise
+from boundwatch.errors import (
+    BoundwatchError,
+    CertificateError,
+    InvalidCost,
+    InvalidSetting,
+    ProvenanceMismatch,
+    SchemaMismatch,
+)
 from boundwatch.watching.ids import Ids
 from boundwatch.watching.rows import Row, Rows
 from boundwatch.watching.sources import (
@@ -41,6 +50,9 @@ DETECTORS: dict[str, type[Detector]] = {
     "change-detector": ChangeDetector,
     "predicted-test": PredictedTest,
 }
+
+
+_LATEST = 256  # ids whose costs are kept: what a sender repeats after a crash is recent
 
 
 class Counted(NamedTuple):
@@ -104,11 +116,17 @@ class Watch:
     ids: dict[str, Ids] = field(default_factory=dict)
     skipped: int = 0
     repeated: int = 0
+    contradicted: int = 0
     gaps: int = 0
     last: Row | None = None
+    latest: deque[tuple[str, Any, list[float]]] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    """The latest ids with their costs: a repeated id may come with another cost."""
     announced: dict[str, str] = field(default_factory=dict)
     """The verdict of each stream that `on_alarm` was told."""
     state: StateFile | None = None
+    compared: bool = False
+    """Whether somebody has compared these episodes with the certificate already."""
+    _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -161,7 +179,8 @@ class Watch:
                 events: list[Counted | Notice] = []
                 fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
                 self.save()
-                if fault is not None and self.position.lines == 0 and self.state is not None:
+                worthless = isinstance(fault, ProvenanceMismatch) or self.position.lines == 0
+                if fault is not None and worthless and self.state is not None:
                     self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
                 if events:
                     yield events
@@ -191,7 +210,7 @@ class Watch:
         fault: BoundwatchError | None = None
         for line in batch.lines:
             try:
-                row = self._row(line)
+                rows = self._rows(line)
             except InvalidCost as error:
                 if not lenient:
                     fault = InvalidCost(
@@ -201,12 +220,12 @@ class Watch:
                     break
                 self.skipped += 1
                 events.append(Notice(f"line {line.number} skipped, not counted: {error}"))
-                row = None
+                rows = []
             except InvalidSetting as error:
                 fault = InvalidSetting(f"{name_of(self.source)}: line {line.number}: {error}")
                 break
-            if row is not None:
-                missing = self._missing(row)
+            if rows:
+                missing = self._missing(rows[0])
                 if missing and not allow_gaps:
                     fault = InvalidSetting(
                         f"{name_of(self.source)}: line {line.number}: {missing}; send every episode once and "
@@ -216,8 +235,12 @@ class Watch:
                 if missing:
                     self.gaps += 1
                     events.append(Notice(f"line {line.number}: {missing}; counted"))
-                if not self._is_repeated(row):
-                    events.append(self._update(line, row))
+                if not self._is_repeated(line, rows, events):
+                    fault = self._own(line, rows)
+                    if fault is not None:
+                        break
+                    for row in rows:
+                        self._update(line, row, events)
             done += 1
             if until_alarm and self.alarmed:
                 break
@@ -225,7 +248,7 @@ class Watch:
             self.position = batch.position(done) if self.state is not None else self.position
         return fault
 
-    def _row(self, line: Line) -> Row | None:
+    def _rows(self, line: Line) -> list[Row]:
         if line.fault:
             raise InvalidCost(line.fault)
         try:
@@ -234,18 +257,19 @@ class Watch:
             raise InvalidCost(f"is not UTF-8 text (byte {error.start + 1} of the line)") from None
         if "\0" in text:
             raise InvalidCost("holds a NUL byte")
-        row = self.rows.read(text)
-        if row is not None and row.stream not in self.detectors:
-            known = ", ".join(map(shown, list(self.detectors)[:8]))
-            raise InvalidCost(f"is of {shown(row.stream)}, which is not certified; certified are {known}")
-        if row is not None and self.detectors[row.stream].certificate.binary and row.cost not in (0, 1):
-            raise InvalidCost(f"has cost {row.cost:g}, which is not 0 or 1; binary costs were promised")
-        if row is not None and row.predictions is not None:
-            try:
-                check_predictions(*row.predictions)
-            except InvalidSetting as error:  # a fault of this line, not of the stream
-                raise InvalidCost(f"is not whole: {error}") from None
-        return row
+        rows = self.rows.read(text)
+        for row in rows:
+            if row.stream not in self.detectors:
+                known = ", ".join(map(shown, list(self.detectors)[:8]))
+                raise InvalidCost(f"is of {shown(row.stream)}, which is not certified; certified are {known}")
+            if self.detectors[row.stream].certificate.binary and row.cost not in (0, 1):
+                raise InvalidCost(f"has cost {row.cost:g}, which is not 0 or 1; binary costs were promised")
+            if row.predictions is not None:
+                try:
+                    check_predictions(*row.predictions)
+                except InvalidSetting as error:  # a fault of this line, not of the stream
+                    raise InvalidCost(f"is not whole: {error}") from None
+        return rows
 
     def _missing(self, row: Row) -> str:
         if row.id is None:
@@ -253,26 +277,59 @@ class Watch:
         known = self.ids.setdefault(row.stream, Ids())
         return "" if row.id in known else known.fault(row.id)
 
-    def _is_repeated(self, row: Row) -> bool:
+    def _is_repeated(self, line: Line, rows: list[Row], events: list[Counted | Notice]) -> bool:
+        row = rows[0]
         if row.id is None:
             return False
-        known = self.ids[row.stream]
-        if row.id in known:
-            self.repeated += 1
-            return True
-        known.add(row.id)
-        return False
+        known, costs = self.ids[row.stream], [each.cost for each in rows]
+        if row.id not in known:
+            known.add(row.id)
+            self.latest.append((row.stream, row.id, costs))
+            return False
+        self.repeated += 1
+        before = next(
+            (was for stream, id_, was in self.latest if (stream, id_) == (row.stream, row.id)), costs
+        )
+        if before != costs:
+            self.contradicted += 1
+            was, now = (", ".join(f"{cost:g}" for cost in each) for each in (before, costs))
+            events.append(
+                Notice(
+                    f"line {line.number}: id {shown(row.id)} was counted with cost {was} and now comes with "
+                    f"cost {now}; not counted again: find out which is right"
+                )
+            )
+        return True
 
-    def _update(self, line: Line, row: Row) -> Counted:
+    def _own(self, line: Line, rows: list[Row]) -> BoundwatchError | None:
+        """Return why to stop if a stream turns out to be the certificate's own costs."""
+        for row in rows:
+            detector = self.detectors[row.stream]
+            if detector.n == 0 and not self.compared:
+                self._followed[row.stream] = OwnCosts(detector.certificate)
+            followed = self._followed.get(row.stream)  # none if it was begun by another process
+            if followed is not None and followed.repeats(row.cost):
+                whose = f"{row.stream}: " if row.stream else ""
+                return ProvenanceMismatch(
+                    f"{name_of(self.source)}: line {line.number}: {whose}{OWN}; it cannot judge them, so "
+                    "watch new episodes"
+                )
+        return None
+
+    def _update(self, line: Line, row: Row, events: list[Counted | Notice]) -> None:
         detector = self.detectors[row.stream]
+        if detector.n == 0 and not self.compared:
+            whose = f"{row.stream}: " if row.stream else ""
+            different = measured_otherwise(detector.certificate, self.rows.measured(row.stream))
+            events += [Notice(f"warning: {name_of(self.source)}: {whose}{each}") for each in different]
         before = detector.verdict
         if isinstance(detector, PredictedTest) and row.predictions is not None:
             finding: Any = detector.update(row.cost, *row.predictions)
         else:
             finding = detector.update(row.cost)
         self.last = row
-        return Counted(
-            line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before
+        events.append(
+            Counted(line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before)
         )
 
     def _announce(self, on_alarm: OnAlarm | None) -> None:
@@ -305,6 +362,8 @@ class Watch:
             "ids": {stream: ids.to_list() for stream, ids in self.ids.items()},
             "skipped": self.skipped,
             "repeated": self.repeated,
+            "contradicted": self.contradicted,
+            "latest": [list(each) for each in self.latest],
             "gaps": self.gaps,
             "last_cost": None if self.last is None else self.last.cost,
             "last_id": None if self.last is None else self.last.id,
@@ -342,6 +401,10 @@ class Watch:
         self.ids = {stream: Ids.from_list(ids) for stream, ids in content["ids"].items()}
         self.skipped, self.repeated, self.gaps = (
             _whole(content[name]) for name in ("skipped", "repeated", "gaps")
+        )
+        self.contradicted = _whole(content.get("contradicted", 0))  # states of before have neither
+        self.latest.extend(
+            (str(s), i, [float(c) for c in costs]) for s, i, costs in content.get("latest", ())
         )
         cost = content["last_cost"]
         self.last = None if cost is None else Row(float(cost), content["last_id"])
