@@ -201,7 +201,7 @@ def test_decide_says_what_check_says_about_episodes(tmp_path):
     for judge in (bw.HypothesisTest(made).decide, bw.SequentialTest(made).update_many):
         with pytest.raises(ProvenanceMismatch, match=r"made from; .*in Python, their \.costs"):
             judge(lab)
-        with pytest.warns(UserWarning) as said:
+        with pytest.warns(UserWarning, match="new.csv") as said:
             judge(bw.read_costs(tmp_path / "new.csv"))
         text = " ".join(str(each.message) for each in said)
         assert "not measured the way the certificate's were" in text

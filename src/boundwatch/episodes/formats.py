@@ -7,27 +7,34 @@ import io
 import json
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from boundwatch._support.notebook import flatten
+from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import Row, has_decimal_commas, header_fits, read_sheet
-from boundwatch.episodes.table import Table
+from boundwatch.episodes.table import DEFAULTS, Table
+from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidCost, MissingExtra
 
-_SEPARATORS = "\t;,"  # in case of doubt the first: commas are decimals in half of the world
+_SEPARATORS = "\t;,|"  # in case of doubt the first: commas are decimals in half of the world
 _HEAD = 1 << 16  # characters from which the separator is told
 
 
 def read_csv(text: str, source: str, asked: Collection[str] = (), first_line: int = 1) -> Table:
-    """Read values between commas, semicolons or tabs, with the header wherever it is, or without one."""
+    """Read values between commas, semicolons, tabs, bars or spaces, with or without a header."""
     # Blank lines at the end; an empty quoted cell there is a missing value, and stays.
     text = text.rstrip(" \r\n")
-    if declared := re.match(r'"?sep=([,;\t])"?\r?\n', text, re.IGNORECASE):  # for Excel
+    if declared := re.match(r'"?sep=([,;|\t])"?\r?\n', text, re.IGNORECASE):  # for Excel
         text, first_line = text[declared.end() :], first_line + 1
         delimiter = declared[1]
     else:
         delimiter = separator(text[:_HEAD].splitlines()[:200], asked)
+    lines = text[:_HEAD].splitlines()[:200]
+    if not declared and _by_spaces(lines, delimiter, asked):
+        text, delimiter = re.sub(r"(?<=\S)[^\S\r\n]+(?=\S)", "\t", text), "\t"
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
     try:
@@ -59,6 +66,15 @@ def separator(lines: Sequence[str], asked: Collection[str] = ()) -> str:
     return max(_SEPARATORS, key=fit)  # the first of those that fit alike
 
 
+def _by_spaces(lines: Sequence[str], delimiter: str, asked: Collection[str]) -> bool:
+    """Return whether columns are aligned with spaces, as `numpy.savetxt` writes them: nothing else fits."""
+    rows = [line.lstrip("# ").split() for line in lines if line.strip()]
+    if not rows or any(delimiter in line for line in lines) or len({len(cells) for cells in rows}) > 1:
+        return False
+    numbers = all(parse(cell) is not None for cells in rows for cell in cells)
+    return len(rows[0]) > 1 and (numbers or header_fits([Row(cells, 0) for cells in rows], asked)[0])
+
+
 def _refuse_decimal_commas(table: Table, source: str) -> None:
     """Refuse two columns of whole numbers that could be one column with decimal commas."""
     if len(table.names) != 2:
@@ -75,8 +91,8 @@ def _refuse_decimal_commas(table: Table, source: str) -> None:
         )
 
 
-def read_json(text: str, source: str) -> Table:
-    """Read a JSON array of objects or values, an object of arrays, or one object per line."""
+def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:
+    """Read a JSON array of objects or values, an object of columns or episodes, or one object per line."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -96,9 +112,35 @@ def read_json(text: str, source: str) -> Table:
         raise InvalidCost(f"{source}: is a certificate, not costs; give the file of the episodes themselves")
     if isinstance(content, dict) and content and all(isinstance(each, list) for each in content.values()):
         lengths = {len(each) for each in content.values()}
-        if len(lengths) == 1:
+        is_columns = not any(isinstance(value, dict) for each in content.values() for value in each)
+        if len(lengths) == 1 and is_columns and not {"columns", "data"} <= content.keys():
             return Table(list(content), True, lambda name: list(content[name]))
+    if isinstance(content, dict) and (table := _from_document(content, source, asked)) is not None:
+        return table
     return _read_lines(text, source)
+
+
+def _from_document(content: dict[str, Any], source: str, asked: Collection[str]) -> Table | None:
+    """Read the episodes in a larger object, as Weights & Biases, pandas and many a script write them."""
+    names, data = content.get("columns"), content.get("data")
+    if isinstance(names, list) and isinstance(data, list):
+        if all(isinstance(row, list) and len(row) == len(names) for row in data):
+            return _from_objects([dict(zip(map(str, names), row, strict=True)) for row in data], source, None)
+        raise InvalidCost(f"{source}: its rows do not have one value per column; write it again")
+    objects = [each for each in content.values() if isinstance(each, dict)]
+    if len(content) > 1 and len(objects) == len(content) and len({tuple(each) for each in objects}) == 1:
+        wanted = {normal(name) for name in asked} or set(DEFAULTS)
+        if wanted & set(map(normal, content)):  # names outside, numbers of rows inside
+            return Table(list(content), True, lambda name: list(content[name].values()))
+        if wanted & {normal(name) for name in flatten(objects[0])}:
+            return _from_objects(objects, source, None)
+    lists = {name: each for name, each in content.items() if isinstance(each, list) and each}
+    lists = {name: each for name, each in lists.items() if all(isinstance(row, dict) for row in each)}
+    if len(lists) != 1:
+        return None
+    ((name, rows),) = lists.items()
+    table = _from_objects(rows, source, None)
+    return replace(table, notes=(*table.notes, f"read the list {name!r}, and nothing else of the file"))
 
 
 def _from_list(content: list[Any], source: str) -> Table:
@@ -135,7 +177,9 @@ def _read_lines(text: str, source: str) -> Table:
     return _from_objects(rows, source, lines)
 
 
-def _from_objects(rows: list[dict[str, Any]], source: str, lines: list[int] | None) -> Table:
+def _from_objects(objects: list[dict[str, Any]], source: str, lines: list[int] | None) -> Table:
+    rows = [flatten(row) for row in objects]  # what is in an object within is called outer.inner
+
     def values(name: str) -> list[Any]:
         for row, content in enumerate(rows):
             if name not in content:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
 from boundwatch.episodes.formats import separator
 from boundwatch.episodes.numbers import parse
@@ -232,11 +233,14 @@ def _split(text: str, delimiter: str) -> list[str]:
 
 def _decode(text: str) -> dict[str, Any]:
     try:
-        return json.loads(text, object_pairs_hook=_unique)  # type: ignore[no-any-return]  # { begins an object
+        content: dict[str, Any] = json.loads(text, object_pairs_hook=_unique)  # { begins an object
     except InvalidCost:
         raise
     except (ValueError, RecursionError) as error:
         raise InvalidCost(f"{shown(text[:40])} is not JSON ({error})") from error
+    if any(isinstance(value, dict) for value in content.values()):
+        return content | flatten(content)  # what is in an object within is also called outer.inner
+    return content
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

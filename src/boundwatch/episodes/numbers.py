@@ -15,6 +15,10 @@ _COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}([.,]\d{3})+")
 _PERCENT = re.compile(r"(.*\d)\s*%")
 
+# The minus of typesetters, and what East Asian keyboards write instead of a point, a minus and a percent sign
+# (their digits Python knows).
+_VARIANTS = {0x2212: "-", 0xFF0E: ".", 0xFF0D: "-", 0xFF05: "%"}
+
 Style = Literal["plain", "point", "comma", "thousands"]
 
 
@@ -41,7 +45,7 @@ def parse(value: object) -> float | bool | None:
             return text.lower() == "true"
         if "_" in text:  # Python reads 0_1 as 1
             return None
-        value = text.replace("\u2212", "-")  # the minus of typesetters
+        value = text.translate(_VARIANTS)
     try:
         return float(value)  # type: ignore[arg-type]  # whatever cannot be converted says so
     except (TypeError, ValueError, OverflowError):
@@ -56,7 +60,7 @@ def parse_decimal(text: str) -> float | None:
     >>> parse_decimal("0,5"), parse_decimal("1.5"), parse_decimal("1.234,5")
     (0.5, 1.5, None)
     """
-    text = text.strip().replace("\u2212", "-")
+    text = text.strip().translate(_VARIANTS)
     found = parse(text.replace(",", ".", 1) if _COMMA.fullmatch(text) else text)
     return None if found is None or isinstance(found, bool) else found
 

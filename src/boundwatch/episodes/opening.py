@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 import sys
 from pathlib import Path
 from typing import Literal, get_args
@@ -131,7 +132,7 @@ def _read(
     text, encoding = _text(data, source)
     match found:
         case "json" | "jsonl":
-            return formats.read_json(text, source)
+            return formats.read_json(text, source, asked)
         case "lerobot-eval":
             return lerobot.read_evaluation(text, source)
         case "sb3-monitor":
@@ -154,6 +155,8 @@ def _recognize(data: bytes, source: str) -> Format:
     if stable_baselines3.looks_like_monitor(text):
         return "sb3-monitor"
     first = text.lstrip()[0]
+    if re.match(r"<(!doctype|html|table|\?xml)", text.lstrip(), re.IGNORECASE):
+        raise InvalidCost(f"{source}: is a web page (HTML or XML), not a table; save it as CSV or .xlsx")
     return "json" if first == "[" else "jsonl" if first == "{" else "csv"
 
 

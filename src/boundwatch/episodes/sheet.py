@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from boundwatch._support.text import shown
-from boundwatch.episodes.numbers import parse, parse_decimal
+from boundwatch.episodes.numbers import is_missing, parse, parse_decimal
 from boundwatch.episodes.table import DEFAULTS, Table
 from boundwatch.episodes.words import is_judgment, looks_like_outcome, normal
 from boundwatch.errors import InvalidCost
@@ -80,7 +80,9 @@ def read_sheet(
     cells = [_fit(row, width, names, body, source, where) for row in body]
     keep = [i for i in range(width) if names[i] or any(not _blank(row[i]) for row in cells)]
     _refuse_summary(cells, body, source, where)
-    if not named:
+    if named:
+        _refuse_units(cells, body, source, where)
+    else:
         _refuse_numbers_as_names(cells, body, source, where)
     columns = [names[i] for i in keep]
     lines = [row.line for row in body]
@@ -351,6 +353,30 @@ def _refuse_summary(cells: list[list[Any]], body: list[Row], source: str, where:
                     f"{source}: {where} {body[row].line} looks like a summary ({shown(cell)}), not a "
                     f"trial; take it out"
                 )
+    if len(cells) > 3 and not all(map(_blank, cells[-1][1:])):
+        # Trials have numbers or names; a row without any of what all others have is no trial.
+        always = [i for i in range(len(cells[0])) if all(not _blank(row[i]) for row in cells[:-1])]
+        missing = [i for i in always if _blank(cells[-1][i])]
+        if missing and missing[0] == 0 and len(always) - len(missing) == 1:
+            raise InvalidCost(
+                f"{source}: {where} {body[-1].line} has nothing but one value; complete it if it is a trial, "
+                "or take it out if it is a total"
+            )
+
+
+def _refuse_units(cells: list[list[Any]], body: list[Row], source: str, where: str) -> None:
+    """Refuse a row of units below the header: it would count as one more trial."""
+    for column, first in enumerate(cells[0] if len(cells) > 2 else []):
+        if not isinstance(first, str) or is_missing(first) or _numeric(first):
+            continue
+        below = [row[column] for row in cells[1:]]
+        if looks_like_outcome(first) and all(parse(cell) in (0, 1) for cell in below):
+            continue  # yes and 1 in one column
+        if all(map(_numeric, below)):
+            raise InvalidCost(
+                f"{source}: {where} {body[0].line} looks like units ({shown(first)}), not a trial; take it "
+                "out"
+            )
 
 
 def has_decimal_commas(rows: Sequence[Row]) -> bool:

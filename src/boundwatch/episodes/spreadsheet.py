@@ -12,7 +12,7 @@ from xml.etree.ElementTree import ParseError
 
 from boundwatch.episodes.sheet import Row, header_fits, read_sheet
 from boundwatch.episodes.table import Table
-from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra
 
 OLD_MAGIC = b"\xd0\xcf\x11\xe0"
 """The bytes that workbooks of Excel before 2007 (.xls) begin with."""
@@ -39,11 +39,15 @@ def read_workbook(data: bytes, source: str, sheet: str | None, asked: Collection
         # Values as they were last computed, not formulas.
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         sheets = {each.title: _rows(each) for each in book.worksheets}
+        name = _choose(sheets, sheet, asked, source)
+        if any(cell is None for row in sheets[name] for cell in row.cells):
+            _name_formulas(sheets[name], load_workbook(io.BytesIO(data), read_only=True)[name])
     except (zipfile.BadZipFile, zlib.error, ParseError, OSError, EOFError) as error:
         raise _damaged(source) from error
+    except BoundwatchError:
+        raise
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
         raise _damaged(source) from error
-    name = _choose(sheets, sheet, asked, source)
     table = read_sheet(sheets[name], f"{source} (sheet {name})", asked, where="row")
     return dataclasses.replace(table, detail=f"sheet {name}") if len(sheets) > 1 else table
 
@@ -80,6 +84,14 @@ def _rows(sheet: Any) -> list[Row]:
         Row([_value(cell) for cell in cells], number)
         for number, cells in enumerate(sheet.iter_rows(), start=1)
     ]
+
+
+def _name_formulas(rows: list[Row], sheet: Any) -> None:
+    """Put formulas where their results were never computed, for the error to show them."""
+    for row, cells in zip(rows, sheet.iter_rows(), strict=False):
+        for column, cell in enumerate(cells[: len(row.cells)]):
+            if row.cells[column] is None and isinstance(cell.value, str):
+                row.cells[column] = cell.value
 
 
 def _value(cell: Any) -> Any:

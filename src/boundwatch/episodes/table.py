@@ -34,6 +34,7 @@ _FLAGS = (
     "cost_range) "
     "(--success, --cost, --reward)"
 )
+_MOST_WORDS = 5
 _MOST_COLUMNS = 8
 
 
@@ -256,6 +257,11 @@ def to_costs(
     def refuse(row: int, fault: str) -> NoReturn:
         # A number that came as text is shown as the file has it, without quotes.
         value = raw[row] if array is None else shortest(raw[row])
+        if isinstance(value, str) and value.startswith("="):
+            fault = (
+                "is a formula whose result is not in the file; open and save it in a spreadsheet program, "
+                "or give it as CSV"
+            )
         if array is None and not (isinstance(value, str) and parse(value) is not None):
             value = shown(value)
         raise InvalidCost(f"{source}: {table.locate(row, column)} = {value} {fault}")
@@ -331,7 +337,7 @@ def read_successes(
         except TypeError:  # a list, say
             refuse(row, "is neither a success nor a failure; write yes or no, or 1 or 0")
         if found is None:
-            found = known[key] = _one_success(value, wishes, partial(refuse, row))
+            found = known[key] = _one_success(value, raw, wishes, partial(refuse, row))
         if wishes and not found and not _is_failure(value):
             others[str(value).strip()] += 1
         out[row] = found
@@ -346,7 +352,7 @@ def read_successes(
     return out, (f"counted as failures, not being among --success-values: {listed}",)
 
 
-def _one_success(value: object, wishes: set[str], refuse: Callable[[str], NoReturn]) -> bool:
+def _one_success(value: object, raw: list[Any], wishes: set[str], refuse: Callable[[str], NoReturn]) -> bool:
     if is_missing(value):
         refuse("says nothing; a trial that was stopped is a failure, so write no or 0 there, or how it ended")
     if wishes:
@@ -360,12 +366,20 @@ def _one_success(value: object, wishes: set[str], refuse: Callable[[str], NoRetu
     found = _usual(value)
     if found is None:
         number = parse_decimal(value) if isinstance(value, str) else parse(value)
+        if number is not None:
+            refuse(
+                "is neither 0 nor 1; if the column is a score or a rate, read it with --reward and "
+                "--cost-range"
+            )
+        if re.fullmatch(r"[\d.,\s]+[%％]", str(value)):
+            refuse("is a percentage, not one trial; read it with --reward and --cost-range 0 100")
+        if re.fullmatch(r"\d+\s*(/|of|von|out of)\s*\d+", str(value), re.IGNORECASE):
+            refuse("counts several trials; give one row per trial")
+        words = [shown(word) for word in dict.fromkeys(str(each).strip() for each in raw) if word]
         refuse(
-            "is neither 0 nor 1; if the column is a score or a rate, read it with --reward and --cost-range"
-            if number is not None
-            else "is not a word for success or failure that boundwatch knows; write yes or no, or name the "
-            "words "
-            "that mean success with success_values=[...] (--success-values WORD,WORD)"
+            "is not a word for success or failure that boundwatch knows; write yes or no, or name the words "
+            "that mean success with success_values=[...] (--success-values WORD,WORD); the column holds "
+            f"{', '.join(words[:_MOST_WORDS])}{', ...' if len(words) > _MOST_WORDS else ''}"
         )
     return found
 

@@ -43,7 +43,7 @@ _GOOD_NAMES = _words(
     "success successes successful succeeded succeed reward rewards return returns accuracy solved reached "
     "achieved completed completion passed pass win wins won ok good correct survived grasped lifted placed "
     "picked stacked inserted delivered docked opened arrived landed erfolg erfolgreich bestanden gelungen "
-    "succes succès réussi réussite reussi exito éxito successo sucesso"
+    "succes succès réussi réussite reussi exito éxito successo sucesso quality"
 )
 _BAD_NAMES = _words(
     "cost costs loss losses error errors err fail fails failed failure failures fault faults collision "
