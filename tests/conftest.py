@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from hypothesis import settings
 
 # Two workers with two threads each would fight for two cores; read by OpenMP, MKL and OpenBLAS at import.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+# Hundreds of processes import the package; each would compile it anew where bytecode is not kept.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)

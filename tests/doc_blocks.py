@@ -28,6 +28,7 @@ import typer
 import yaml
 
 from boundwatch.cli import app
+from program import forked
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -133,10 +134,11 @@ def _run_console(code, folder):
 
 
 def _bash(script, folder, check=True):
+    programs = forked(), Path(sys.executable).parent
     done = subprocess.run(
         ["bash", "-euo" if check else "-uo", "pipefail", "-c", script],
         cwd=folder,
-        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        env=os.environ | {"PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

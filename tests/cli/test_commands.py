@@ -6,7 +6,6 @@ import json
 import math
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import typer
 
 import boundwatch as bw
 from boundwatch.cli import app
+from program import forked
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -82,9 +82,7 @@ def test_examples_in_help_run(run, folder):
         lines = re.findall(r"^ {4}(boundwatch .*)$", run(command, "--help").out, flags=re.MULTILINE)
         assert len(lines) == len(codes)
         for line, code in zip(lines, codes, strict=True):
-            shell = line.replace(
-                "boundwatch", f"{sys.executable} -c 'from boundwatch.cli import main; main()'", 1
-            )
+            shell = f"PATH={forked()}:$PATH\n{line}"
             done = subprocess.run(shell, shell=True, cwd=folder, capture_output=True, check=False)  # noqa: S602
             assert (line, done.returncode, done.stderr) == (line, code, b"")
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import boundwatch as bw
 
 HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas", "scipy.stats"}
 
@@ -41,6 +44,12 @@ def test_commands(folder, arguments):
     modules = loaded_modules(code, folder, *arguments)
     assert "boundwatch.cli.check" in modules
     assert not modules & HEAVY
+
+
+def test_the_installed_script():
+    script = Path(sys.executable).parent / "boundwatch"
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"boundwatch {bw.__version__}\n"
 
 
 def test_the_test_would_notice(folder):

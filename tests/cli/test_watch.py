@@ -1,6 +1,7 @@
 """boundwatch watch, run as the program it is."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from program import PROGRAM, forked
 
-PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
 COSTS = np.random.default_rng(8).beta(1.0, 4.0, 60).round(3)
 
 
@@ -23,7 +24,7 @@ def certificate(tmp_path):
 
 def run(*arguments, text=None):
     return subprocess.run(
-        [*PROGRAM, "watch", *map(str, arguments)],
+        [forked() / "boundwatch", "watch", *map(str, arguments)],
         input=text,
         capture_output=True,
         text=True,
@@ -129,8 +130,9 @@ def test_a_redirected_file_or_a_repeated_stream_counts_nothing_twice(certificate
     for options in ([], ["--id", "line"]):
         for _ in range(2):
             with log.open() as file:
+                state = tmp_path / f"s{options}"
                 done = subprocess.run(
-                    [*PROGRAM, "watch", certificate, "-", "--state", tmp_path / f"s{options}", *options],
+                    [forked() / "boundwatch", "watch", certificate, "-", "--state", state, *options],
                     stdin=file,
                     capture_output=True,
                     text=True,
@@ -309,7 +311,7 @@ def test_an_alarm_before_its_interval_is_explained(tmp_path):
 
 
 def test_standard_input_that_is_closed(certificate):
-    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()' watch {certificate} - <&-"
+    program = f"{shlex.join(PROGRAM)} watch {certificate} - <&-"
     done = subprocess.run(program, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
     assert done.stderr.endswith(
         "\nboundwatch: standard input: cannot be read; pipe or redirect a file into it\n"

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -22,8 +21,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.server.access import create_token
 from boundwatch.server.database import Database
-
-PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
+from program import PROGRAM, forked
 
 
 @dataclass
@@ -76,7 +74,7 @@ class Server:
 
     def run(self, *arguments):
         """Run a command of the program on this server's database."""
-        command = [*PROGRAM, *arguments, "--database", self.database]
+        command = [forked() / "boundwatch", *arguments, "--database", self.database]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def ask(self, method, path, content=None, *, token=None, headers=None):

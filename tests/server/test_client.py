@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
 
 import boundwatch as bw
 from boundwatch.server.reports import parse_reports
+from program import forked
 
 
 @pytest.fixture
@@ -144,8 +146,4 @@ def test_the_shell_command_keeps_what_cannot_be_delivered(start, spool):
 
 
 def _run(*arguments):
-    import subprocess
-    import sys
-
-    program = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
-    return subprocess.run([*program, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run([forked() / "boundwatch", *arguments], capture_output=True, text=True, check=False)

@@ -1,0 +1,96 @@
+"""The program, started as a shell does (`PROGRAM`), or without importing everything once more (`forked`).
+
+Behind `forked` a process has imported the program and waits at a socket. What a shell starts hands it its
+arguments, folder, environment and open files; the process forks, and its child is the program from `main` on.
+SIGINT and SIGTERM are passed on. Tests of starting, and of dying by SIGKILL, use `PROGRAM`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import marshal
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
+
+CLIENT = """
+import marshal, os, signal, socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+request = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))
+socket.send_fds(connection, [len(request).to_bytes(8, "big")], [0, 1, 2])
+connection.sendall(request)
+program = int.from_bytes(connection.recv(8), "big")
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.kill(program, number))
+os._exit(int.from_bytes(connection.recv(8), "big"))
+"""
+
+
+@cache
+def forked() -> Path:
+    """Return a folder with an executable ``boundwatch``, for a shell's PATH."""
+    folder = Path(tempfile.mkdtemp(prefix="boundwatch-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "client.py").write_text(CLIENT)
+    words = [sys.executable, "-IS", folder / "client.py", folder / "socket"]
+    (folder / "boundwatch").write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+    (folder / "boundwatch").chmod(0o755)
+    waiting = subprocess.Popen(
+        [sys.executable, __file__, folder / "socket"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    atexit.register(waiting.kill)
+    assert waiting.stdout.read(1) == b"."  # it has imported the program
+    return folder
+
+
+def wait_for_work(path: str) -> None:
+    """Return in a child of this process whenever somebody asks for one."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how those end that answer
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(16)
+        os.write(1, b".")
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                break
+            connection.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with connection:
+        header, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
+        request = b""
+        while len(request) < int.from_bytes(header, "big"):
+            request += connection.recv(1 << 20)
+        program = os.fork()
+        if program:
+            connection.sendall(program.to_bytes(8, "big"))
+            code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+            connection.sendall((code if code >= 0 else 128 - code).to_bytes(8, "big"))
+            os._exit(0)
+    arguments, there, environment = marshal.loads(request)  # noqa: S302  (from ourselves)
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(there)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["boundwatch", *arguments]
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
+if __name__ == "__main__":
+    from boundwatch.cli import main
+
+    wait_for_work(sys.argv[1])
+    main()
