@@ -371,6 +371,9 @@ def test_a_repeated_id_with_another_cost_is_reported(run, tmp_path):
         with log.open("a") as file:
             file.writelines(f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in costs)
         done = run("watch", "c.json", "log.jsonl", "--id", "n", "--state", "s.json")
-    assert done.err.count("line 3: id 2 was counted with cost 0.5 and now comes with cost 0.75; not") == 1
-    assert "2 lines with an id that was counted before, not counted again, 1 of them with another" in done.out
+    assert done.code == 1
+    assert "line 3 has id 2 and cost 0.75, but this id was counted with cost 0.5; an id names" in done.err
+    done = run("watch", "c.json", "log.jsonl", "--id", "n", "--state", "s.json", "--skip-malformed")
+    assert done.err.count("line 3 skipped, not counted: has id 2 and cost 0.75") == 1
+    assert "1 lines with an id that was counted before, not counted again" in done.out
     assert "2, mean cost 0.3750" in done.out

@@ -8,6 +8,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.watching import ids
 from boundwatch.watching.rows import Rows, Rule
 from boundwatch.watching.sources import RowSource
 from boundwatch.watching.state import StateFile
@@ -194,3 +195,35 @@ def test_a_state_that_is_not_json(tmp_path, text):
     (tmp_path / "s").write_text(text, errors="surrogatepass")
     with StateFile(tmp_path / "s") as state, pytest.raises(SchemaMismatch, match=f"^{tmp_path / 's'}: "):
         resume(watch(state), {})
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_a_repeated_id_with_another_cost_is_an_error(tmp_path, kind):
+    def line(number, cost):
+        return json.dumps({"n": kind(number), "cost": cost})
+
+    with StateFile(tmp_path / "s") as state:
+        session = watch(state, id="n")
+        assert costs(run(session, line(1, 0.25), line(2, 0.5), line(1, 0.25))) == [0.25, 0.5]
+    with StateFile(tmp_path / "s") as state:
+        session = watch(state, id="n")
+        assert resume(session, {})
+        said = (
+            r"line 2 has id '?1'? and cost 0\.75, but this id was counted with cost 0\.25; .*--skip-malformed"
+        )
+        with pytest.raises(InvalidCost, match=said):
+            run(session, line(3, 0.5), line(1, 0.75), line(4, 0.5))
+        assert session.episodes == 3
+        events = run(session, line(1, 0.75), line(4, 0.5), lenient=True)
+        assert (costs(events), session.skipped, session.repeated) == ([0.5], 1, 1)
+
+
+def test_what_is_too_old_to_compare_is_said(monkeypatch):
+    monkeypatch.setattr(ids, "MOST_REMEMBERED", 2)
+    lines = [json.dumps({"n": n, "cost": 0.1}) for n in range(1, 6)]
+    session = watch(id="n")
+    events = run(session, *lines, *lines)
+    assert (len(costs(events)), session.repeated) == (5, 5)
+    (notice,) = (event.text for event in events if isinstance(event, Notice))
+    assert notice == "3 lines from 6 on: ids that came too long ago to compare their costs; not counted"
+    assert len(session.to_dict()["costs"]) == 2

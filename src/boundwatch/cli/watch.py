@@ -405,10 +405,8 @@ def _summary(session: Watch) -> None:
             "episode was left out"
         )
     if session.repeated:
-        other = f", {session.contradicted} of them with another cost" if session.contradicted else ""
         print(
-            f"  repeated      {session.repeated} lines with an id that was counted before, not counted "
-            f"again{other}"
+            f"  repeated      {session.repeated} lines with an id that was counted before, not counted again"
         )
     if session.gaps:
         print(

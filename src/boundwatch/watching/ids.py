@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
+from collections import OrderedDict
 from typing import Any
 
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidCost, SchemaMismatch
+
+MOST_REMEMBERED = 4096
+"""Ids whose costs are kept: more than any sender repeats of what it does not know to be counted."""
 
 
 class Ids:
@@ -76,6 +80,47 @@ class Ids:
         return ids
 
 
+class RecentCosts:
+    """The costs of the last ids, so that an id that comes again with another cost is noticed.
+
+    Examples
+    --------
+    >>> recent = RecentCosts()
+    >>> recent.add("arm-1", 7, [0.25])
+    >>> recent.of("arm-1", 7), recent.of("arm-2", 7)
+    ([0.25], None)
+    """
+
+    def __init__(self) -> None:
+        self._costs: OrderedDict[tuple[str, int | str], list[float]] = OrderedDict()
+
+    def add(self, stream: str, value: object, costs: list[float]) -> None:
+        """Remember the costs of an id, one per metric, and forget the oldest if there are too many."""
+        self._costs[stream, _key(value)] = costs
+        if len(self._costs) > MOST_REMEMBERED:
+            self._costs.popitem(last=False)
+
+    def of(self, stream: str, value: object) -> list[float] | None:
+        """Return the costs with which an id was counted, None if that is too long ago."""
+        return self._costs.get((stream, _key(value)))
+
+    def to_list(self) -> list[Any]:
+        """Return everything as plain JSON values."""
+        return [[*key, costs] for key, costs in self._costs.items()]
+
+    @classmethod
+    def from_list(cls, content: object) -> RecentCosts:
+        """Rebuild what `to_list` described."""
+        recent = cls()
+        if not isinstance(content, list):
+            raise SchemaMismatch("its costs are not a list; it is damaged")
+        for stream, key, costs in content:
+            if not isinstance(stream, str) or type(key) not in (int, str):
+                raise SchemaMismatch("its costs belong to no ids; it is damaged")
+            recent._costs[stream, key] = [float(cost) for cost in costs]
+        return recent
+
+
 def _merged(ranges: list[list[int]]) -> list[list[int]]:
     merged: list[list[int]] = []
     for low, high in sorted(ranges):
@@ -84,6 +129,10 @@ def _merged(ranges: list[list[int]]) -> list[list[int]]:
         else:
             merged.append([low, high])
     return merged
+
+
+def _key(value: object) -> int | str:
+    return value if type(value) is int else _hash(value)
 
 
 def _hash(value: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from boundwatch._support.text import shown
+from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
@@ -28,7 +28,7 @@ from boundwatch.errors import (
     ProvenanceMismatch,
     SchemaMismatch,
 )
-from boundwatch.watching.ids import Ids
+from boundwatch.watching.ids import Ids, RecentCosts
 from boundwatch.watching.rows import Row, Rows
 from boundwatch.watching.sources import (
     Batch,
@@ -52,7 +52,6 @@ DETECTORS: dict[str, type[Detector]] = {
 }
 
 
-_LATEST = 256  # ids whose costs are kept: what a sender repeats after a crash is recent
 
 
 class Counted(NamedTuple):
@@ -114,13 +113,11 @@ class Watch:
     position: Position = field(default_factory=Position)
     pipe: Identity | None = None
     ids: dict[str, Ids] = field(default_factory=dict)
+    costs: RecentCosts = field(default_factory=RecentCosts)
     skipped: int = 0
     repeated: int = 0
-    contradicted: int = 0
     gaps: int = 0
     last: Row | None = None
-    latest: deque[tuple[str, Any, list[float]]] = field(default_factory=lambda: deque(maxlen=_LATEST))
-    """The latest ids with their costs: a repeated id may come with another cost."""
     announced: dict[str, str] = field(default_factory=dict)
     """The verdict of each stream that `on_alarm` was told."""
     state: StateFile | None = None
@@ -208,9 +205,12 @@ class Watch:
             self.rows.begin_file()
         done = 0
         fault: BoundwatchError | None = None
+        unknown: list[int] = []
         for line in batch.lines:
+            repeated = False
             try:
                 rows = self._rows(line)
+                repeated = bool(rows) and self._is_repeated(rows)
             except InvalidCost as error:
                 if not lenient:
                     fault = InvalidCost(
@@ -235,15 +235,21 @@ class Watch:
                 if missing:
                     self.gaps += 1
                     events.append(Notice(f"line {line.number}: {missing}; counted"))
-                if not self._is_repeated(line, rows, events):
+                if repeated and self.costs.of(rows[0].stream, rows[0].id) is None:
+                    unknown.append(line.number)
+                if not repeated:
                     fault = self._own(line, rows)
                     if fault is not None:
                         break
+                    self._remember(rows)
                     for row in rows:
                         self._update(line, row, events)
             done += 1
             if until_alarm and self.alarmed:
                 break
+        if unknown:
+            where = f"line {unknown[0]}" if len(unknown) == 1 else f"{len(unknown)} lines from {unknown[0]} on"
+            events.append(Notice(f"{where}: ids that came too long ago to compare their costs; not counted"))
         if done:
             self.position = batch.position(done) if self.state is not None else self.position
         return fault
@@ -274,32 +280,28 @@ class Watch:
     def _missing(self, row: Row) -> str:
         if row.id is None:
             return ""
-        known = self.ids.setdefault(row.stream, Ids())
+        known = self.ids[row.stream]
         return "" if row.id in known else known.fault(row.id)
 
-    def _is_repeated(self, line: Line, rows: list[Row], events: list[Counted | Notice]) -> bool:
+    def _is_repeated(self, rows: list[Row]) -> bool:
         row = rows[0]
-        if row.id is None:
+        if row.id is None or row.id not in self.ids.setdefault(row.stream, Ids()):
             return False
-        known, costs = self.ids[row.stream], [each.cost for each in rows]
-        if row.id not in known:
-            known.add(row.id)
-            self.latest.append((row.stream, row.id, costs))
-            return False
-        self.repeated += 1
-        before = next(
-            (was for stream, id_, was in self.latest if (stream, id_) == (row.stream, row.id)), costs
-        )
-        if before != costs:
-            self.contradicted += 1
-            was, now = (", ".join(f"{cost:g}" for cost in each) for each in (before, costs))
-            events.append(
-                Notice(
-                    f"line {line.number}: id {shown(row.id)} was counted with cost {was} and now comes with "
-                    f"cost {now}; not counted again: find out which is right"
-                )
+        counted, costs = self.costs.of(row.stream, row.id), [each.cost for each in rows]
+        if counted not in (None, costs):
+            was, now = (", ".join(map(shortest, each)) for each in (counted or [], costs))
+            raise InvalidCost(
+                f"has id {shown(row.id)} and cost {now}, but this id was counted with cost {was}; an id names "
+                "one episode"
             )
+        self.repeated += 1
         return True
+
+    def _remember(self, rows: list[Row]) -> None:
+        row = rows[0]
+        if row.id is not None:
+            self.ids[row.stream].add(row.id)
+            self.costs.add(row.stream, row.id, [each.cost for each in rows])
 
     def _own(self, line: Line, rows: list[Row]) -> BoundwatchError | None:
         """Return why to stop if a stream turns out to be the certificate's own costs."""
@@ -362,8 +364,7 @@ class Watch:
             "ids": {stream: ids.to_list() for stream, ids in self.ids.items()},
             "skipped": self.skipped,
             "repeated": self.repeated,
-            "contradicted": self.contradicted,
-            "latest": [list(each) for each in self.latest],
+            "costs": self.costs.to_list(),
             "gaps": self.gaps,
             "last_cost": None if self.last is None else self.last.cost,
             "last_id": None if self.last is None else self.last.id,
@@ -402,10 +403,7 @@ class Watch:
         self.skipped, self.repeated, self.gaps = (
             _whole(content[name]) for name in ("skipped", "repeated", "gaps")
         )
-        self.contradicted = _whole(content.get("contradicted", 0))  # states of before have neither
-        self.latest.extend(
-            (str(s), i, [float(c) for c in costs]) for s, i, costs in content.get("latest", ())
-        )
+        self.costs = RecentCosts.from_list(content.get("costs", []))  # older states have none
         cost = content["last_cost"]
         self.last = None if cost is None else Row(float(cost), content["last_id"])
         self.announced = dict(content["announced"])
