@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import boundwatch as bw
+from boundwatch.cli import main
 
 HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas", "scipy.stats"}
 
@@ -55,3 +56,39 @@ def test_the_installed_script():
 def test_the_test_would_notice(folder):
     modules = loaded_modules("import matplotlib", folder)
     assert modules & HEAVY == {"matplotlib"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGINT)", 130, "boundwatch: interrupted"),
+        ("raise MemoryError", 1, "boundwatch: there is not enough memory to start; free some, or use"),
+        ("raise ImportError('libx.so: failed to map segment from shared object')", 1, "boundwatch: there is"),
+    ],
+)
+def test_what_ends_the_program_while_it_starts_is_one_line(tmp_path, trouble, code, said):
+    program = f"""
+import os, signal, sys
+class Trouble:
+    def find_spec(name, *_):
+        if name == "boundwatch.detectors":
+            {trouble}
+sys.meta_path.insert(0, Trouble)
+from _boundwatch import main
+main()
+"""
+    command = [sys.executable, "-c", program, "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_between_the_imports_and_the_command(capsys):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended:
+        main(interrupted)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "boundwatch: interrupted\n"

@@ -47,6 +47,9 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
             application(prog_name=name)
         finally:
             sys.stdout.flush()
+    except KeyboardInterrupt:  # before typer waits for it, or after
+        print(f"{name}: interrupted", file=sys.stderr)
+        sys.exit(130)
     except BoundwatchError as error:
         message = " ".join(str(error).split())
     except MemoryError:
