@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from boundwatch.episodes import read_costs
+from boundwatch.episodes import diagnostics, read_costs
 from boundwatch.episodes.diagnostics import blocks, diagnose, trend
 from boundwatch.episodes.table import Table
 from rates import assert_rate_at_most
@@ -92,3 +92,31 @@ def test_tasks_are_looked_at_one_by_one(tmp_path):
     (tmp_path / "log.csv").write_text("robot,cost\n" + "".join(rows))
     assert read_costs(tmp_path / "log.csv", by="robot").warnings == ()
     assert any("blocks" in w or "rise" in w for w in read_costs(tmp_path / "log.csv").warnings)
+
+
+def test_tasks_at_once_are_as_each_by_itself():
+    rng = np.random.default_rng(3)
+    tasks = rng.choice(["a", "b", "c"], 400).tolist()
+    groups = np.array([["a", "b", "c"].index(task) for task in tasks])
+    for costs in (rng.random(400).round(1), (rng.random(400) < 0.3).astype(float)):
+        each = [costs[groups == group] for group in range(3)]
+        correlations, chances = diagnostics._trends(costs, groups)
+        expected = [trend(values) for values in each]
+        assert list(zip(correlations, chances, strict=True)) == [pytest.approx(pair) for pair in expected]
+        assert diagnostics._blocks(costs, groups) == pytest.approx([blocks(values) for values in each])
+    rising = costs + np.where(groups == 1, np.arange(400), 0)
+    assert any(
+        "rise along" in note for note in diagnose(NOTHING, rising / rising.max(), "cost", tuple(tasks))
+    )
+
+
+def test_a_long_file_is_ranked_by_its_stretches():
+    """Means of stretches are as independent as the costs, and show what changes slowly."""
+    rng = np.random.default_rng(2)
+    noted = sum(bool(diagnose(NOTHING, rng.beta(2, 6, 25_000), "cost")) for _ in range(100))
+    assert_rate_at_most(noted, 100, 0.01)
+    costs = rng.beta(2, 6, 250_000)
+    found = diagnose(NOTHING, 0.95 * costs + np.linspace(0, 0.05, costs.size), "cost")
+    assert "rise along the file (rank correlation of the means of 10,000 stretches" in found[0]
+    alternating = np.repeat(rng.random(50_000) < 0.5, 5) * 0.1 + 0.9 * costs
+    assert "in blocks" in diagnose(NOTHING, alternating, "cost")[0]

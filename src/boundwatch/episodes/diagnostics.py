@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidCost
 
 Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
 LEVEL_TREND = 0.005
 LEVEL_BLOCKS = 0.005
 LEVEL_COPY = 0.001
 _FEWEST = 12  # episodes from which an order can be told
+_MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
 _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 _STEPS = re.compile(
@@ -65,17 +68,21 @@ def diagnose(table: Table, costs: Array, column: str, tasks: tuple[str, ...] = (
 
 
 def _order(costs: Array, tasks: tuple[str, ...]) -> Iterator[str]:
-    names = np.array(tasks) if tasks else np.zeros(len(costs))
-    groups = [costs[names == name] for name in dict.fromkeys(names.tolist())]
-    trends = [(trend(group), group) for group in groups]
-    smallest = min(trends, key=lambda pair: pair[0][1])[0]
-    if smallest[1] <= LEVEL_TREND / len(groups):
-        way = "rise" if smallest[0] > 0 else "fall"
+    number = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
+    groups = np.array([number[task] for task in tasks]) if len(number) > 1 else None
+    count = max(len(number), 1)
+    ranked = _condensed(costs) if groups is None else costs
+    correlations, chances = _trends(ranked, groups)
+    smallest = int(np.argmin(chances))
+    if chances[smallest] <= LEVEL_TREND / count:
+        way = "rise" if correlations[smallest] > 0 else "fall"
+        of = "" if ranked.size == costs.size else f" of the means of {ranked.size:,} stretches"
         yield (
-            f"the costs {way} along the file (rank correlation {smallest[0]:.2f}; by chance in fewer than "
-            f"{100 * LEVEL_TREND:g} % of files); did the policy, the setup or the scoring change?"
+            f"the costs {way} along the file (rank correlation{of} {correlations[smallest]:.2f}; by chance "
+            f"in fewer than {100 * LEVEL_TREND:g} % of files); did the policy, the setup or the scoring "
+            "change?"
         )
-    elif min(blocks(group) for group in groups) <= LEVEL_BLOCKS / len(groups):
+    elif min(_blocks(costs, groups)) <= LEVEL_BLOCKS / count:
         yield (
             f"good and bad episodes come in blocks (runs test; by chance in fewer than "
             f"{100 * LEVEL_BLOCKS:g} % of "
@@ -91,16 +98,8 @@ def trend(costs: Array) -> tuple[float, float]:
     >>> trend(np.array([0.1, 0.9, 0.2] * 4))[1] > 0.5
     True
     """
-    n = costs.size
-    _, kinds, counts = np.unique(costs, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[kinds] - (n + 1) / 2  # those that tie share the mean
-    spread = float(np.sqrt(np.sum(ranks**2)))
-    if n < _FEWEST or spread == 0:
-        return 0.0, 1.0
-    places = np.arange(n) - (n - 1) / 2
-    correlation = float(ranks @ places / (spread * np.sqrt(np.sum(places**2))))
-    # Over all orders its variance is 1/(n - 1), whatever the ties.
-    return correlation, float(2 * ndtr(-abs(correlation) * math.sqrt(n - 1)))
+    correlations, chances = _trends(costs, None)
+    return float(correlations[0]), float(chances[0])
 
 
 def blocks(costs: Array) -> float:
@@ -111,13 +110,72 @@ def blocks(costs: Array) -> float:
     >>> round(blocks(np.repeat([0.0, 1.0], 10)), 6), blocks(np.tile([0.0, 1.0], 10)) > 0.99
     (1.1e-05, True)
     """
-    middle = float(np.median(costs))
-    above = costs[costs != middle] > middle if not np.isin(costs, (0, 1)).all() else costs > 0
-    first, second = int(above.sum()), int((~above).sum())
+    return _blocks(costs, None)[0]
+
+
+def _condensed(costs: Array) -> Array:
+    """Return the means of equally long stretches of a long file: independent draws if its costs are."""
+    length = max(costs.size // _MOST_TO_RANK, 1)
+    whole = costs.size // length * length
+    means: Array = costs[:whole].reshape(-1, length).mean(axis=1)
+    return means
+
+
+def _trends(costs: Array, groups: Whole | None) -> tuple[Array, Array]:
+    """Return what `trend` does for each group of costs, in arrays."""
+    groups = np.zeros(costs.size, dtype=np.int64) if groups is None else groups
+    sizes = np.bincount(groups)
+    starts, middles = np.cumsum(sizes) - sizes, (sizes - 1) / 2
+    order = np.lexsort((costs, groups))
+    value, group = costs[order], groups[order]
+    new = np.append(True, (value[1:] != value[:-1]) | (group[1:] != group[:-1]))
+    firsts = np.flatnonzero(new)
+    shared = firsts + (np.diff(np.append(firsts, costs.size)) - 1) / 2  # those that tie share the mean
+    ranks, places = np.empty((2, costs.size))
+    ranks[order] = shared[np.cumsum(new) - 1]
+    places[np.argsort(groups, kind="stable")] = np.arange(costs.size)
+    for each in (ranks, places):
+        each -= (starts + middles)[groups]
+    spread, length = (np.sqrt(np.bincount(groups, each**2)) for each in (ranks, places))
+    judged = (sizes >= _FEWEST) & (spread > 0)
+    correlations = np.bincount(groups, ranks * places) / np.where(judged, spread * length, np.inf)
+    # Over all orders its variance is 1/(n - 1), whatever the ties.
+    chances = 2 * ndtr(-np.abs(correlations) * np.sqrt(sizes - 1))
+    return correlations, np.where(judged, chances, 1.0)
+
+
+def _blocks(costs: Array, groups: Whole | None) -> list[float]:
+    """Return what `blocks` does for each group of costs."""
+    if groups is None:
+        binary = costs[0] in (0, 1) and bool(((costs == 0) | (costs == 1)).all())
+        middle = 0.0 if binary else float(np.median(costs))
+        above = (costs if binary else costs[costs != middle]) > middle
+        high = int(np.count_nonzero(above))
+        return [_few_runs(high, above.size - high, 1 + int(np.count_nonzero(above[1:] != above[:-1])))]
+    sizes = np.bincount(groups)
+    ends = np.cumsum(sizes)
+    ranked = costs[np.lexsort((costs, groups))]
+    medians = (ranked[ends - 1 - sizes // 2] + ranked[ends - 1 - (sizes - 1) // 2]) / 2
+    order = np.argsort(groups, kind="stable")
+    costs, groups = costs[order], groups[order]
+    outcomes = np.bincount(groups, (costs != 0) & (costs != 1)) == 0
+    kept = outcomes[groups] | (costs != medians[groups])
+    above = costs > np.where(outcomes, 0, medians)[groups]
+    above, groups = above[kept], groups[kept]
+    highs = np.bincount(groups, above, minlength=outcomes.size).astype(np.int64)
+    lows = np.bincount(groups, minlength=outcomes.size) - highs
+    turns = (above[1:] != above[:-1]) & (groups[1:] == groups[:-1])
+    runs = 1 + np.bincount(groups[1:], turns, minlength=outcomes.size).astype(np.int64)
+    return [_few_runs(*each) for each in zip(highs.tolist(), lows.tolist(), runs.tolist(), strict=True)]
+
+
+@lru_cache(maxsize=4096)  # small groups of one size have few numbers of runs
+def _few_runs(first: int, second: int, runs: int) -> float:
+    """Return the probability of at most so many runs over all orders of two kinds."""
     if min(first, second) < 3 or first + second < _FEWEST:
         return 1.0
-    runs = 1 + int(np.count_nonzero(above[1:] != above[:-1]))
-    counts = np.arange(2, runs + 1)
+    # Far fewer runs than these are too rare to matter, and a long file has millions.
+    counts = np.arange(max(2, runs - math.ceil(40 * math.sqrt(first + second))), runs + 1)
     half = counts // 2
     # Orders with r runs: r/2 of each kind, or one more of either.
     even = math.log(2) + _log_choose(first - 1, half - 1) + _log_choose(second - 1, half - 1)
@@ -129,7 +187,7 @@ def blocks(costs: Array) -> float:
     return float(min(1.0, np.exp(logsumexp(orders) - _log_choose(first + second, np.array(first)))))
 
 
-def _log_choose(n: int, k: NDArray[np.int64]) -> Array:
+def _log_choose(n: int, k: Whole) -> Array:
     inside = (k >= 0) & (k <= n)
     safe = np.where(inside, k, 0)
     return np.where(inside, gammaln(n + 1) - gammaln(safe + 1) - gammaln(n - safe + 1), -np.inf)
