@@ -55,6 +55,8 @@ def check_costs(
         raise InvalidCost(f"{name} has shape {values.shape}; it must be {shape}")
     if values.size == 0:
         raise InvalidCost(f"{name} is empty; at least one episode is needed")
+    if values.min() >= 0 and values.max() <= 1 and not binary:  # the usual case
+        return values
     faults = {
         "is not a finite number; give every episode a cost (a failed one is usually 1)": ~np.isfinite(values),
         "is outside [0, 1]; rescale, or pass cost_range=(low, high) to read_costs": (values < 0)

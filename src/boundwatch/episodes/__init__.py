@@ -347,6 +347,8 @@ def looks_binary(costs: NDArray[np.float64]) -> bool:
     >>> looks_binary(np.array([0.0, 1.0, 0.0])), looks_binary(np.zeros(3))
     (True, False)
     """
+    if costs[0] not in (0, 1):
+        return False
     failed, passed = costs == 1, costs == 0
     return bool(failed.any() and passed.any() and (failed | passed).all())
 

@@ -170,6 +170,8 @@ def _shared(certificate: Certificate, costs: NDArray[np.float64]) -> float:
     # Few different values are shared by any two files.
     if record is None or certificate.n is None or len(record.values) < 0.9 * certificate.n or costs.size < 5:
         return 0.0
-    if np.unique(costs).size < 0.9 * costs.size:
+    new = costs.tolist()
+    if len(set(new)) < 0.9 * len(new):
         return 0.0
-    return float(np.isin(costs, record.values).mean())
+    certified = set(record.values)
+    return sum(cost in certified for cost in new) / len(new)

@@ -59,9 +59,9 @@ def open_table(
     elif path is not None and (file_format == "mcap" or _begins_with(path, mcap.MAGIC)):
         found, table = "mcap", mcap.read_mcap(lambda: files.open_binary(path), source, wanted.column)
     else:
-        data = _bytes(path, source)
-        found = file_format or _recognize(data, source)
-        table = _read(data, found, source, wanted.column, evaluation, sheet)
+        content = _bytes(path, source) if path is None or not _is_long_text(path) else path
+        found = file_format or _recognize(content, source)
+        table = _read(content, found, source, wanted.column, evaluation, sheet)
     for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
         if value is not None and found != owner:
             raise InvalidSetting(
@@ -83,9 +83,8 @@ def holds_lines(path: str) -> bool:
     """
     if path == "-" or not _is_file(Path(path)):
         return not _is_dataset(Path(path))
-    with files.open_binary(path) as file:
-        head = file.read(_HEAD)
-    if any(head.startswith(magic) for magic in (*_BINARY, _GZIP_MAGIC)):
+    head = _beginning(Path(path))
+    if head.startswith((*_BINARY, _GZIP_MAGIC)):
         return False
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     if lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text):
@@ -104,13 +103,30 @@ def is_log(path: str) -> bool:
     """
     if path == "-" or not _is_file(Path(path)):
         return False
-    with files.open_binary(path) as file:
-        return lerobot.looks_like_evaluation(
-            file.read(_HEAD).decode("utf-8", "replace").removeprefix("\ufeff")
-        )
+    text = _beginning(Path(path)).decode("utf-8", "replace").removeprefix("\ufeff")
+    return lerobot.looks_like_evaluation(text)
 
 
 def _read(
+    content: bytes | Path,
+    found: str,
+    source: str,
+    column: str | None,
+    evaluation: int | None,
+    sheet: str | None,
+) -> Table:
+    """Read what was recognized; a long text only as far as is needed, if it is simple."""
+    asked = () if column is None else (column,)
+
+    def careful() -> Table:
+        data = content if isinstance(content, bytes) else files.read_bytes(content)
+        return _read_carefully(data, found, source, column, evaluation, sheet)
+
+    quick = fast.read_table(content, found, asked, careful) if found in ("csv", "jsonl") else None
+    return careful() if quick is None else quick
+
+
+def _read_carefully(
     data: bytes, found: str, source: str, column: str | None, evaluation: int | None, sheet: str | None
 ) -> Table:
     asked = () if column is None else (column,)
@@ -127,8 +143,6 @@ def _read(
             return mcap.read_mcap(lambda: io.BytesIO(data), source, column)
         case "lerobot-dataset":
             raise InvalidSetting(f"{source}: a LeRobotDataset is a folder; name it")
-    if found in ("csv", "jsonl") and (table := fast.read_table(data, found, asked)) is not None:
-        return table
     text, encoding = _text(data, source)
     match found:
         case "json" | "jsonl":
@@ -141,7 +155,8 @@ def _read(
     return dataclasses.replace(table, detail=encoding) if encoding else table
 
 
-def _recognize(data: bytes, source: str) -> Format:
+def _recognize(content: bytes | Path, source: str) -> Format:
+    data = content if isinstance(content, bytes) else _beginning(content)
     if data.startswith(spreadsheet.OLD_MAGIC):
         raise InvalidCost(
             f"{source}: is a workbook of Excel before 2007 (.xls) or an encrypted one; save it as .xlsx"
@@ -191,6 +206,22 @@ def _read_standard_input() -> bytes:
         return files.read_limited(sys.stdin.buffer, "standard input")
     except (OSError, AttributeError) as error:  # a folder, or closed
         raise InvalidSetting("standard input: cannot be read; pipe or redirect a file into it") from error
+
+
+def _is_long_text(path: Path) -> bool:
+    """Return whether a file is large and in none of the binary formats: it need not be read at once."""
+    if not _is_file(path) or path.stat().st_size < fast.SMALLEST:
+        return False
+    head = _beginning(path)
+    binary = head.startswith((*_BINARY, _GZIP_MAGIC, spreadsheet.OLD_MAGIC)) or b"\0" in head
+    return bool(head.strip()) and head.endswith(b"\n") and not binary
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first lines of a file."""
+    with files.open_binary(path) as file:
+        head = file.read(_HEAD)
+    return head[: head.rfind(b"\n") + 1] or head
 
 
 def _is_dataset(path: Path) -> bool:

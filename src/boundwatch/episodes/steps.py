@@ -116,6 +116,17 @@ def reduction(reduce: str | None, meaning: Meaning) -> Reduction | None:
     return reduce or _CUSTOM.get(meaning)  # type: ignore[return-value]  # to_episodes refuses other rules
 
 
+def counts_episodes(column: str) -> bool:
+    """Return whether a column says by its name which episode a row belongs to.
+
+    Examples
+    --------
+    >>> counts_episodes("Episode ID"), counts_episodes("episode_reward")
+    (True, False)
+    """
+    return _EPISODE.fullmatch(column.strip()) is not None
+
+
 def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, ...]:
     """Warn when rows are taken for episodes although a column says that several belong to the same one.
 
@@ -125,11 +136,11 @@ def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, .
     >>> repeated_episodes(Table(list(columns), True, columns.__getitem__), None, "x.csv")[0][:56]
     'x.csv: 3 rows have only 2 different values of episode; i'
     """
-    column = next((name for name in table.names if _EPISODE.fullmatch(name.strip())), None)
+    column = next((name for name in table.names if counts_episodes(name)), None)
     if not table.named or column is None or table.names.count(column) > 1:
         return ()
     numbers = None if table.array is None else table.array(column)
-    if numbers is not None and (np.diff(numbers) > 0).all():
+    if numbers is not None and (numbers[1:] > numbers[:-1]).all():
         return ()
     values = [str(value) for value in table.values(column)]
     # Every task may count its episodes from 1.

@@ -304,15 +304,20 @@ def to_costs(
         if found.any():
             refuse(int(np.argmax(found)), fault)
 
-    refuse_where(
-        ~np.isfinite(numbers), "is not finite; give every episode a number (a failed one usually the worst)"
-    )
-    refuse_where(
-        (numbers < low) | (numbers > high),
-        f"is outside [{shortest(low)}, {shortest(high)}]; rescale, or pass the range that it can have, "
-        "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
-    )
-    costs = (high - numbers if meaning == "reward" else numbers - low) / (high - low)
+    if not (numbers.min() >= low and numbers.max() <= high):
+        refuse_where(
+            ~np.isfinite(numbers),
+            "is not finite; give every episode a number (a failed one usually the worst)",
+        )
+        refuse_where(
+            (numbers < low) | (numbers > high),
+            f"is outside [{shortest(low)}, {shortest(high)}]; rescale, or pass the range that it can have, "
+            "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
+        )
+    if (meaning, low, high) == ("cost", 0, 1):
+        costs = numbers
+    else:
+        costs = (high - numbers if meaning == "reward" else numbers - low) / (high - low)
     if binary:
         refuse_where(
             ~np.isin(costs, (0, 1)),
