@@ -90,3 +90,24 @@ def test_a_million_costs_neither_overflow_nor_stall():
     costs[0] = 1.0
     assert 0 <= betting_lower(costs, 0.005) < 1e-6
     assert 1e-6 < betting_upper(costs, 0.005) < 1e-4
+
+
+def test_rows_have_their_own_null_and_weights():
+    rows = np.random.default_rng(4).beta(2, 5, (3, 20)).round(2)
+    null = np.array([0.1, 0.0, 0.3])
+    each = [float(betting_log_wealth(row, mean)) for row, mean in zip(rows, null, strict=True)]
+    assert betting_log_wealth(rows, null) == pytest.approx(each, rel=1e-12)
+    # What occurs zero times changes nothing, not even a cost of 0, on which a bet of 1 is lost.
+    padded, weights = np.zeros((2, 3, 25))
+    padded[:, :20], weights[:, :20] = rows, 1
+    assert betting_lower(padded, 0.05, weights) == pytest.approx(betting_lower(rows, 0.05), rel=1e-14)
+
+
+def test_the_grid_of_a_very_long_dataset_only_widens():
+    costs = np.random.default_rng(5).beta(0.3, 0.9, 150_000)
+    values, counts = np.unique(costs, return_counts=True)
+    exact = betting_lower(values, 0.01, counts), betting_upper(values, 0.01, counts)
+    limits = betting_lower(costs, 0.01), betting_upper(costs, 0.01)
+    assert exact[0] - 1e-5 < limits[0] <= exact[0]
+    assert exact[1] <= limits[1] < exact[1] + 1e-5
+    assert betting_log_wealth(costs, exact[0]) <= np.log(100) + 1e-9

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import boundwatch as bw
 from boundwatch.certificates.family import load
-from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting, SchemaMismatch
+from boundwatch.errors import CertificateError, InvalidCost, InvalidLevel, InvalidSetting, SchemaMismatch
 
 COSTS = {"pick": [0, 0, 1, 0] * 25, "place": [0, 1] * 50, "pour": [0, 0, 0, 0, 1] * 20}
 
@@ -127,3 +128,21 @@ def test_what_is_no_family_is_refused():
         bw.CertificateFamily.from_held_out({"pick": [0.1, 1.5]})
     with pytest.raises(InvalidLevel, match=r"delta = 1\.5 is outside"):
         bw.CertificateFamily.from_held_out({"pick": [0.1], "place": [0.2]}, delta=1.5)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_limits_of_many_tasks_are_those_of_each(binary):
+    rng = np.random.default_rng(8)
+    costs = {f"t{i}": rng.beta(2, 6, int(rng.integers(1, 40))).round(2) for i in range(60)}
+    costs = {task: (values > 0.3).astype(float) if binary else values for task, values in costs.items()}
+    family = bw.CertificateFamily.from_held_out(costs, 0.06, binary=binary)
+    for task, values in costs.items():
+        alone = bw.Certificate.from_held_out(values, 0.001, binary=binary)
+        assert (family[task].lower, family[task].upper) == pytest.approx(
+            (alone.lower, alone.upper), abs=1e-13
+        )
+        assert family[task].provenance.costs_sha256 == alone.provenance.costs_sha256
+    content = family.to_dict()
+    content["certificates"][7]["upper"] *= 0.9
+    with pytest.raises(CertificateError, match=r"task 't7': upper: .* the file was altered"):
+        bw.CertificateFamily.from_dict(content)

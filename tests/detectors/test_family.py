@@ -111,3 +111,27 @@ def test_costs_that_do_not_fit(family):
         test.decide({"pick": [0], "place": [0.5]})
     with pytest.raises(InvalidCost, match="costs is empty"):
         test.decide({})
+
+
+def test_many_tasks_are_judged_as_each_by_itself():
+    rng = np.random.default_rng(9)
+    costs = {f"t{i}": rng.beta(2, 6, int(rng.integers(1, 9))) for i in range(30)}
+    family = bw.CertificateFamily(
+        {
+            task: bw.Certificate.from_bounds(lower=0.1, upper=0.15 + i / 60, delta=0.01, binary=i % 3 == 0)
+            for i, task in enumerate(costs)
+        }
+    )
+    new = {task: values.round() if family[task].binary else values for task, values in costs.items()}
+    found = bw.FamilyTest(family).decide(new).findings
+    could = bw.FamilyTest(family).could_alarm({task: len(values) for task, values in new.items()})
+    for each in found:
+        certificate = family[each.task]
+        tail = "exact" if certificate.binary else "betting"
+        alone = bw.HypothesisTest(certificate, alpha_adverse=0.05 / 30, alpha_benign=0.05 / 30, tail=tail)
+        expected = alone.decide(new[each.task])
+        for name in ("n", "mean_cost", "p_adverse", "p_benign", "shift_lower", "shift_upper"):
+            assert getattr(each, name) == pytest.approx(getattr(expected, name), abs=1e-12), name
+        worst = bw.HypothesisTest(certificate, tail=tail).decide([1] * each.n)
+        assert could[each.task] == (worst.verdict is bw.Verdict.ADVERSE)
+    assert set(could.values()) == {True, False}

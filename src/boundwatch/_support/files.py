@@ -10,6 +10,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from json.encoder import encode_basestring_ascii as _encode_text
 from pathlib import Path
 from typing import IO
 
@@ -19,9 +20,9 @@ from numpy.typing import NDArray
 from boundwatch.errors import InvalidSetting, MissingFile
 
 _CHUNK = 1 << 20
+_encode = json.JSONEncoder(allow_nan=False).encode
 LARGEST = 4 << 30
 """Bytes that a file may have."""
-_NUMBERS = re.compile(r"\[\n[-+.,\seE\d]*\n\s*\]")
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -107,12 +108,22 @@ def one_page(content: object) -> str:
       "seed": null
     }
     """
-    text = json.dumps(content, indent=2, allow_nan=False)
-    # A line break is never inside a text: JSON writes it as \n.
-    return (
-        _NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), text)
-        + "\n"
-    )
+    return _indented(content, "\n") + "\n"
+
+
+def _indented(content: object, newline: str) -> str:
+    """Return JSON as `json.dumps` indents it, except for lists of numbers; theirs is its fast path."""
+    deeper = newline + "  "
+    if isinstance(content, str):
+        return _encode_text(content)
+    if content is None:
+        return "null"
+    if isinstance(content, dict) and content:
+        items = [f"{_encode_text(str(key))}: {_indented(each, deeper)}" for key, each in content.items()]
+        return f"{{{deeper}{f',{deeper}'.join(items)}{newline}}}"
+    if isinstance(content, list | tuple) and not set(map(type, content)) <= {int, float}:
+        return f"[{deeper}{f',{deeper}'.join(_indented(each, deeper) for each in content)}{newline}]"
+    return _encode(content)
 
 
 def write_costs(path: str | os.PathLike[str], costs: NDArray[np.float64]) -> None:

@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from boundwatch.bounds.memory import grid_points, split_on_grid
+
 Array = NDArray[np.float64]
 _FAR = 600.0
 _SMALLEST_MEAN = 1e-300
+_LONGEST = 100_000  # costs of one dataset that are looked at one by one
 
 
 def fixed_bets(n: int) -> tuple[Array, Array]:
@@ -43,7 +46,7 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
     return np.concatenate([near, large]), np.log(shares / shares.sum())
 
 
-def betting_log_wealth(costs: ArrayLike, null_mean: float) -> Array:
+def betting_log_wealth(costs: ArrayLike, null_mean: float | Array) -> Array:
     """Return the logarithm of the capital after betting that the mean exceeds `null_mean`.
 
     Parameters
@@ -51,22 +54,25 @@ def betting_log_wealth(costs: ArrayLike, null_mean: float) -> Array:
     costs
         Costs in [0, 1]; the last axis runs over the n episodes of one dataset.
     null_mean
-        The largest mean that the null hypothesis allows.
+        The largest mean that the null hypothesis allows, for all datasets or for each.
 
     Examples
     --------
     >>> float(betting_log_wealth([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.2).round(3))
     5.28
     """
-    costs = np.asarray(costs, dtype=np.float64)
-    if null_mean <= 0:  # any cost at all refutes a mean of 0
-        return np.where(np.any(costs > 0, axis=-1), np.inf, 0.0)
-    bets, log_shares = fixed_bets(costs.shape[-1])
-    once = np.ones(costs.shape[-1])
-    return np.asarray(logsumexp(_log_capitals(costs, once, null_mean, bets) + log_shares, axis=-1))
+    rows, counts, shape = _rows(costs, None)
+    null = np.broadcast_to(np.asarray(null_mean, dtype=np.float64), shape).ravel()
+    bets, log_shares = fixed_bets(round(float(counts[0].sum())))
+    # Against a larger mean there is never more to win, and no quotient overflows.
+    scaled = rows / np.maximum(null, _SMALLEST_MEAN)[:, None]
+    logs = np.stack([_log_capital(scaled, counts, b)[0] for b in bets], axis=-1)
+    # Any cost at all refutes a mean of 0.
+    certain = np.where(_weighed(rows, counts) > 0, np.inf, 0.0)
+    return np.where(null > 0, logsumexp(logs + log_shares, axis=-1), certain).reshape(shape)
 
 
-def betting_p_value(costs: ArrayLike, null_mean: float) -> Array:
+def betting_p_value(costs: ArrayLike, null_mean: float | Array) -> Array:
     """Return min(1, 1/wealth), a p-value of "the mean is at most `null_mean`".
 
     **Guarantee**: under the null it is at most alpha with probability at most alpha, for every alpha.
@@ -95,7 +101,8 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
     delta
         Probability with which the limit may fail.
     weights
-        How many times each cost of the last axis occurs, all above 0; left out, once.
+        How many times each cost of the last axis occurs, for all datasets or for each (whose sums must then
+        be the same); left out, once.
 
     Examples
     --------
@@ -104,14 +111,13 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
     >>> float(betting_lower([0.5, 0.6, 0.7], 0.05, weights=[2, 3, 1]).round(4))
     0.3028
     """
-    costs = np.asarray(costs, dtype=np.float64)
-    counts = np.ones(costs.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
-    flat = costs.reshape(-1, costs.shape[-1])
-    limits = np.zeros(flat.shape[0])
-    positive = flat @ counts > 1e-100 * counts.sum()  # below, 0 is as good a limit and cannot overflow
+    rows, counts, shape = _rows(costs, weights)
+    limits = np.zeros(len(rows))
+    # Below, 0 is as good a limit and cannot overflow.
+    positive = _weighed(rows, counts) > 1e-100 * counts.sum(axis=1)
     if positive.any():
-        limits[positive] = _largest_refuted_mean(flat[positive], counts, delta)
-    return limits.reshape(costs.shape[:-1])
+        limits[positive] = _largest_refuted_mean(rows[positive], counts[positive], delta)
+    return limits.reshape(shape)
 
 
 def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
@@ -126,12 +132,32 @@ def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
     return np.minimum(np.nextafter(1 - mirrored, 2.0), 1.0)
 
 
-def _log_capitals(costs: Array, weights: Array, null_mean: float | Array, bets: Array) -> Array:
-    """Return, with a last axis over the bets, the log of each bet's capital."""
-    # Against a larger mean there is never more to win, and no quotient overflows.
-    scaled = costs / np.maximum(null_mean, _SMALLEST_MEAN)
+def _rows(costs: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return one row of costs per dataset, how many there are of each, and the shape of the datasets.
+
+    Very long datasets are put on a grid that keeps their mean, which can only lower a wealth.
+    """
+    costs = np.asarray(costs, dtype=np.float64)
+    rows = costs.reshape(-1, costs.shape[-1])
+    if weights is None and costs.shape[-1] > _LONGEST:
+        counts = np.stack([split_on_grid(row) for row in rows])
+        return np.broadcast_to(grid_points(), counts.shape), counts, costs.shape[:-1]
+    counts = np.ones(1) if weights is None else np.asarray(weights, dtype=np.float64)
+    return rows, np.broadcast_to(counts, costs.shape).reshape(rows.shape), costs.shape[:-1]
+
+
+def _weighed(values: Array, weights: Array) -> Array:
+    """Return the weighted sum of each row."""
+    total: Array = np.einsum("ij,ij->i", values, weights)
+    return total
+
+
+def _log_capital(scaled: Array, weights: Array, bet: float) -> tuple[Array, Array]:
+    """Return the log of a bet's capital for each row of costs in units of the mean, and the factors."""
+    factors = (1 - bet) + bet * scaled
     with np.errstate(divide="ignore"):  # a bet of 1 loses everything at a cost of 0
-        return np.stack([np.log((1 - b) + b * scaled) @ weights for b in bets], axis=-1)
+        logs = np.log(factors, out=np.zeros_like(factors), where=weights > 0)
+    return _weighed(logs, weights), factors
 
 
 def _largest_refuted_mean(costs: Array, weights: Array, delta: float) -> Array:
@@ -140,25 +166,28 @@ def _largest_refuted_mean(costs: Array, weights: Array, delta: float) -> Array:
     Log wealth is convex and increasing in v: the first step from below may overshoot, every later one
     approaches from the side where m is refuted, and that is the side to stop on.
     """
-    bets, log_shares = fixed_bets(round(float(weights.sum())))
+    n = weights.sum(axis=1)
+    bets, log_shares = fixed_bets(round(float(n[0])))
     target = np.log(1 / delta)
-    v = -np.log(costs @ weights / weights.sum())
+    v = -np.log(_weighed(costs, weights) / n)
+    moving = np.arange(len(v))
     for _ in range(60):
-        scaled = costs * np.exp(v)[:, None]
-        logs = _log_capitals(scaled, weights, 1.0, bets) + log_shares
-        wealth = logsumexp(logs, axis=-1)
-        shares = np.exp(logs - wealth[:, None])
-        slope = np.zeros_like(v)
+        scaled, counts = costs[moving] * np.exp(v[moving])[:, None], weights[moving]
+        logs, gains = np.empty((2, len(moving), len(bets)))
         for k, b in enumerate(bets):
-            # A bet of 1 on a cost of 0 has no share left; 0/0 there must not spoil the sum.
-            denominator = (1 - b) + b * scaled
-            gain = np.divide(b * scaled, denominator, out=np.zeros_like(scaled), where=denominator > 0)
-            slope += shares[:, k] * (gain @ weights)
+            logs[:, k], factors = _log_capital(scaled, counts, b)
+            # A bet of 1 that has lost everything has no share left, whatever its gain.
+            lost = np.divide(1 - b, factors, out=np.zeros_like(factors), where=factors > 0)
+            gains[:, k] = _weighed(1 - lost, counts)
+        logs += log_shares
+        wealth = logsumexp(logs, axis=-1)
+        slope = _weighed(np.exp(logs - wealth[:, None]), gains)
         # From a flat start a step may leave the floats; a mean that far down is as good as 0.
-        moved = np.minimum(v - (wealth - target) / slope, _FAR)
-        settled = np.all(np.abs(moved - v) < 1e-13)
-        v = moved
-        if settled:
+        moved = np.minimum(v[moving] - (wealth - target) / slope, _FAR)
+        settled = np.abs(moved - v[moving]) < 1e-13
+        v[moving] = moved
+        moving = moving[~settled]
+        if moving.size == 0:
             break
     refuted: Array = np.where(v == _FAR, 0.0, np.exp(-v) * (1 - 1e-12))
     return refuted

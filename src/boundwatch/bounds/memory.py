@@ -16,6 +16,7 @@ import numpy as np
 from boundwatch.bounds.wealth import SMALLEST_BOUND, Array, Bets
 
 STEPS = 256
+_AT_ONCE = 1 << 15  # costs that fit into a cache with all that is computed from them
 
 
 def grid_points() -> Array:
@@ -38,12 +39,13 @@ def split_on_grid(costs: Array) -> Array:
     >>> float(weights.sum()), round(float(weights @ grid_points()), 12)
     (3.0, 1.7)
     """
-    place = costs * STEPS  # exact, as is what follows: STEPS is a power of two
-    index = place.astype(np.int64)
-    beyond = place - index
     weights = np.zeros(STEPS + 2)  # one more than needed: nothing is beyond the last
-    weights[:-1] += np.bincount(index, weights=1.0 - beyond, minlength=STEPS + 1)
-    weights[1:] += np.bincount(index, weights=beyond, minlength=STEPS + 1)
+    for start in range(0, costs.size, _AT_ONCE):
+        place = costs[start : start + _AT_ONCE] * STEPS  # exact, as is what follows: it is a power of two
+        index = place.astype(np.int64)
+        beyond = place - index
+        weights[:-1] += np.bincount(index, weights=1.0 - beyond, minlength=STEPS + 1)
+        weights[1:] += np.bincount(index, weights=beyond, minlength=STEPS + 1)
     return weights[:-1]
 
 

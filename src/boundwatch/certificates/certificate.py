@@ -159,11 +159,43 @@ class Certificate(InNotebook):
         >>> Certificate.from_held_out(successes=[True, True, False, True] * 50).mean_cost
         0.25
         """
+        drafted = cls._draft_held_out(
+            costs,
+            delta,
+            successes=successes,
+            method=method,
+            binary=binary,
+            delta_upper=delta_upper,
+            delta_lower=delta_lower,
+            seed=seed,
+            policy=policy,
+            measured=measured,
+            cost_range=cost_range,
+        )
+        return cls._finish([drafted])[0]
+
+    @classmethod
+    def _draft_held_out(
+        cls,
+        costs: ArrayLike | Measured | None,
+        delta: float,
+        *,
+        successes: ArrayLike | None = None,
+        method: HeldOutMethod | None,
+        binary: bool | None,
+        delta_upper: float | None,
+        delta_lower: float | None,
+        seed: int | None,
+        policy: str | os.PathLike[str] | None,
+        measured: str | None,
+        cost_range: tuple[float, float] | None,
+    ) -> dict[str, Any]:
+        """Return all that `from_held_out` certifies, except for the limits."""
         if (costs is None) == (successes is None):
             raise InvalidSetting("give either costs or successes, one of the two")
         if successes is not None:
             costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
-        elif isinstance(costs, Measured):
+        elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
             binary = costs.binary if binary is None else binary
             measured, cost_range = measured or costs.measured, cost_range or costs.cost_range
             costs = costs.costs
@@ -175,7 +207,7 @@ class Certificate(InNotebook):
                 "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
             )
         above, below = split_delta(delta, delta_upper, delta_lower)
-        return cls._certify(
+        return cls._draft(
             costs,  # type: ignore[arg-type]  # it is an array by now
             source="held-out",
             method=method,
@@ -353,7 +385,11 @@ class Certificate(InNotebook):
         )
 
     @classmethod
-    def _certify(
+    def _certify(cls, costs: ArrayLike, **settings: Any) -> Certificate:
+        return cls._finish([cls._draft(costs, **settings)])[0]
+
+    @classmethod
+    def _draft(
         cls,
         costs: ArrayLike,
         *,
@@ -368,31 +404,35 @@ class Certificate(InNotebook):
         measured: str | None = None,
         record: bool = False,
         cost_range: tuple[float, float] | None = None,
-    ) -> Certificate:
+    ) -> dict[str, Any]:
+        """Return the fields of a certificate, except for the limits."""
         binary = check_flag(binary, "binary")
         values = check_costs(costs, binary=binary)
         delta, delta_upper, delta_lower = deltas
-        facts: dict[str, Any] = {
-            "n": values.size,
-            "mean_cost": float(values.mean()),
-            "binary": binary,
+        return {
+            "delta": delta,
             "delta_upper": delta_upper,
             "delta_lower": delta_lower,
+            "n": values.size,
+            "mean_cost": float(values.mean()),
+            "source": source,
+            "method": method,
+            "binary": binary,
             "renyi": renyi,
             "log_ratio": log_ratio,
+            "provenance": provenance_of(values, seed, policy, measured),
             "record": CostRecord.of(values) if record else None,
+            "cost_range": _range(cost_range),
         }
-        lower, upper = limits.derive(source, method, **facts)
-        return cls(
-            lower=lower,
-            upper=upper,
-            delta=delta,
-            source=source,
-            method=method,
-            provenance=provenance_of(values, seed, policy, measured),
-            cost_range=_range(cost_range),
-            **facts,
-        )
+
+    @classmethod
+    def _finish(cls, drafts: Sequence[dict[str, Any]]) -> list[Certificate]:
+        """Derive the limits of what `_draft` returned."""
+        facts = [{name: drafted[name] for name in limits.FACTS} for drafted in drafts]
+        return [
+            cls(lower=lower, upper=upper, **drafted)
+            for drafted, (lower, upper) in zip(drafts, limits.derive_all(facts), strict=True)
+        ]
 
     @property
     def cost_kind(self) -> str:
@@ -446,16 +486,20 @@ class Certificate(InNotebook):
     @classmethod
     def from_dict(cls, content: object) -> Certificate:
         """Rebuild a certificate from `to_dict`; see `load` for what is checked."""
+        certificate = cls._unverified(content)
+        verification.refuse_altered(certificate.verify())
+        return certificate
+
+    @classmethod
+    def _unverified(cls, content: object) -> Certificate:
+        """Return a certificate whose numbers need not follow from each other."""
         fields = schema.parse(content)
         fields["provenance"] = Provenance(**fields["provenance"])
         if fields["record"] is not None:
             fields["record"] = CostRecord.from_dict(fields["record"])
         if fields["cost_range"] is not None:
             fields["cost_range"] = _range(fields["cost_range"])
-        certificate = cls(**fields)
-        if failed := [f"{check.name}: {check.detail}" for check in certificate.verify() if not check.ok]:
-            raise CertificateError(f"{', '.join(failed)}; the file was altered; certify again from the costs")
-        return certificate
+        return cls(**fields)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as one page of JSON, whole or not at all."""

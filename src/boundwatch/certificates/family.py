@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.files import one_page, read_bytes, write_text
+from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
 from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.validation import check_level
-from boundwatch.certificates import schema
+from boundwatch.certificates import schema, verification
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.signing import check_signature
@@ -110,10 +111,11 @@ class CertificateFamily(Mapping[str, Certificate]):
             None if value is None else check_level(value, name) / tasks
             for name, value in (("delta_upper", delta_upper), ("delta_lower", delta_lower))
         )
-        certificates = {}
+        policy_sha256 = None if policy is None else sha256_file(policy)
+        drafts = {}
         for task, values in costs.items():
             try:
-                certificates[task] = Certificate.from_held_out(
+                drafted = Certificate._draft_held_out(
                     values,
                     share,
                     method=method,
@@ -121,13 +123,15 @@ class CertificateFamily(Mapping[str, Certificate]):
                     delta_upper=share_upper,
                     delta_lower=share_lower,
                     seed=seed,
-                    policy=policy,
+                    policy=None,
                     measured=measured,
                     cost_range=cost_range,
                 )
             except InvalidCost as error:
                 raise InvalidCost(f"{by} {task!r}: {error}") from error
-        return cls(certificates, by)
+            kept = dataclasses.replace(drafted["provenance"], policy_sha256=policy_sha256)
+            drafts[task] = drafted | {"provenance": kept}
+        return cls(dict(zip(drafts, Certificate._finish(list(drafts.values())), strict=True)), by)
 
     @classmethod
     def shared(cls, certificate: Certificate, tasks: Iterable[str], by: str = "task") -> CertificateFamily:
@@ -229,9 +233,16 @@ class CertificateFamily(Mapping[str, Certificate]):
                     "certificates; certify again"
                 )
             try:
-                certificates[place] = certificates.get(place) or Certificate.from_dict(stored[place])
+                certificates[place] = certificates.get(place) or Certificate._unverified(stored[place])
             except CertificateError as error:
                 raise type(error)(f"{content['by']} {task!r}: {error}") from error
+        owners = {place: task for task, place in reversed(tasks.items())}
+        verified = verification.verify_all(list(certificates.values()))
+        for place, checks in zip(certificates, verified, strict=True):
+            try:
+                verification.refuse_altered(checks)
+            except CertificateError as error:
+                raise type(error)(f"{content['by']} {owners[place]!r}: {error}") from error
         if len(certificates) < len(stored):
             raise SchemaMismatch("a certificate belongs to no task; the file was altered, certify again")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,51 @@ from boundwatch.bounds.memory import largest_refuted
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import CertificateError
+
+FACTS = (
+    "source",
+    "method",
+    "n",
+    "mean_cost",
+    "binary",
+    "delta_upper",
+    "delta_lower",
+    "renyi",
+    "log_ratio",
+    "record",
+)
+"""The fields of a certificate that its limits follow from: the arguments of `derive`."""
+
+
+def derive_all(facts: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Return the limits of many certificates, each from the arguments of `derive`.
+
+    What is the same is derived once, and what takes long, for many at once.
+
+    Examples
+    --------
+    >>> costs = CostRecord.of(np.array([0.1, 0.2, 0.2]))
+    >>> one = dict(source="held-out", method="betting", n=3, mean_cost=0.5 / 3, binary=False, record=costs)
+    >>> one |= {"delta_upper": 0.05, "delta_lower": 0.05}
+    >>> derive_all([one, one]) == [derive(**one)] * 2
+    True
+    """
+    found: dict[int, tuple[float, float]] = {}
+    derived: dict[tuple[Any, ...], tuple[float, float]] = {}
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    for place, each in enumerate(facts):
+        record = each.get("record")
+        if (each["source"], each["method"]) == ("held-out", "betting") and record is not None:
+            alike.setdefault((record.n, each["delta_lower"], each["delta_upper"]), []).append(place)
+            continue
+        key = tuple(each.values())
+        if key not in derived:
+            derived[key] = derive(**each)
+        found[place] = derived[key]
+    for (_, delta_lower, delta_upper), places in alike.items():
+        records = [facts[place]["record"] for place in places]
+        found |= zip(places, _by_betting(records, delta_lower, delta_upper), strict=True)
+    return [found[place] for place in range(len(facts))]
 
 
 def derive(
@@ -48,11 +94,7 @@ def derive(
     match source, method:
         case "held-out", "betting":
             record = record or (CostRecord.of_failures(size, round(mean * size)) if binary else None)
-            values, weights = _present(record, "record").arrays()
-            pair: tuple[Any, Any] = (
-                bounds.betting_lower(values, delta_lower, weights),
-                bounds.betting_upper(values, delta_upper, weights),
-            )
+            pair: tuple[Any, Any] = _by_betting([_present(record, "record")], delta_lower, delta_upper)[0]
         case "held-out", "exact":
             failures = round(mean * size)
             pair = (
@@ -100,6 +142,20 @@ def derive(
                 "or use the boundwatch that made the certificate"
             )
     return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
+
+
+def _by_betting(
+    records: Sequence[CostRecord], delta_lower: float, delta_upper: float
+) -> list[tuple[float, float]]:
+    """Return the limits from records of equally many costs."""
+    width = max(len(record.values) for record in records)
+    rows = np.zeros((2, len(records), width))  # what is added at the end of a row occurs zero times
+    for row, record in enumerate(records):
+        rows[:, row, : len(record.values)] = record.values, record.weights
+    values, weights = rows
+    lower = bounds.betting_lower(values, delta_lower, weights)
+    upper = bounds.betting_upper(values, delta_upper, weights)
+    return list(zip(np.maximum(lower, 0.0).tolist(), np.minimum(upper, 1.0).tolist(), strict=True))
 
 
 def _present(value: Any, name: str) -> Any:

@@ -45,7 +45,7 @@ class CostRecord:
     @classmethod
     def of(cls, costs: Array) -> CostRecord:
         """Return the record of costs that a certificate keeps."""
-        if np.unique(costs[:_FIRST]).size <= MOST_POINTS:
+        if costs.size <= MOST_POINTS or np.unique(costs[:_FIRST]).size <= MOST_POINTS:
             record = cls.exact(costs)
             if len(record.values) <= MOST_POINTS:
                 return record
@@ -102,4 +102,4 @@ class CostRecord:
     @classmethod
     def from_dict(cls, content: Mapping[str, list[float]]) -> CostRecord:
         """Return the record that `to_dict` described."""
-        return cls(*(tuple(float(number) for number in content[name]) for name in ("values", "weights")))
+        return cls(*(tuple(map(float, content[name])) for name in ("values", "weights")))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,7 @@ from boundwatch._support.files import sha256_file
 from boundwatch.certificates import limits
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.certificates.record import CostRecord
-from boundwatch.errors import ProvenanceMismatch
+from boundwatch.errors import CertificateError, ProvenanceMismatch
 
 if TYPE_CHECKING:
     from boundwatch.certificates.certificate import Certificate
@@ -35,6 +36,31 @@ def verify(
     certificate: Certificate, costs: ArrayLike | None, policy: str | os.PathLike[str] | None
 ) -> list[Check]:
     """Derive every number again; see `boundwatch.Certificate.verify`."""
+    checks, facts = _examine(certificate, costs, policy)
+    return checks if facts is None else [*checks, *_same_limits(certificate, limits.derive(**facts))]
+
+
+def verify_all(certificates: Sequence[Certificate]) -> list[list[Check]]:
+    """Derive every number of many certificates again, without their costs.
+
+    Examples
+    --------
+    >>> from boundwatch import Certificate
+    >>> [[check.ok for check in checks] for checks in verify_all([Certificate.from_held_out([0.1, 0.2])])]
+    [[True, True, True, True]]
+    """
+    examined = [_examine(certificate, None, None) for certificate in certificates]
+    derived = iter(limits.derive_all([facts for _, facts in examined if facts is not None]))
+    return [
+        checks if facts is None else [*checks, *_same_limits(certificate, next(derived))]
+        for certificate, (checks, facts) in zip(certificates, examined, strict=True)
+    ]
+
+
+def _examine(
+    certificate: Certificate, costs: ArrayLike | None, policy: str | os.PathLike[str] | None
+) -> tuple[list[Check], dict[str, Any] | None]:
+    """Check all but the limits; return also what these are derived from, None if they cannot be."""
     checks = [_check_delta(certificate)]
     if policy is not None:
         checks.append(
@@ -45,7 +71,7 @@ def verify(
             raise ProvenanceMismatch(
                 "costs: this certificate uses a bound proved elsewhere; verify it without costs"
             )
-        return [*checks, _in_order(certificate, "taken over from elsewhere")]
+        return [*checks, _in_order(certificate, "taken over from elsewhere")], None
     n, mean, record = certificate.n, certificate.mean_cost, certificate.record
     if costs is not None:
         values = certificate.check_costs(costs)
@@ -62,24 +88,29 @@ def verify(
         fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
         checks.append(Check("record", ok, f"{len(record.values)} values" if ok else fault))
     elif certificate.method == "betting" and not certificate.binary:
-        return [*checks, _in_order(certificate, "schema 1 keeps no record of the costs; give them")]
-    lower, upper = limits.derive(
-        certificate.source,
-        certificate.method,
-        n=n,
-        mean_cost=mean,
-        binary=certificate.binary,
-        delta_upper=certificate.delta_upper,
-        delta_lower=certificate.delta_lower,
-        renyi=certificate.renyi,
-        log_ratio=certificate.log_ratio,
-        record=record,
-    )
+        return [*checks, _in_order(certificate, "schema 1 keeps no record of the costs; give them")], None
+    facts = {name: getattr(certificate, name) for name in limits.FACTS}
+    return checks, facts | {"n": n, "mean_cost": mean, "record": record}
+
+
+def _same_limits(certificate: Certificate, derived: tuple[float, float]) -> list[Check]:
     return [
-        *checks,
-        _agreement("lower", lower, certificate.lower),
-        _agreement("upper", upper, certificate.upper),
+        _agreement(name, limit, getattr(certificate, name))
+        for name, limit in zip(("lower", "upper"), derived, strict=True)
     ]
+
+
+def refuse_altered(checks: Sequence[Check]) -> None:
+    """Raise `CertificateError` if anything does not follow.
+
+    Examples
+    --------
+    >>> refuse_altered([Check("upper", False, "0.3 is stored, 0.2 follows")])
+    Traceback (most recent call last):
+    boundwatch.errors.CertificateError: upper: 0.3 is stored, 0.2 follows; the file was altered; ...
+    """
+    if failed := [f"{check.name}: {check.detail}" for check in checks if not check.ok]:
+        raise CertificateError(f"{', '.join(failed)}; the file was altered; certify again from the costs")
 
 
 def on_trust(certificate: Certificate) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
@@ -19,7 +19,7 @@ from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TailName
+from boundwatch.detectors.fixed_sample import TAILS, TailJudge, TailName
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
@@ -29,6 +29,7 @@ CONTROLS: tuple[Control, ...] = get_args(Control)
 """``holm`` keeps the probability of any wrong verdict, ``e-bh`` the expected share of wrong ones."""
 
 Array = NDArray[np.float64]
+_LIMITS = ("lower", "upper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +215,7 @@ class FamilyTest:
         if not costs:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)
-        raw = [self._evidence(judged, task, costs[task]) for task in judged]
+        raw = self._evidence(judged, costs)
         adverse, benign = (self._adjust(raw, side) for side in ("adverse", "benign"))
         findings = tuple(
             TaskFinding(
@@ -234,25 +235,77 @@ class FamilyTest:
             not_judged=tuple(task for task in self.family if task not in costs),
         )
 
-    def _evidence(self, judged: CertificateFamily, task: str, costs: ArrayLike) -> dict[str, Any]:
-        """Return what one task shows by itself; its limits get a share of the levels (Bonferroni)."""
-        certificate, size = judged[task], len(judged)
-        levels = self.alpha_adverse / size, self.alpha_benign / size
-        try:
-            values = certificate.check_costs(costs)
-        except InvalidCost as error:
-            raise InvalidCost(f"{self.family.by} {task!r}: {error}") from error
-        fields: dict[str, Any] = {"task": task, "n": values.size, "mean_cost": float(values.mean())}
-        fields["binary"] = certificate.binary
+    def could_alarm(self, sizes: Mapping[str, int]) -> dict[str, bool]:
+        """Return whether failures throughout would be ADVERSE for each task if it were the only one.
+
+        Parameters
+        ----------
+        sizes
+            The number of new episodes of each task.
+
+        Examples
+        --------
+        >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
+        >>> FamilyTest(family).could_alarm({"pick": 2}), FamilyTest(family).could_alarm({"pick": 3})
+        ({'pick': False}, {'pick': True})
+        """
+        judged = self.family.only(sizes)
+        worst = {task: np.ones(n) for task, n in sizes.items()}
         if self.control == "e-bh":
-            return fields | _anytime_evidence(certificate, values, *levels)
-        alpha_adverse, alpha_benign = levels
-        # Against the limits of each certificate: they hold for all tasks at once, and pay their delta once.
-        tail = self.tail or ("exact" if certificate.binary else "betting")
-        test = HypothesisTest(certificate, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, tail=tail)
-        found = test.decide(values)
-        evidence = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
-        return fields | {name: getattr(found, name) for name in evidence}
+            found = {
+                task: _anytime_evidence(judged[task], costs, 0.5, 0.5)["p_adverse"]
+                for task, costs in worst.items()
+            }
+        else:
+            found = {}
+            for tasks, judge, rows in self._alike(judged, worst):
+                found |= zip(tasks, judge.p_values(rows)[0].tolist(), strict=True)
+        return {task: found[task] <= self.alpha_adverse for task in sizes}
+
+    def _evidence(self, judged: CertificateFamily, costs: Mapping[str, ArrayLike]) -> list[dict[str, Any]]:
+        """Return what each task shows by itself; its limits get a share of the levels (Bonferroni)."""
+        values = {}
+        for task, certificate in judged.items():
+            try:
+                values[task] = certificate.check_costs(costs[task])
+            except InvalidCost as error:
+                raise InvalidCost(f"{self.family.by} {task!r}: {error}") from error
+        found: dict[str, dict[str, Any]] = {}
+        if self.control == "e-bh":
+            levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
+            found = {task: _anytime_evidence(judged[task], values[task], *levels) for task in judged}
+        else:
+            names = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
+            for tasks, judge, rows in self._alike(judged, values):
+                columns = (*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows))
+                numbers = zip(*(column.tolist() for column in columns), strict=True)
+                found |= zip(tasks, (dict(zip(names, row, strict=True)) for row in numbers), strict=True)
+        return [
+            {
+                "task": task,
+                "n": each.size,
+                "mean_cost": float(each.mean()),
+                "binary": judged[task].binary,
+                **found[task],
+            }
+            for task, each in values.items()
+        ]
+
+    def _alike(
+        self, judged: CertificateFamily, values: Mapping[str, Array]
+    ) -> Iterator[tuple[list[str], TailJudge, Array]]:
+        """Yield tasks with one tail and equally many costs, what judges them, and their costs as rows."""
+        alike: dict[tuple[TailName, int], list[str]] = {}
+        for task, each in values.items():
+            tail: TailName = self.tail or ("exact" if judged[task].binary else "betting")
+            alike.setdefault((tail, each.size), []).append(task)
+        levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
+        for (tail, _), tasks in alike.items():
+            # Against the limits of each certificate: they hold for all tasks at once, and pay their delta
+            # once.
+            lower, upper = (np.array([getattr(judged[task], side) for task in tasks]) for side in _LIMITS)
+            judge = TailJudge(lower, upper, levels, TAILS[tail])
+            yield tasks, judge, np.stack([values[task] for task in tasks])
 
     def _adjust(self, raw: list[dict[str, Any]], side: str) -> Array:
         if self.control == "holm":

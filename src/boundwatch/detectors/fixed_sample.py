@@ -44,7 +44,7 @@ class Tail:
         The lower confidence limit that is dual to it, from costs and its failure probability.
     """
 
-    p_value: Callable[[Array, float], Array]
+    p_value: Callable[[Array, float | Array], Array]
     lower: Callable[[Array, float], Array]
 
 
@@ -91,32 +91,31 @@ class Judge(ABC):
 
 @dataclass(frozen=True)
 class TailJudge(Judge):
-    """New costs against the certificate's limits; its delta comes on top of the levels."""
+    """New costs against the limits of a certificate, or of one per row; delta comes on top of the levels."""
 
-    certificate: Certificate
+    lower: float | Array
+    upper: float | Array
     levels: tuple[float, float]
     bound: Tail
 
     def p_values(self, costs: Array) -> tuple[Array, Array]:
         """Return the p-values while the certificate holds."""
-        adverse = self.bound.p_value(costs, self.certificate.upper)
-        return adverse, self.bound.p_value(1 - costs, 1 - self.certificate.lower)
+        adverse = self.bound.p_value(costs, self.upper)
+        return adverse, self.bound.p_value(1 - costs, 1 - self.lower)
 
     def shift_lower(self, costs: Array) -> Array:
         """Return lower limits on the new mean less the certified upper limit."""
-        return self.bound.lower(costs, self.levels[0]) - self.certificate.upper
+        return self.bound.lower(costs, self.levels[0]) - self.upper
 
     def shift_upper(self, costs: Array) -> Array:
         """Return upper limits on the new mean less the certified lower limit."""
-        return 1 - self.bound.lower(1 - costs, self.levels[1]) - self.certificate.lower
+        return 1 - self.bound.lower(1 - costs, self.levels[1]) - self.lower
 
     def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
         """Return where "the mean is the lower limit plus the margin, or more" is refuted."""
-        rest = 1 - self.certificate.lower - margin
-        if rest <= 0:  # no cost is that much higher
-            return np.ones(costs.shape[0], dtype=np.bool_)
-        shown: NDArray[np.bool_] = self.bound.p_value(1 - costs, rest) <= self.levels[1]
-        return shown
+        rest = 1 - self.lower - margin
+        refuted = self.bound.p_value(1 - costs, np.maximum(rest, 0.0)) <= self.levels[1]
+        return np.asarray(refuted | (rest <= 0))  # no cost is that much higher
 
 
 @dataclass(frozen=True)
@@ -338,7 +337,8 @@ class FixedSampleDetector(ABC):
             judge, levels = JointJudge(certificate, totals), totals
         else:
             name = ("exact" if certificate.binary else "betting") if name == "joint" else name
-            judge, levels = TailJudge(certificate, self.levels, TAILS[name]), self.levels
+            levels = self.levels
+            judge = TailJudge(certificate.lower, certificate.upper, levels, TAILS[name])
         p_adverse, p_benign = judge.p_values(values)
         if self.by_limits and isinstance(judge, JointJudge) and certificate.binary:
             adverse, benign = judge.shift_lower(values) > 0, judge.shift_upper(values) <= 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -125,7 +124,9 @@ def rates(finding: FamilyFinding) -> list[tuple[str, str]]:
 
 def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     """Say how the table is to be read."""
-    few = [found.task for found in finding.findings if not _could_alarm(test, found.task, found.n)]
+    # With other tasks, less is ADVERSE than if there were none.
+    could = test.could_alarm({found.task: found.n for found in finding.findings})
+    few = [task for task, alarm in could.items() if not alarm]
     return [
         *([f"So few episodes of {', '.join(few)} could not have been called ADVERSE at all."] if few else []),
         _MEANING[finding.control],
@@ -134,12 +135,6 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
         "The rates are those of the procedure, not the probability that a verdict is wrong.",
         _LOOKS[finding.control],
     ]
-
-
-def _could_alarm(test: FamilyTest, task: str, n: int) -> bool:
-    """Return whether failures throughout would be ADVERSE if there were no other task; with others, less."""
-    alone = dataclasses.replace(test, family=test.family.only([task]))
-    return alone.decide({task: [1] * n}).verdict is Verdict.ADVERSE
 
 
 def render_family_report(
