@@ -253,7 +253,6 @@ def campaign(kills: int, episodes: int, seed: int) -> dict[str, Any]:
     for way in WAYS:
         with tempfile.TemporaryDirectory() as folder:
             found[way] = run_way(way, kills // len(WAYS), episodes, seed, Path(folder))
-        print(way, found[way], flush=True)
     return found
 
 
@@ -262,5 +261,11 @@ def run() -> dict[str, Any]:
     return campaign(500, 20_000, seed=18)
 
 
+def show(result: dict[str, Any]) -> None:
+    """Print what was counted each way."""
+    for way, found in result.items():
+        print(f"{way:<10}{found}")
+
+
 if __name__ == "__main__":
-    campaign(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    show(campaign(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

@@ -1,6 +1,7 @@
 """Load: large files against pyarrow reading the same, streams through `watch`, many tasks, a large fleet.
 
 CPU seconds and memory of processes of their own; ratios, not times, are what should stay the same elsewhere.
+`python -m benchmarks load` measures at full size, `python -m benchmarks.load ROWS` with files of fewer rows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -22,10 +23,44 @@ ROWS = 10_000_000
 PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
 
 
-def measure(command: list[str]) -> dict[str, float]:
+_BETTING = """
+import json, sys, time
+import numpy as np
+import boundwatch as bw
+costs, new = np.random.default_rng(4).beta(2, 6, (2, int(sys.argv[1])))
+taken = {}
+for name in ("certify", "check"):
+    began = time.perf_counter(), time.process_time()
+    if name == "certify":
+        certificate = bw.Certificate.from_held_out(costs)
+    else:
+        bw.HypothesisTest(certificate).decide(new)
+    seconds, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
+    taken[name] = {"cpu": round(cpu, 2), "seconds": round(seconds, 2)}
+print(json.dumps(taken))
+"""
+_FLEET = """
+import json, sys, time
+import numpy as np
+import boundwatch as bw
+what, streams, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+if what == "save":
+    fleet = bw.Fleet(bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01))
+    fleet.update([f"robot-{i}" for i in range(streams)], np.random.default_rng(5).beta(2, 6, streams))
+began = time.perf_counter(), time.process_time()
+if what == "save":
+    fleet.save(path)
+else:
+    assert len(bw.Fleet.load(path).ids) == streams
+seconds, cpu = time.perf_counter() - began[0], time.process_time() - began[1]
+print(json.dumps({"cpu": round(cpu, 2), "seconds": round(seconds, 2)}))
+"""
+
+
+def measure(command: list[str], printed: IO[bytes] | int = subprocess.DEVNULL) -> dict[str, float]:
     """Run a command; return its CPU seconds, seconds on the clock, and largest memory in MB."""
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, command
@@ -93,17 +128,56 @@ def tasks(folder: Path, count: int) -> dict[str, Any]:
     return {"certify": certify, "check": measure([*PROGRAM, "check", str(certificate), str(fresh)])}
 
 
-def run() -> dict[str, Any]:
-    """Measure, print, and return the numbers."""
+def arrays(folder: Path, count: int) -> dict[str, Any]:
+    """Derive limits from a large array of costs, and judge as many new ones."""
+    return _timed(_BETTING, [str(count)], folder)
+
+
+def fleet(folder: Path, count: int) -> dict[str, Any]:
+    """Save and load the state of a large fleet."""
+    path = str(folder / "fleet")
+    return {what: _timed(_FLEET, [what, str(count), path], folder) for what in ("save", "load")}
+
+
+def _timed(code: str, arguments: list[str], folder: Path) -> dict[str, Any]:
+    """Run code that times itself and prints it as JSON; add what the whole process used."""
+    with (folder / "printed").open("w+b") as printed:
+        used = measure([sys.executable, "-c", code, *arguments], printed)
+        printed.seek(0)
+        return {**json.load(printed), "process": used}
+
+
+def run(rows: int = ROWS) -> dict[str, Any]:
+    """Measure, and return the numbers."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        result: dict[str, Any] = {"rows": ROWS}
-        for part, size in ((files, ROWS), (streams, 100_000), (tasks, 10_000)):
-            result[part.__name__] = part(folder, size)
-            print(part.__name__, json.dumps(result[part.__name__], indent=1), flush=True)
-    return result
+        return {
+            "rows": rows,
+            "files": files(folder, rows),
+            "arrays": arrays(folder, rows),
+            "streams": streams(folder, 100_000),
+            "tasks": tasks(folder, 10_000),
+            "fleet": fleet(folder, 1_000_000),
+        }
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the table."""
+    for kind, found in result["files"].items():
+        ours, theirs = found["ours"], found["pyarrow"]
+        print(
+            f"certify {result['rows']} rows of {kind}: {ours['cpu']} s of CPU, {ours['mb']} MB; pyarrow "
+            f"reads them in {theirs['cpu']} s: {found['ratio']} times"
+        )
+    for name, used in result["arrays"].items():
+        print(f"{name} an array of {result['rows']} costs: {used}")
+    for name, used in result["streams"].items():
+        print(f"watch {name}: {used['per_cpu_second']} lines per CPU second ({used['lines']} lines)")
+    for name, used in result["tasks"].items():
+        print(f"{name} 10000 tasks of 30 episodes: {used}")
+    for name, used in result["fleet"].items():
+        print(f"{name} a fleet of a million: {used}")
 
 
 if __name__ == "__main__":
-    ROWS = int(sys.argv[1])
-    run()
+    show(run(int(sys.argv[1])))

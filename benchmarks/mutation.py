@@ -277,10 +277,15 @@ def run() -> dict[str, Any]:
     """Run the whole campaign, and return the numbers."""
     result = campaign(6000, seed=18)
     result["tensor_files"], result["tensor_faults"] = 1000, tensor_files(1000, seed=18)
+    return result
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print what happened, by kind."""
     for name, row in result["kinds"].items():
         print(f"  {name:<20}{row['files']:>6} files{row['refused']:>6} refused{row['faults']:>4} faults")
+    print(f"  tensor files{result['tensor_files']:>14} files{result['tensor_faults']:>18} faults")
     print(f"  peak memory {result['peak_mb']} MB, {result['faults'] + result['tensor_faults']} faults")
-    return result
 
 
 _TARGETS = {"info.json": "logs/dataset/meta/info.json"}

@@ -248,7 +248,8 @@ class Watch:
             if until_alarm and self.alarmed:
                 break
         if unknown:
-            where = f"line {unknown[0]}" if len(unknown) == 1 else f"{len(unknown)} lines from {unknown[0]} on"
+            first, several = unknown[0], len(unknown) > 1
+            where = f"{len(unknown)} lines from {first} on" if several else f"line {first}"
             events.append(Notice(f"{where}: ids that came too long ago to compare their costs; not counted"))
         if done:
             self.position = batch.position(done) if self.state is not None else self.position
@@ -291,8 +292,8 @@ class Watch:
         if counted not in (None, costs):
             was, now = (", ".join(map(shortest, each)) for each in (counted or [], costs))
             raise InvalidCost(
-                f"has id {shown(row.id)} and cost {now}, but this id was counted with cost {was}; an id names "
-                "one episode"
+                f"has id {shown(row.id)} and cost {now}, but this id was counted with cost {was}; an id "
+                "names one episode"
             )
         self.repeated += 1
         return True
