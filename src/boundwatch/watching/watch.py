@@ -52,8 +52,6 @@ DETECTORS: dict[str, type[Detector]] = {
 }
 
 
-
-
 class Counted(NamedTuple):
     """An episode that was counted: its line and cost, its task or robot, the finding after it."""
 
