@@ -96,4 +96,4 @@ def costs_digest(costs: NDArray[np.float64]) -> str:
     >>> costs_digest(np.array([0.0, 1.0]))[:12]
     'fc62429c3e69'
     """
-    return hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8")).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(costs, dtype="<f8").data).hexdigest()
