@@ -98,6 +98,7 @@ class AlarmLine:
         row = region._block[failures]
         self._line = region._needed[:, row].astype(np.int64)
         self._line[0] = _NEVER  # nothing alarms before the first trial
+        self._list: list[int] = []
 
     def needed(self, trials: int) -> Counts:
         """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms.
@@ -110,6 +111,13 @@ class AlarmLine:
         while self._line.size <= trials:
             self._extend(max(trials - self._line.size + 1, self._line.size))
         return self._line
+
+    def listed(self, trials: int) -> list[int]:
+        """Return the same as a list, which all streams share: ten thousand copies would fill the memory."""
+        line = self.needed(trials)
+        if len(self._list) != line.size:
+            self._list = line.tolist()
+        return self._list
 
     def _extend(self, more: int) -> None:
         region = self._region

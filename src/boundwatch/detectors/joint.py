@@ -264,8 +264,8 @@ class JointCounts(Evidence):
         assert self._reference is not None  # noqa: S101
         n, failures = self._reference.n, round(self._reference.mean * self._reference.n)
         return [
-            alarm_line(n, failures, self.levels[0]).needed(trials).tolist(),
-            alarm_line(n, n - failures, self.levels[1]).needed(trials).tolist(),
+            alarm_line(n, failures, self.levels[0]).listed(trials),
+            alarm_line(n, n - failures, self.levels[1]).listed(trials),
         ]
 
     def _shows_no_worse(self) -> bool:
