@@ -151,7 +151,7 @@ def test_everything_works_without_javascript(browser, monitor, certificate_file)
     assert "Acknowledged by local" in page.locator("main").inner_text()
     page.goto(monitor.url + "/certificates")
     page.get_by_label("Streams, one name per line").fill("drone-20\ndrone-21")
-    page.get_by_role("button", name="Watch").click()
+    page.get_by_role("button", name="Watch", exact=True).click()
     assert page.locator("h1").inner_text() == "drone-20"
     page.goto(monitor.url + "/certificates")
     page.get_by_label("File that boundwatch certify wrote").set_input_files(certificate_file)

@@ -232,7 +232,8 @@ def list_alarms(
         watches.c.n,
         watches.c.total,
         watches.c.closed,
-    ).select_from(alarms.join(watches).join(streams))
+        certificates.c.binary,
+    ).select_from(alarms.join(watches).join(streams).join(certificates))
     if waiting is not None:
         query = query.where(
             alarms.c.acknowledged.is_(None) if waiting else alarms.c.acknowledged.is_not(None)
