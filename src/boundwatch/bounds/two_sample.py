@@ -172,7 +172,7 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     array([0.   , 0.5  , 0.667, 0.5  , 0.   ])
     """
     values = np.asarray(coefficients, dtype=np.float64)
-    if values.size * degree <= 400_000:
+    if values.size * degree <= 1_500_000:  # 12 MB
         return _elevation(values.size - 1, degree) @ values
     for n in range(values.size, degree + 1):  # from degree n - 1 to degree n
         share = np.arange(n + 1) / n
@@ -180,7 +180,7 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     return values
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _elevation(n: int, degree: int) -> Array:
     """Return the matrix that raises degree n: how many of S failures are among the first n trials."""
     k, total = np.arange(n + 1), np.arange(degree + 1)[:, None]

@@ -135,7 +135,9 @@ class _Design:
         self.threshold = FINAL_FACTOR / alpha if open_ended else math.inf
         self.wealth = LateBets(pairs).wealth() if open_ended else None
         rates_a, rates_b, weights = _alternatives(walk, pairs, open_ended=open_ended)
-        self.worlds = walk.chances(pairs, rates_a, rates_b, weights / weights.sum())
+        self.worlds = [walk.chances(pairs, rates_a, rates_b, weights / weights.sum())]
+        for n in range(pairs - 1, 0, -1):
+            self.worlds.append(walk.back(self.worlds[-1], n))
         # What it costs, in pairs, not to have found a difference when the table ends.
         self.miss = 60.0 if open_ended else 0.75 * pairs
         angles = (np.arange(RATES) + 0.5) / RATES * np.pi / 2
@@ -261,20 +263,20 @@ def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, A
     return low, high, weights
 
 
-def _backward(walk: Walk, worlds: Array, price: Array, miss: float) -> list[Counts]:
+def _backward(walk: Walk, worlds: list[Array], price: Array, miss: float) -> list[Counts]:
     """Return the region that stops where stopping is cheaper than the best way of going on.
 
-    Both `worlds` (chances under the alternatives) and `price` (of an alarm, under common rates) are sums over
-    rates of chances of (a, b), and `walk.back` takes such sums one pair back. So only the difference between
-    the value and the price has to be kept.
+    Both `worlds` (chances under the alternatives, after the last pair, the one before, …) and `price` (of an
+    alarm, under common rates) are sums over rates of chances of (a, b), and `walk.back` takes such sums one
+    pair back. So only the difference between the value and the price has to be kept.
     """
-    pairs = worlds.shape[0] - 1
+    pairs = len(worlds)
     needed: list[Counts] = [np.array([1])] * (pairs + 1)
-    gain = miss * worlds - price
+    gain = miss * worlds[0] - price
     for n in range(pairs, 0, -1):
         if n < pairs:
-            worlds = walk.back(worlds, n)
-            gain = walk.back(gain, n) + worlds
+            gain = walk.back(gain, n)
+            gain += worlds[pairs - n]
         a = np.arange(n + 1)
         stops = np.logical_and.accumulate(gain[:, ::-1] >= 0, axis=1).sum(axis=1)
         # Only where B has failed more, and never earlier when A has failed more.
