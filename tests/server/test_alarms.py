@@ -128,9 +128,11 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     monkeypatch.setattr("smtplib.SMTP", Smtp)
     target = tmp_path / "alarm.json"
     command = Channel("command", f"tee {target}")
+    surroundings = Channel("command", f"sh -c 'env > {tmp_path}/environment'")
+    monkeypatch.setenv("BOUNDWATCH_WEBHOOK_SECRET", "s3cret")
     mail = Channel("email", "oncall@example.com", smtp="mail.example.com:2525")
-    alarm(database, certificate, command, mail)
-    courier = Courier(database, [command, mail])
+    alarm(database, certificate, command, surroundings, mail)
+    courier = Courier(database, [command, surroundings, mail])
     deadline = time.monotonic() + 20
     while waiting(database) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -138,7 +140,11 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     assert json.loads(target.read_text())["stream"] == "arm-1"
     assert sent[0][:2] == ("mail.example.com", 2525)
     assert sent[1]["To"] == "oncall@example.com"
-    assert "ADVERSE" in sent[1]["Subject"]
+    assert "arm-1 is ADVERSE: it fails more often than certified" in sent[1]["Subject"]
+    assert sent[1].get_content().startswith(sent[1]["Subject"])
+    environment = (tmp_path / "environment").read_text()
+    assert "BOUNDWATCH_STREAM=arm-1" in environment
+    assert "s3cret" not in environment
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +110,17 @@ def test_acknowledged_is_durable_by_configuration(tmp_path):
 def test_a_database_that_cannot_be_opened_is_named(url):
     with pytest.raises(InvalidSetting, match=r"database = |cannot be opened"):
         Database(url).migrate()
+
+
+def test_an_address_in_use_is_named_in_one_line(start):
+    server = start()
+    for options in (["--database", server.database], ["--demo"]):
+        program = [sys.executable, "-c", "from boundwatch.cli import main; main()", "serve"]
+        command = [*program, "--port", str(server.port), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"boundwatch: {server.url}: cannot be listened on, Address already in")
+        assert done.stderr.count("\n") == 1
 
 
 def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):
@@ -274,5 +287,44 @@ def test_what_is_deployed_knows_the_metrics_and_options(tmp_path):
     monitor = yaml.safe_load((folder / "compose.yaml").read_text())["services"]["monitor"]
     settings = Settings.gather({}, None, monitor["environment"])
     assert (settings.workers, settings.allow_hosts, settings.silent_minutes) == (2, ("monitor",), 30.0)
+    _check_compose(folder, yaml.safe_load((folder / "compose.yaml").read_text()))
+    _check_dockerfile(folder)
     rules = yaml.safe_load((folder / "alerts.yml").read_text())["groups"][0]["rules"]
     assert all(rule["expr"] and rule["annotations"]["summary"] for rule in rules)
+
+
+def _check_compose(folder, compose):
+    """Check what `docker compose config` and the first start would: references, files and volumes."""
+    services = compose["services"]
+    assert set(compose) == {"services", "volumes"}
+    made = re.findall(r"> (\S+)", (folder / "compose.yaml").read_text())  # by the commands in its header
+    for service in services.values():
+        assert ("image" in service) != ("build" in service)
+        needs = service.get("depends_on", {})
+        for name in needs:
+            assert name in services
+            if isinstance(needs, dict) and needs[name]["condition"] == "service_healthy":
+                assert services[name]["healthcheck"]["test"]
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            if source.startswith("./"):
+                assert (folder / source).is_file() or source[2:] in made
+            else:
+                assert source in compose["volumes"]
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    build = services["monitor"]["build"]
+    assert (folder / build["context"] / build["dockerfile"]).samefile(folder / "Dockerfile")
+
+
+def _check_dockerfile(folder):
+    lines = (folder / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    copied = [word for name, rest in steps if name == "COPY" for word in rest.split()[:-1]]
+    assert all((folder.parent / name).exists() for name in copied)
+    let_through = (folder / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {f"!{name}" for name in copied} == {line for line in let_through if line.startswith("!")}
+    settled = dict(steps)
+    assert settled["USER"] == "monitor"
+    assert json.loads(settled["ENTRYPOINT"]) == ["boundwatch"]
+    assert json.loads(settled["CMD"])[0] == "serve"
+    assert "constraints.txt" in settled["RUN"]

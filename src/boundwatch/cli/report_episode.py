@@ -39,7 +39,7 @@ def report_episode(
     spool: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where episodes wait while the server is away.")
     ] = None,
-    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long to try now.")] = 5.0,
+    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long to try now.")] = 10.0,
 ) -> None:
     """Report one episode to a live monitor. The token comes from BOUNDWATCH_TOKEN.
 

@@ -165,6 +165,7 @@ def serve(
             return
     finally:
         opened.close()
+    run.check_address(settings)
     _greet(settings)
     run.run(settings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,7 +86,8 @@ def list_(database: Database_ = None, config: ConfigFile = None, as_json: Json =
     for row in rows:
         day = time.strftime("%Y-%m-%d", time.gmtime(row["created"]))
         state = "revoked" if row["revoked"] else "valid"
-        print(f"  {state:8} {day}  {row['scopes']:24} {row['streams']:20} {row['name']}")
+        streams = " ".join(json.loads(row["streams"]))
+        print(f"  {state:8} {day}  {row['scopes']:24} {streams:20} {row['name']}")
 
 
 def _open(database: str | None, config: str | None) -> Database:

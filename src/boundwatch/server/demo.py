@@ -29,6 +29,7 @@ _PAUSE = 1.0
 
 def serve_demo(settings: Settings, announce: Callable[[str], None]) -> None:
     """Serve a temporary database with the recorded flights until the process is told to end."""
+    run.check_address(settings)
     with tempfile.TemporaryDirectory(prefix="boundwatch-demo-") as folder:
         chosen = dataclasses.replace(settings, database=str(Path(folder) / "demo.sqlite"), certificate=None)
         database = run.prepare(chosen)

@@ -287,6 +287,7 @@ class _Count:
         standing = watcher.summary() | {
             "evidence_adverse": evidence(watcher.detector.finding())[0],
             "threshold_adverse": None if watcher.is_exact else watch["threshold_adverse"],
+            "binary": watcher.detector.certificate.binary,
         }
         outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, standing)
 

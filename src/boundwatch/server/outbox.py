@@ -99,7 +99,7 @@ class Channel:
         message["Subject"] = " ".join(str(alarm["text"]).split())[:150]
         message["From"], message["To"] = self.sender, self.target
         message["Message-ID"] = f"<{delivery_id}@boundwatch>"
-        message.set_content(json.dumps(alarm, indent=2))
+        message.set_content(f"{alarm['text']}\n\n{json.dumps(alarm, indent=2)}\n")
         host, _, port = self.smtp.partition(":")
         with smtplib.SMTP(host or "localhost", int(port or 25), timeout=_TIMEOUT) as smtp:
             smtp.send_message(message)
@@ -125,10 +125,14 @@ def enqueue(
     standing: Mapping[str, Any],
 ) -> None:
     """Put an alarm into the outbox of every channel, in the transaction that raised it."""
-    mean = standing["total"] / standing["n"]
+    n, mean = standing["n"], standing["total"] / standing["n"]
+    what, seen = (
+        ("it fails more often than certified", f"{standing['total']:.0f} of {n} episodes failed")
+        if standing["binary"]
+        else ("its costs have risen above what was certified", f"mean cost {mean:.3g} over {n} episodes")
+    )
     payload = {
-        "text": f"boundwatch: stream {stream} is ADVERSE: its costs have risen above what was certified "
-        f"(episode {alarm['number']}, mean cost {mean:.3g}, generation {watch['generation']}).",
+        "text": f"boundwatch: stream {stream} is ADVERSE: {what} ({seen}, generation {watch['generation']}).",
         "kind": "alarm",
         "alarm": alarm["id"],
         "stream": stream,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import sys
 import time
 from typing import Any
@@ -69,6 +70,26 @@ def prepare(settings: Settings) -> Database:
     return database
 
 
+def check_address(settings: Settings) -> None:
+    """Refuse an address that cannot be listened on, before anything is announced.
+
+    Raises
+    ------
+    InvalidSetting
+        When another program listens there already, or the address is not one of this machine.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        raise InvalidSetting(
+            f"{settings.url}: cannot be listened on, {error.strerror or error}; stop what listens there, or "
+            "choose another --port or --host"
+        ) from error
+
+
 def run(settings: Settings) -> None:
     """Serve until the process is told to end; a database that has been prepared is needed."""
     configure_logs()
@@ -86,10 +107,7 @@ def run(settings: Settings) -> None:
         "http": Impatient,
     }
     if settings.workers == 1:
-        server = uvicorn.Server(uvicorn.Config(create_application(settings), **options))
-        server.run()
-        if not server.started:
-            raise InvalidSetting(f"{settings.url}: cannot be listened on; is another program using the port?")
+        uvicorn.Server(uvicorn.Config(create_application(settings), **options)).run()
         return
     os.environ[SETTINGS_VARIABLE] = settings.to_json()
     uvicorn.run(

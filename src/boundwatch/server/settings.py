@@ -6,6 +6,7 @@ import dataclasses
 import ipaddress
 import json
 import os
+import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -118,7 +119,8 @@ class Settings:
     def url(self) -> str:
         """The address to open."""
         scheme = "https" if self.tls_certificate else "http"
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
+        host = f"[{host}]" if ":" in host else host
         return f"{scheme}://{host}:{self.port}"
 
     def to_json(self) -> str:

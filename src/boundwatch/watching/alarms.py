@@ -11,6 +11,7 @@ from typing import Any
 
 from boundwatch.errors import InvalidSetting
 
+_SECRET = ("BOUNDWATCH_WEBHOOK_SECRET", "BOUNDWATCH_TOKEN")
 _LONGEST = 60.0  # seconds; whoever needs longer starts something in the background
 
 
@@ -64,7 +65,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
             words,
             input=json.dumps(alarm, allow_nan=False) + "\n",
             text=True,
-            env={**os.environ, **variables},
+            env={name: value for name, value in os.environ.items() if name not in _SECRET} | variables,
             timeout=_LONGEST,
             check=False,
         )
