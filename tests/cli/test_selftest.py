@@ -7,7 +7,7 @@ from boundwatch.planning.promises import simulate_promises
 
 
 def test_promises_beside_what_was_simulated(run, folder):
-    done = run("selftest", folder / "certificate.json", "--costs", folder / "costs.csv", "--runs", "10")
+    done = run("selftest", folder / "certificate.json", "--costs", folder / "costs.csv", "--runs", "2")
     assert done.code == 0
     assert "its own costs" in done.out
     assert "0 broken" in done.out
@@ -23,7 +23,7 @@ def test_a_broken_promise_fails_loudly(run, folder, monkeypatch):
         return [dataclasses.replace(p, kept=False) for p in simulate_promises(certificate, **settings)]
 
     monkeypatch.setattr(library, "simulate_promises", broken)
-    done = run("selftest", folder / "certificate.json", "--runs", "5")
+    done = run("selftest", folder / "certificate.json", "--runs", "2")
     assert done.code == 1
     assert "BROKEN" in done.out
     assert "broken promises: " in done.err
@@ -34,7 +34,7 @@ def test_costs_are_read_as_everywhere_else(run, folder):
         f"{i},{cost}\n{i},0\n" for i, cost in enumerate((folder / "costs.csv").read_text().split()[1:])
     )
     (folder / "steps.csv").write_text("trial,cost\n" + steps)
-    options = ["--episode", "trial", "--reduce", "max", "--runs", "5"]
+    options = ["--episode", "trial", "--reduce", "max", "--runs", "1"]
     assert run("selftest", folder / "certificate.json", "--costs", folder / "steps.csv", *options).code == 0
 
 

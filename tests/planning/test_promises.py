@@ -26,7 +26,7 @@ def test_our_promises_are_kept_and_not_vacuous():
 def test_its_own_costs_are_simulated_too():
     costs = np.random.default_rng(1).beta(2, 6, 300)
     certificate = bw.Certificate.from_held_out(costs)
-    promises = simulate_promises(certificate, costs=costs, detectors=[], runs=20)
+    promises = simulate_promises(certificate, costs=costs, detectors=[], runs=2)
     assert sum("own costs" in promise.world for promise in promises) == 7
     with pytest.raises(InvalidSetting, match="not the certificate's own"):
         simulate_promises(certificate, costs=costs[:-1], runs=10)

@@ -1,9 +1,6 @@
-"""Trains the toy with a checkpoint, slowly enough to be killed; run in its own process by the tests.
+"""Trains the toy with a checkpoint, slowly enough to be killed; run in its own process by the tests."""
 
-Usage: interrupted.py backprop|evolution CHECKPOINT OUTPUT
-"""
-
-import sys
+import os
 import time
 
 from boundwatch.training import train_backprop, train_evolution
@@ -33,6 +30,8 @@ def train(algorithm, checkpoint, environments):
     return trained
 
 
-if __name__ == "__main__":
-    algorithm, checkpoint, output = sys.argv[1:]
-    train(algorithm, checkpoint, targets(30, 0)).save(output)
+def run(algorithm, folder):
+    """Leave the checkpoint, the posterior and what was printed in a folder."""
+    with (folder / "errors").open("a") as errors:
+        os.dup2(errors.fileno(), 2)
+    train(algorithm, folder / "checkpoint", targets(30, 0)).save(folder / "posterior")

@@ -28,13 +28,7 @@ def checked_in(folder, workers, policy, environment, rng):
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    paths = [path for path in sys.path if path]
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}},
-    )
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     on_ray = Rollouts(functools.partial(checked_in, folder, 2), ENVIRONMENTS, jobs=2, backend="ray")(
         network()
     )

@@ -13,6 +13,8 @@ import torch
 
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.training import History, tensorfile, train_backprop, train_evolution
+from processes import PROCESSES
+from training import interrupted
 from training.interrupted import STEPS
 from training.toy import Simulator, posterior, surrogate, targets
 
@@ -37,20 +39,15 @@ def test_same_bytes_on_one_or_two_workers_in_two_processes():
 
 
 def start(algorithm, folder):
-    command = [
-        sys.executable,
-        HERE / "interrupted.py",
-        algorithm,
-        folder / "checkpoint",
-        folder / "posterior",
-    ]
-    return subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    process = PROCESSES.Process(target=interrupted.run, args=(algorithm, folder))
+    process.start()
+    return process
 
 
 def wait_for_change(path, process):
     """Wait until a checkpoint is written anew, or the process ends."""
     before = path.stat().st_mtime_ns if path.exists() else None
-    while process.poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
+    while process.is_alive() and (not path.exists() or path.stat().st_mtime_ns == before):
         time.sleep(0.002)
 
 
@@ -69,12 +66,12 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(algorithm, tmp_path):
         wait_for_change(tmp_path / "checkpoint", process)
         time.sleep(rng.uniform(0, 0.08))  # somewhere in the next few steps, or while writing
         process.kill()
-        process.communicate()
+        process.join()
         reached.append(steps_in(tmp_path / "checkpoint"))
     assert reached == sorted(reached)
     assert 0 < reached[0] < STEPS, "killed too late to show anything"
-    start(algorithm, tmp_path).communicate()
-    whole.communicate()
+    start(algorithm, tmp_path).join()
+    whole.join()
     assert (tmp_path / "posterior").read_bytes() == (tmp_path / "whole" / "posterior").read_bytes()
     assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "whole" / "checkpoint").read_bytes()
 
@@ -82,9 +79,10 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(algorithm, tmp_path):
 def test_ctrl_c_leaves_a_checkpoint_and_says_so(tmp_path):
     process = start("backprop", tmp_path)
     wait_for_change(tmp_path / "checkpoint", process)
-    process.send_signal(signal.SIGINT)
-    _, text = process.communicate()
-    assert process.returncode != 0
+    os.kill(process.pid, signal.SIGINT)
+    process.join()
+    assert process.exitcode != 0
+    text = (tmp_path / "errors").read_text()
     done = steps_in(tmp_path / "checkpoint")
     assert f"interrupted after step {done} of {STEPS}: {tmp_path / 'checkpoint'} holds it; run" in text
 

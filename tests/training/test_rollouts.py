@@ -148,7 +148,7 @@ def test_two_workers_of_a_ray_cluster_share_the_work(tmp_path):
     """In a process of its own, because a cluster leaves threads and handlers behind."""
     done = subprocess.run(
         [sys.executable, HERE / "on_ray.py", tmp_path],
-        env=os.environ | {"PYTHONPATH": str(HERE.parent)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
         check=False,

@@ -139,7 +139,7 @@ def simulate_promises(
     --------
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> all(promise.kept for promise in simulate_promises(certificate, runs=40))
+    >>> all(promise.kept for promise in simulate_promises(certificate, runs=10))
     True
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:

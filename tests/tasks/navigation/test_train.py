@@ -6,9 +6,7 @@ import json
 import math
 import shutil
 import signal
-import subprocess
-import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +23,8 @@ from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.runs import load_run
 from boundwatch.tasks.navigation.train import train
 from boundwatch.training import tensorfile
+from doctored.killed import train_until
+from processes import PROCESSES
 
 
 @pytest.fixture(scope="module")
@@ -175,22 +175,14 @@ def test_a_finished_training_is_loaded_and_not_repeated(tiny, run_folder, monkey
     assert after == before
 
 
-KILLED = """
-import json, os, signal, sys
-from boundwatch.tasks.navigation import recipe, runs, train
-moment, settings, folder = sys.argv[1:]
-die = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
-setattr(runs if moment == "finish" else train, moment, die)
-train.train(recipe.Recipe(**json.loads(settings)), folder)
-"""
-
-
 @pytest.mark.parametrize("moment", ["train_backprop", "finish"])
 def test_a_killed_training_continues_to_the_same_bytes(tiny, run_folder, tmp_path, monkeypatch, moment):
     """Killed when the prior is finished, or all but the last files; what was finished is not made again."""
     folder = tmp_path / "run"
-    command = [sys.executable, "-c", KILLED, moment, json.dumps(asdict(tiny)), str(folder)]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    process = PROCESSES.Process(target=train_until, args=(moment, tiny, folder))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     with pytest.raises(SchemaMismatch, match=r"has not finished"):
         load_run(folder)
     kept = {}

@@ -282,7 +282,8 @@ def _relevant(scene: Scene, flight: Floats) -> Floats:
     sides = [np.stack([xs, np.full_like(xs, y)], axis=1) for y in scene.y_range]
     sides += [np.stack([np.full_like(ys, x), ys], axis=1) for x in scene.x_range]
     border = np.concatenate(sides).astype(np.float32)
-    nearest = np.unique(((border[:, None] - flight) ** 2).sum(axis=2).argmin(axis=1))
+    x, y = border.T[:, :, None] - flight.T[:, None]
+    nearest = np.unique((x**2 + y**2).argmin(axis=1))
     inside_x = (flight[:, 0] >= scene.x_range[0]) & (flight[:, 0] <= scene.x_range[1])
     inside = np.flatnonzero(
         inside_x & (flight[:, 1] >= scene.y_range[0]) & (flight[:, 1] <= scene.y_range[1])
