@@ -21,7 +21,7 @@ reproduce: install
 	$(BIN)/python -m reproduction all -o reproduced
 
 test: install
-	$(BIN)/pytest -n 2 --dist loadgroup # tests of a group share what is slow to make
+	$(BIN)/pytest -n 2 --dist worksteal # neighbors share what is slow to make
 
 test-browser: install # needs Debian's chromium
 	$(BIN)/pytest -m browser

@@ -8,23 +8,25 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from reproduction.artifacts import Cache, key
 from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
 
 from boundwatch.errors import InvalidSetting
+from conftest import made_once
 from doctored.tiny import SWEEP, tiny_settings
 from reproduction import artifacts, difficulty, index, runner
-
-pytestmark = pytest.mark.xdist_group("reproduction")  # one worker makes the folder
 
 HOLDS = {"yes", "partly", "no", "not checkable here"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, with_policies) -> Path:
-    out = with_policies(tmp_path_factory.mktemp("reproduction"))
-    reproduce([], out, tiny_settings(), jobs=1)
+    out, lock = made_once(tmp_path_factory, "reproduction")
+    with FileLock(lock):
+        if not out.exists():
+            reproduce([], with_policies(out), tiny_settings(), jobs=1)
     return out
 
 

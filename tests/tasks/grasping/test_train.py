@@ -19,7 +19,6 @@ from boundwatch.tasks.grasping.scenes import draw_scenes
 from doctored.tiny import GRASPING
 
 TINY = GRASPING.recipe
-pytestmark = pytest.mark.xdist_group("arm")
 PRODUCTS = (
     "posterior.safetensors",
     "policy.safetensors",
