@@ -9,7 +9,7 @@ processor.pin()  # before anything below loads NumPy or PyTorch
 import sys  # noqa: E402
 import time  # noqa: E402
 from pathlib import Path  # noqa: E402
-from typing import Annotated  # noqa: E402
+from typing import Annotated, Literal  # noqa: E402
 
 import typer  # noqa: E402
 
@@ -35,8 +35,22 @@ def reproduce(
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the page and the cache go.")
     ] = Path("reproduced"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes: a minute instead of twenty, and rough numbers.")
+        bool, typer.Option("--quick", help="Small sizes: minutes instead of an hour, and rough numbers.")
     ] = False,
+    policies: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Policies, with consecutive seeds, over which the paper's claims are judged: 5, or 2 with "
+            "--quick. The figures are of the first.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Literal["pointwise", "theorem-1"],
+        typer.Option(
+            help="What the figures' detectors compare with. The table of claims has both.",
+        ),
+    ] = "pointwise",
     jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
     costs: Annotated[
         list[str] | None,
@@ -51,8 +65,8 @@ def reproduce(
 
     All on one page. Everything computed is kept under the hash of its settings, source and version: a run
     that was killed goes on where it was, and a second one only draws. Figures: difficulty, rates, baselines,
-    irrelevant-shift, cost-function, wind, hardware, theorem-3, mug-placement, mugs-and-bowls, power,
-    certificates.
+    irrelevant-shift, cost-function, wind, hardware, theorem-3, mug-placement, mugs-and-bowls,
+    gradients, power, certificates.
     """
     try:
         from boundwatch._support.progress import progress_bar
@@ -74,6 +88,9 @@ def reproduce(
             names,
             output,
             settings,
+            policies=(2 if quick else 5) if policies is None else policies,
+            certificate=certificate,
+            recorded_flights=True,
             jobs=jobs,
             started=lambda total: progress.update(task, total=total),
             done=lambda what: progress.update(task, advance=1, note=what),

@@ -144,9 +144,9 @@ def draw(results: Results) -> Figure:
     figure = style.new_figure(10, 4)
     left, right = figure.subplots(1, 2, sharey=True)
     looks = ({"color": "#0072B2", "marker": "o"}, {"color": "#D55E00", "marker": "s"})
-    for look, n in zip(looks, sizes, strict=False):
+    for look, aside, n in zip(looks, (-0.14, 0.14), sizes, strict=False):
         rows = [row for row in results["rows"] if row["n"] == n]
-        places = [methods.index(row["method"]) for row in rows]
+        places = [methods.index(row["method"]) + aside for row in rows]  # beside, not upon each other
         rates = [row["failures"] / results["repetitions"] for row in rows]
         left.plot(rates, places, linestyle="", markersize=7, label=f"{n:,} environments", **look)
         right.plot([row["gap"] for row in rows], places, linestyle="", markersize=7, **look)

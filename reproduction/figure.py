@@ -87,6 +87,43 @@ class Claim:
         return cls(sentence, numbers, "not checkable here", why, beyond=beyond)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A claim as one policy has it, and what it became for each policy and certificate."""
+
+    claim: Claim
+    votes: dict[str, list[Holds]]
+    """By certificate, one for each policy; by an empty name where there is nothing to choose."""
+
+
+def counted_as(votes: Sequence[Holds]) -> Holds:
+    """Return what several verdicts amount to: all the same, or in part.
+
+    Examples
+    --------
+    >>> counted_as(["yes", "yes"]), counted_as(["yes", "no"]), counted_as(["no", "no"])
+    ('yes', 'partly', 'no')
+    """
+    return votes[0] if len(set(votes)) == 1 else "partly"
+
+
+def told(votes: Sequence[Holds]) -> str:
+    """Return several verdicts in words.
+
+    Examples
+    --------
+    >>> told(["yes"]), told(["yes"] * 5), told(["yes", "yes", "no"]), told(["partly"] * 5)
+    ('yes', 'yes, 5 of 5', '2 of 3', 'partly, 5 of 5')
+    """
+    if len(votes) == 1:
+        return votes[0]
+    return (
+        f"{votes[0]}, {len(votes)} of {len(votes)}"
+        if len(set(votes)) == 1
+        else (f"{votes.count('yes')} of {len(votes)}")
+    )
+
+
 class Experiment(Protocol):
     """The contract of a module in this package that makes a figure."""
 

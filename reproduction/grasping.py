@@ -17,8 +17,8 @@ from reproduction.artifacts import Artifact, Cache, save_array
 
 Array = NDArray[np.float64]
 
-SEED = 13
-"""Of the published policy; those of smaller seeds were looked at while the claims' rules were written."""
+SEED = 20
+"""Of the first published policy; smaller ones were looked at while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(
     seed=0, demonstrations=300, clone_steps=200, prior_environments=10, environments=30, steps=1

@@ -7,7 +7,8 @@ import dataclasses
 import json
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib import metadata
 from pathlib import Path
@@ -16,8 +17,10 @@ from typing import Any
 from boundwatch._support.files import read_bytes
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
-from reproduction.figure import Claim, Experiment, Results, Table, percent
+from reproduction.certification import LABELS
+from reproduction.figure import Claim, Experiment, Holds, Judged, Results, Table, counted_as, percent, told
 from reproduction.judging import SIGNIFICANT, false_declarations, tallies_of
+from reproduction.navigation import in_words
 from reproduction.processor import instructions
 
 PACKAGES = ("boundwatch", "numpy", "scipy", "torch", "mujoco-core", "matplotlib")
@@ -29,87 +32,117 @@ th, td { border-bottom: 1px solid var(--line); padding: 0.25rem 0.75rem 0.25rem 
 caption { text-align: left; font-weight: 600; padding: 0.25rem 0; }
 img { display: block; width: 100%; max-width: 62rem; height: auto; background: #fff; }
 td.yes { color: var(--benign); font-weight: 600; } td.no { color: var(--adverse); font-weight: 600; }
-td.partly { font-weight: 600; } details { margin: 0.5rem 0; } summary { cursor: pointer; }
+td.partly { color: #b35c00; font-weight: 600; } td.not { color: #777; }
+details { margin: 0.5rem 0; } summary { cursor: pointer; }
 pre { font: 0.8rem/1.4 ui-monospace, monospace; overflow-x: auto; background: var(--panel);
   padding: 0.75rem; }
 .wide { overflow-x: auto; }
 </style>"""
 
 
-def render(
-    experiments: Mapping[str, Experiment],
-    results: Mapping[str, Results],
-    settings: Mapping[str, Any],
-    folder: Path,
-) -> str:
+@dataclass(frozen=True)
+class Shown:
+    """An experiment on the page."""
+
+    experiment: Experiment
+    settings: Any
+    results: Results
+    judged: Sequence[Judged]
+
+
+def render(shown: Sequence[Shown], folder: Path) -> str:
     """Return the page.
 
     Parameters
     ----------
-    experiments, results, settings
-        By name, in the order of the page.
+    shown
+        In the order of the page.
     folder
         Where the drawn figures are: ``NAME/figure.svg``.
     """
-    sections = _sections(experiments, results, settings, folder)
-    whole = page.page("The paper, reproduced", sections, images=True)
+    whole = page.page("The paper, reproduced", _sections(shown, folder), images=True)
     return whole.replace(" %", "\N{NO-BREAK SPACE}%")  # no line begins with the sign of a number before it
 
 
-def _sections(
-    experiments: Mapping[str, Experiment],
-    results: Mapping[str, Results],
-    settings: Mapping[str, Any],
-    folder: Path,
-) -> Iterator[Html]:
+def _sections(shown: Sequence[Shown], folder: Path) -> Iterator[Html]:
     yield Html(STYLE)
     yield page.heading("The paper, reproduced", 1)
     yield page.paragraph(
-        "Every figure and table of the paper's experiments that a simulation can check, with our numbers "
-        "beside its claims. The rules by which a claim holds were drafted with the code, corrected, mostly "
-        "made stricter, after draft runs with other seeds, and frozen before the policies and environments "
-        "of the published run were drawn.",
+        "Every figure and table of the paper's experiments, with our numbers beside its claims. The rules by "
+        "which a claim holds were drafted with the code, corrected, mostly made stricter, after draft runs "
+        "with other seeds, and frozen before the policies and environments of the published run were drawn.",
         "lead",
     )
-    changed = [name for name in experiments if _sizes(settings[name]) != experiments[name].FULL]
+    changed = [one.experiment.NAME for one in shown if _sizes(one.settings) != one.experiment.FULL]
     if changed:
         yield page.paragraph(
             f"Not at the sizes of the full reproduction: {', '.join(changed)}. Small sizes give rough "
             "numbers, and certificates too loose for some claims."
         )
-    everything = [(name, claim) for name in experiments for claim in experiments[name].claims(results[name])]
-    claims = [(name, claim) for name, claim in everything if not claim.beyond]
-    ours = [(name, claim) for name, claim in everything if claim.beyond]
+    everything = [(one.experiment.NAME, judged) for one in shown for judged in one.judged]
+    claims = [(name, judged) for name, judged in everything if not judged.claim.beyond]
+    ours = [(name, judged) for name, judged in everything if judged.claim.beyond]
+    yield page.paragraph(counted(claims))
+    for number, one in enumerate(shown, 1):
+        yield from _figure(number, one, folder)
     yield page.heading("The paper's claims, and what we found")
-    counts = Counter(claim.holds for _, claim in claims)
-    yield page.paragraph(
-        f"Of the paper's {len(claims)} claims, {counts['yes']} hold, {counts['partly']} hold in part, "
-        f"{counts['no']} do not, and {counts['not checkable here']} cannot be checked here."
-    )
     yield _claims_table("The paper's claim", claims)
     if ours:
         yield page.heading("Beyond the paper")
         yield _claims_table("Claim", ours)
-    yield from _guarantees(results)
-    for number, (name, experiment) in enumerate(experiments.items(), 1):
-        yield from _experiment(number, experiment, results[name], settings[name], folder / name)
+    yield from _guarantees({one.experiment.NAME: one.results for one in shown})
+    for number, one in enumerate(shown, 1):
+        yield from _numbers(number, one)
     yield page.heading("Versions")
     made_with = [("python", platform.python_version()), ("machine", platform.machine())]
     yield page.rows([*made_with, ("instructions", instructions()), *_versions()])
 
 
+def counted(claims: Sequence[tuple[str, Judged]]) -> str:
+    """Say how many claims hold, for every policy, with each certificate."""
+    policies = max((len(votes) for _, judged in claims for votes in judged.votes.values()), default=1)
+    among = f" for each of {policies} policies" if policies > 1 else ""
+    some = " or for some of them" if policies > 1 else ""
+    kinds = list(dict.fromkeys(kind for _, judged in claims for kind in judged.votes if kind))
+    parts = []
+    for kind in kinds or [""]:
+        counts = Counter(counted_as(votes_of(judged, kind)) for _, judged in claims)
+        parts.append(
+            f"{_certificate(kind)}{counts['yes']} hold{among}, {counts['partly']} hold in part{some}, "
+            f"{counts['no']} do not, and {counts['not checkable here']} cannot be checked here"
+        )
+    return f"Of the paper's {len(claims)} claims, {'; '.join(parts)}."
+
+
+def votes_of(judged: Judged, kind: str) -> list[Holds]:
+    """Return a claim's verdicts with a certificate; the only ones where there is nothing to choose."""
+    return judged.votes.get(kind) or next(iter(judged.votes.values()))
+
+
+def _certificate(kind: str) -> str:
+    return f"with the {LABELS[kind]} certificate " if kind in LABELS else ""
+
+
 def _sizes(settings: Any) -> Any:
-    """Return settings without recorded costs, which are shown beside and change nothing else."""
-    return dataclasses.replace(settings, recorded=()) if hasattr(settings, "recorded") else settings
+    """Return settings without what changes no size: recorded costs, which are shown beside, certificates."""
+    changes = {"recorded": (), "certificate": "pointwise"}
+    names = {field.name for field in dataclasses.fields(settings)}
+    return dataclasses.replace(settings, **{name: v for name, v in changes.items() if name in names})
 
 
-def _claims_table(title: str, claims: list[tuple[str, Claim]]) -> Html:
-    lines = [
-        f"<tr><td>{escape(claim.paper)}</td><td>{escape(claim.ours)}{_why(claim)}</td>"
-        f'<td class="{claim.holds.split()[0]}">{claim.holds}</td><td><a href="#{name}">{name}</a></td></tr>'
-        for name, claim in claims
-    ]
-    header = f"<tr><th>{title}</th><th>What we found</th><th>Holds?</th><th>Figure</th></tr>"
+def _claims_table(title: str, claims: list[tuple[str, Judged]]) -> Html:
+    kinds = list(dict.fromkeys(kind for _, judged in claims for kind in judged.votes if kind)) or [""]
+    lines = []
+    for name, judged in claims:
+        claim = judged.claim
+        verdicts = [votes_of(judged, kind) for kind in kinds]
+        cells = "".join(f'<td class="{counted_as(v).split()[0]}">{told(v)}</td>' for v in verdicts)
+        lines.append(
+            f"<tr><td>{escape(claim.paper)}</td><td>{escape(claim.ours)}{_why(claim)}</td>{cells}"
+            f'<td><a href="#{name}">{name}</a></td></tr>'
+        )
+    heads = "".join(f"<th>Holds?{f' ({LABELS[kind]})' if kind in LABELS else ''}</th>" for kind in kinds)
+    header = f"<tr><th>{title}</th><th>What we found</th>{heads}<th>Figure</th></tr>"
     return Html(f'<div class="wide"><table>{header}{"".join(lines)}</table></div>')
 
 
@@ -145,7 +178,7 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     lines = tuple(
         (
             name,
-            c.tally.setting,
+            in_words(c.tally.setting),
             c.tally.detector,
             c.tally.tail,
             c.tally.certified_by,
@@ -172,20 +205,26 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     yield _table(Table("The closest to their guarantee", header, lines))
 
 
-def _experiment(
-    number: int, experiment: Experiment, results: Results, settings: Any, folder: Path
-) -> Iterator[Html]:
-    drawing = base64.b64encode(read_bytes(folder / "figure.svg")).decode()
-    caption = experiment.caption(results)
+def _figure(number: int, shown: Shown, folder: Path) -> Iterator[Html]:
+    experiment = shown.experiment
+    drawing = base64.b64encode(read_bytes(folder / experiment.NAME / "figure.svg")).decode()
+    see = escape(experiment.caption(shown.results).see)
     yield Html(f'<h2 id="{experiment.NAME}">{number}. {escape(experiment.TITLE)}</h2>')
     yield Html(
-        f'<figure><img alt="{escape(caption.see)}" src="data:image/svg+xml;base64,{drawing}">'
-        f"<figcaption>{escape(caption.see)}</figcaption></figure>"
+        f'<figure><img alt="{see}" src="data:image/svg+xml;base64,{drawing}"><figcaption>{see} '
+        f'<a href="#{experiment.NAME}-numbers">Numbers</a></figcaption></figure>'
     )
+
+
+def _numbers(number: int, shown: Shown) -> Iterator[Html]:
+    experiment, results, settings = shown.experiment, shown.results, shown.settings
+    caption = experiment.caption(results)
+    title = f"Numbers of {number}. {escape(experiment.TITLE)}"
+    yield Html(f'<h2 id="{experiment.NAME}-numbers">{title}</h2>')
     yield page.rows(
         [
             ("numbers", caption.numbers),
-            ("seeds", _seeds(settings)),
+            ("seeds", _seeds(settings) or "none: nothing is drawn"),
             ("beside the paper", caption.paper),
             ("what differs, and why", caption.differs),
         ]

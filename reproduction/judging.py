@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -176,48 +176,56 @@ def counted(
     )
 
 
-def indicators(certificate: Certificate, alpha: float, datasets: Array) -> dict[str, dict[str, float]]:
-    """Return the paper's two indicators of an adverse shift: of the first dataset, and over all of them.
+@dataclass(frozen=True)
+class Indicated:
+    """The paper's two indicators of an adverse shift in one setting, by detector: 1 - p, and ΔC.
 
-    They are 1 - p of the hypothesis test, ADVERSE from 1 - alpha on, and the lower limit of the shift of the
-    confidence interval, ADVERSE above 0; both with Hoeffding's tail.
-
-    Examples
-    --------
-    >>> certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01)
-    >>> found = indicators(certificate, 0.05, np.ones((2, 10)))
-    >>> {name: round(values["mean"], 3) for name, values in found.items()}
-    {'hypothesis-test': 1.0, 'confidence-interval': 0.299}
+    1 - p is that of the hypothesis test, ADVERSE from 1 - alpha on; ΔC is the lower limit of the shift by the
+    confidence interval, ADVERSE above 0. Both are with Hoeffding's tail.
     """
-    test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
-    interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding").decide_many(
-        datasets
-    )
-    columns = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower}
-    return {
-        name: {"first": float(v[0]), "mean": float(v.mean()), "deviation": float(v.std())}
-        for name, v in columns.items()
-    }
 
+    setting: str
+    shift: float
+    """The true one."""
+    mean_cost: float
+    first: dict[str, float]
+    """Of the first dataset."""
+    mean: dict[str, float]
+    deviation: dict[str, float]
 
-def certificate_note(interval: Mapping[str, float]) -> str:
-    """Say which bound a figure's policy is certified with, for its caption.
+    @classmethod
+    def of(
+        cls,
+        certificate: Certificate,
+        alpha: float,
+        datasets: Array,
+        *,
+        setting: str,
+        shift: float,
+        cost: float,
+    ) -> Indicated:
+        """Compute them for datasets, one per row.
 
-    Parameters
-    ----------
-    interval
-        ``lower`` and ``upper`` of the certificate; ``theorem_1``, if given, is the paper's upper limit.
-
-    Examples
-    --------
-    >>> certificate_note({"lower": 0.25, "upper": 0.31, "theorem_1": 0.334})
-    'The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, whose upper limit would be 0.334.'
-    """
-    printed = f", whose upper limit would be {interval['theorem_1']:.3f}" if "theorem_1" in interval else ""
-    return (
-        f"The certificate is our pointwise bound, [{interval['lower']:.3f}, {interval['upper']:.3f}], "
-        f"not Theorem 1{printed}."
-    )
+        Examples
+        --------
+        >>> certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01)
+        >>> found = Indicated.of(certificate, 0.05, np.ones((2, 10)), setting="x", shift=0.7, cost=1.0)
+        >>> {name: round(mean, 3) for name, mean in found.mean.items()}
+        {'hypothesis-test': 1.0, 'confidence-interval': 0.299}
+        """
+        test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
+        interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding").decide_many(
+            datasets
+        )
+        found = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower}
+        return cls(
+            setting,
+            shift,
+            cost,
+            first={name: float(values[0]) for name, values in found.items()},
+            mean={name: float(values.mean()) for name, values in found.items()},
+            deviation={name: float(values.std()) for name, values in found.items()},
+        )
 
 
 def false_declarations(tallies: Iterable[Tally]) -> list[Check]:
@@ -244,8 +252,15 @@ def false_declarations(tallies: Iterable[Tally]) -> list[Check]:
     return checks
 
 
-def rising(rows: Sequence[Results], datasets: int, place: Callable[[Results], str]) -> tuple[Holds, str]:
-    """Return whether the means of the `indicators` rise from row to row, and where they do not.
+def indicated(rows: Sequence[Indicated]) -> str:
+    """Return the means of both indicators in words, row by row."""
+    tests = ", ".join(f"{row.mean['hypothesis-test']:.2f}" for row in rows)
+    intervals = ", ".join(f"{row.mean['confidence-interval']:+.2f}" for row in rows)
+    return f"mean 1 - p: {tests}; mean ΔC: {intervals}"
+
+
+def rising(rows: Sequence[Indicated], datasets: int, place: Callable[[Indicated], str]) -> tuple[Holds, str]:
+    """Return whether the means of the indicators rise from row to row, and where they do not.
 
     A fall of less than 0.005 cannot be seen in a figure and is none; in part they rise if no fall is larger
     than two standard errors.
@@ -262,23 +277,24 @@ def rising(rows: Sequence[Results], datasets: int, place: Callable[[Results], st
     Examples
     --------
     >>> def rows(*means):
-    ...     return [{name: {"mean": mean, "deviation": 0.1} for name in INDICATORS} for mean in means]
-    >>> rising(rows(0.2, 0.9, 0.899), 100, lambda row: "here")[0], rising(rows(0.2, 0.2), 100, str)[0]
+    ...     spread = dict.fromkeys(INDICATORS, 0.1)
+    ...     return [Indicated("x", 0.0, 0.0, {}, dict.fromkeys(INDICATORS, m), spread) for m in means]
+    >>> rising(rows(0.2, 0.9, 0.899), 100, str)[0], rising(rows(0.2, 0.2), 100, str)[0]
     ('yes', 'no')
-    >>> rising(rows(0.2, 0.9, 0.88), 100, lambda row: "here")[0], rising(rows(0.2, 0.9, 0.8), 100, str)[0]
+    >>> rising(rows(0.2, 0.9, 0.88), 100, str)[0], rising(rows(0.2, 0.9, 0.8), 100, str)[0]
     ('partly', 'no')
     """
     worst, falls = 0.0, []
     for name, label in INDICATORS.items():
         for before, after in pairwise(rows):
-            fall = before[name]["mean"] - after[name]["mean"]
-            error = math.hypot(before[name]["deviation"], after[name]["deviation"]) / math.sqrt(datasets)
+            fall = before.mean[name] - after.mean[name]
+            error = math.hypot(before.deviation[name], after.deviation[name]) / math.sqrt(datasets)
             if fall >= 0.005:
                 falls.append(
                     f"{label} falls by {fall:.3f} ± {error:.3f} from {place(before)} to {place(after)}"
                 )
                 worst = max(worst, fall / error if error else math.inf)
-        if rows[0][name]["mean"] == rows[-1][name]["mean"]:
+        if rows[0].mean[name] == rows[-1].mean[name]:
             falls.append(f"{label} is constant")
             worst = math.inf
     why = f" Not so: {'; '.join(falls)} (standard error)." if falls else ""

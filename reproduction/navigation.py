@@ -11,9 +11,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.tasks.navigation.distributions import DIFFICULTIES
+from boundwatch.tasks.navigation.distributions import DIFFICULTIES, distribution
 from boundwatch.tasks.navigation.recipe import Recipe
+from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.runs import Run, load_run
+from boundwatch.tasks.navigation.world import World
+from reproduction import recorded
 from reproduction.artifacts import Artifact, Cache, save_array
 
 Array = NDArray[np.float64]
@@ -21,14 +24,34 @@ Array = NDArray[np.float64]
 SWEEP = tuple(f"difficulty:{v:g}" for v in DIFFICULTIES)
 """The paper's 21 settings of difficulty."""
 QUICK_SWEEP = tuple(f"difficulty:{v:g}" for v in (-9.0, -2.0, 0.0, 3.5, 4.1, 9.0))
-SEED = 14
-"""Of the published policies; those of smaller seeds were looked at while the claims' rules were written."""
+SEED = 20
+"""Of the first published policy; smaller ones were looked at while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(seed=1, environments=1000, prior_environments=1000, prior_steps=150, steps=40)
 DATASETS = 2000
 """The paper's number of test datasets a setting."""
 ENVIRONMENTS = 100_000
 """Flights a setting: 2000 datasets of 50, and the expected cost to within 0.001."""
+
+
+def in_words(setting: str) -> str:
+    """Return the name of a distribution as people read it.
+
+    Examples
+    --------
+    >>> in_words("difficulty:-9"), in_words("difficulty:0"), in_words("difficulty:3.95")
+    ('difficulty −9 (no obstacle)', 'difficulty 0 (9 obstacles)', 'difficulty 3.95 (13 obstacles)')
+    >>> in_words("windy:2.5"), in_words("task-irrelevant"), in_words("training")
+    ('wind of 2.5 m/s', 'four obstacles', 'training')
+    """
+    kind, _, value = setting.partition(":")
+    if kind == "difficulty":
+        count = distribution(setting).obstacles
+        obstacles = f"{count} obstacles" if count else "no obstacle"
+        return f"difficulty {value.replace('-', '−')} ({obstacles})"
+    if kind == "windy":
+        return f"wind of {value} m/s"
+    return "four obstacles" if setting == "task-irrelevant" else setting
 
 
 @dataclass(frozen=True)
@@ -39,6 +62,8 @@ class NavigationPolicy:
     parallel: ClassVar[bool] = False
     module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
+    flights: str = ""
+    """Of recorded flights in place of the model's: the SHA-256 of the shipped file."""
 
     def needs(self) -> Sequence[Artifact]:
         """Return nothing."""
@@ -48,11 +73,16 @@ class NavigationPolicy:
         """Train it."""
         from boundwatch.tasks.navigation.train import train
 
-        train(self.recipe, folder)
+        recordings = Recordings.load(recorded.FOLDER / recorded.FLIGHTS) if self.flights else None
+        train(self.recipe, folder, World(recordings=recordings))
 
     def load(self, cache: Cache) -> Run:
         """Return the training."""
         return load_run(cache.folder(self))
+
+    def on_recorded_flights(self) -> NavigationPolicy:
+        """Return the same, trained and deployed on the 34 flights that the authors recorded."""
+        return dataclasses.replace(self, flights=recorded.digest(recorded.FLIGHTS))
 
     def with_threshold(self, d_thresh: float) -> NavigationPolicy:
         """Return the same for another cost."""

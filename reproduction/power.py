@@ -19,6 +19,7 @@ from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.episodes import read_costs
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
+from reproduction.certification import theorem_1
 from reproduction.figure import Caption, Claim, Results, Table
 from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
@@ -97,9 +98,9 @@ def _certificates(settings: Settings, cache: Cache) -> dict[str, Certificate]:
     """Certify the same policy three ways. Each is valid by itself; none is chosen by its value."""
     trained = settings.sweep.policy.load(cache)
     costs = read_costs(cache.folder(settings.sweep.policy) / "costs.csv").costs
-    delta, renyi = trained.recipe.delta, trained.summary["trained"]["renyi"]
+    delta = trained.recipe.delta
     return {
-        THEOREM_1: Certificate.from_pac_bayes(costs, delta, renyi=renyi, method="pinsker"),
+        THEOREM_1: theorem_1(trained, cache.folder(settings.sweep.policy)),
         POINTWISE: Certificate.from_pointwise(
             costs, delta, log_ratio=trained.summary["trained"]["log_ratio"]
         ),
@@ -186,7 +187,7 @@ def draw(results: Results) -> Figure:
             )
             axes.plot(*zip(*points, strict=True), **look)
         axes.axhline(0.9, color="#bbbbbb", linewidth=0.8, zorder=0)
-        style.shift_panel(axes, n)
+        style.shift_panel(axes, f"n = {n} trials")
     for label, tail, look in curves:
         needed = _adverse_trials(results, label, tail)
         points = sorted((shift, trials) for shift, trials in needed.values() if trials)
@@ -237,7 +238,7 @@ def caption(results: Results) -> Caption:
         see="All curves have the same guaranteed error. Left and middle: a curve further to the left sees "
         "smaller shifts with the same trials. Right: a lower curve needs fewer trials. The sequential test "
         "(thick) may in addition be read after every trial, and stops when it alarms.",
-        numbers=f"{first.datasets:,} datasets a setting; total error {100 * results['rate']:.0f} %, delta "
+        numbers=f"{first.datasets:,} datasets per setting; total error {100 * results['rate']:.0f} %, delta "
         "included; trials from datasets drawn from each setting's costs. For the sequential test: the share "
         "of alarms within n trials.",
         paper="The paper has no such figure; the gray curve is its method.",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch import Certificate
+from boundwatch.tasks.navigation.distributions import DIFFICULTIES
 
 FOLDER = Path(__file__).parent / "recordings"
 HARDWARE, CURVES, FLIGHTS = "hardware.json", "published-curves.json", "drone-trajectories.npz"
@@ -64,6 +65,47 @@ def hardware() -> list[Trials]:
         for robot, settings in (("drone", drone), ("arm", sides | arm["objects"]))
         for setting, costs in settings.items()
     ]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the authors' code plotted for one setting of difficulty: shares of 2000 datasets of 50."""
+
+    shift: float
+    shares: dict[str, float]
+
+    def share(self, detector: str, verdict: str = "adverse") -> float:
+        """Return the share of a verdict, in our words for the detectors."""
+        name = {"hypothesis-test": "p", "confidence-interval": "deltaC", "max-logit": "maxlogit"}.get(
+            detector, detector
+        )
+        return self.shares[name if detector in ("msp", "max-logit") else f"{name}_ood_{verdict[0]}"]
+
+
+def published(figure: str, key: str = "500") -> dict[str, Published]:
+    """Return a published curve, by our names of the settings.
+
+    Parameters
+    ----------
+    figure
+        Of the file: ``figure_4_difficulty``, ``figure_5_rates`` or ``figure_6_baselines``.
+    key
+        The threshold in millimeters; of the rates, the permitted one less delta.
+
+    Examples
+    --------
+    >>> curve = published("figure_4_difficulty")
+    >>> curve["difficulty:4"].shift, curve["difficulty:4"].share("confidence-interval")
+    (0.337707, 1.0)
+    """
+    columns = _read(CURVES)[figure][key]
+    shifts = columns["x"]
+    return {
+        f"difficulty:{v:g}": Published(
+            shifts[i], {name: values[i] for name, values in columns.items() if name != "x"}
+        )
+        for i, v in enumerate(DIFFICULTIES)
+    }
 
 
 def _read(name: str) -> dict[str, Any]:

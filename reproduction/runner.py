@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from boundwatch._support.files import read_bytes, write_text
 from boundwatch.errors import InvalidSetting
@@ -17,6 +17,7 @@ from reproduction import (
     certificates,
     cost_function,
     difficulty,
+    gradients,
     hardware,
     index,
     irrelevant_shift,
@@ -28,7 +29,8 @@ from reproduction import (
     wind,
 )
 from reproduction.artifacts import Artifact, Cache
-from reproduction.figure import Experiment, Results, to_json
+from reproduction.certification import RECORDED, CertificateName, Certified
+from reproduction.figure import Experiment, Judged, Results, to_json
 from reproduction.processor import instructions
 
 _MODULES: tuple[Experiment, ...] = (
@@ -42,6 +44,7 @@ _MODULES: tuple[Experiment, ...] = (
     theorem_3,
     mug_placement,
     mugs_and_bowls,
+    gradients,
     power,
     certificates,
 )
@@ -100,11 +103,65 @@ def quick_settings() -> dict[str, Any]:
     return {name: experiment.QUICK for name, experiment in EXPERIMENTS.items()}
 
 
+def variants(
+    settings: Any,
+    policies: int,
+    certificate: CertificateName = "pointwise",
+    *,
+    recorded_flights: bool = False,
+) -> dict[str, list[Any]]:
+    """Return settings with every certificate and several policies: what the paper's claims are judged over.
+
+    Parameters
+    ----------
+    settings
+        Of an experiment. The first variant is these, with the certificate that is drawn.
+    policies
+        How many, trained alike with consecutive seeds.
+    certificate
+        The one that is drawn, and comes first.
+    recorded_flights
+        Whether to add a policy of the authors' recorded flights, where there is no wind to fly in.
+
+    Examples
+    --------
+    >>> found = variants(difficulty.FULL, 3)
+    >>> list(found), [each.sweep.policy.recipe.seed for each in found["theorem-1"]]
+    (['pointwise', 'theorem-1'], [20, 21, 22])
+    >>> list(variants(hardware.FULL, 3))
+    ['']
+    """
+    if not isinstance(settings, Certified) or isinstance(settings, power.Settings):
+        return {"": [settings]}
+    seeds = range(policies) if not isinstance(settings, cost_function.Settings) else (0,)
+    found = {
+        kind: [_with_seed(replace(settings, certificate=kind), offset) for offset in seeds]
+        for kind in sorted(get_args(CertificateName), key=lambda kind: kind != certificate)
+    }
+    if recorded_flights and hasattr(settings, "sweep"):
+        policy = settings.sweep.policy.on_recorded_flights()
+        found[RECORDED] = [replace(settings, sweep=replace(settings.sweep, policy=policy))]
+    return found
+
+
+def _with_seed(settings: Any, offset: int) -> Any:
+    """Return settings with a policy of another seed; how it is tested stays the same."""
+    if hasattr(settings, "sweep"):
+        return replace(settings, sweep=_with_seed(settings.sweep, offset))
+    recipe = settings.policy.recipe
+    return replace(
+        settings, policy=replace(settings.policy, recipe=replace(recipe, seed=recipe.seed + offset))
+    )
+
+
 def reproduce(
     names: Sequence[str],
     folder: str | Path,
     settings: Mapping[str, Any],
     *,
+    policies: int = 1,
+    certificate: CertificateName = "pointwise",
+    recorded_flights: bool = False,
     jobs: int = 1,
     started: Callable[[int], None] = lambda total: None,  # noqa: ARG005  (names the argument for callers)
     done: Callable[[str], None] = lambda what: None,  # noqa: ARG005
@@ -116,10 +173,16 @@ def reproduce(
     names
         Of experiments; empty means all.
     folder
-        Where the page, one folder an experiment, and the cache go. What an earlier run left in the cache is
+        Where the page, one folder per experiment, and the cache go. What an earlier run left in the cache is
         used; the same settings never run twice.
     settings
         By experiment, as `full_settings` returns them.
+    policies
+        Over how many policies the paper's claims are judged; the figures are of the first.
+    certificate
+        What the figures' detectors compare with; claims are judged with every certificate.
+    recorded_flights
+        Whether the drone's claims are also judged for a policy of the authors' recorded flights.
     jobs
         Processes.
     started, done
@@ -132,35 +195,58 @@ def reproduce(
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
         raise InvalidSetting(f"figure = {unknown[0]!r} is unknown; choose all or {', '.join(EXPERIMENTS)}")
-    if jobs < 1:
-        raise InvalidSetting(f"jobs = {jobs} is below 1; give the number of processes")
+    for name, value in (("jobs", jobs), ("policies", policies)):
+        if value < 1:
+            raise InvalidSetting(f"{name} = {value} is below 1; give how many")
     out = Path(folder)
     cache = Cache(out / "cache", jobs=jobs)
-    wanted = [Computed(name, settings[name]) for name in (names or EXPERIMENTS)]
+    every = {
+        name: {
+            kind: [Computed(name, each) for each in found]
+            for kind, found in variants(
+                settings[name], policies, certificate, recorded_flights=recorded_flights
+            ).items()
+        }
+        for name in EXPERIMENTS
+    }
+    computed = {name: [one for found in kinds.values() for one in found] for name, kinds in every.items()}
+    wanted = [one for name in (names or EXPERIMENTS) for one in computed[name]]
     started(sum(len(level) for level in cache.missing(wanted)))
     cache.build(wanted, lambda artifact: done(artifact.kind))
     # The page shows everything that is there at these settings, not only what was asked for this time.
-    shown = {}
+    shown = []
     for name, experiment in EXPERIMENTS.items():
-        computed = Computed(name, settings[name])
-        if computed in wanted or not cache.missing([computed]):
-            shown[name] = results = computed.load(cache)
-            _write(experiment, results, settings[name], out / name)
+        if all(one in wanted for one in computed[name]) or not cache.missing(computed[name]):
+            drawn = computed[name][0]
+            judged = judge(experiment, {k: [one.load(cache) for one in v] for k, v in every[name].items()})
+            shown.append(index.Shown(experiment, drawn.settings, drawn.load(cache), judged))
+            _write(shown[-1], out / name)
     page = out / "index.html"
-    write_text(page, index.render({name: EXPERIMENTS[name] for name in shown}, shown, settings, out))
+    write_text(page, index.render(shown, out))
     return page
 
 
-def _write(experiment: Experiment, results: Results, settings: Any, folder: Path) -> None:
+def judge(experiment: Experiment, results: Mapping[str, Sequence[Results]]) -> list[Judged]:
+    """Judge an experiment's claims for every policy and certificate; the first ones' numbers are told."""
+    claims = {kind: [experiment.claims(one) for one in found] for kind, found in results.items()}
+    (first, *_), *_ = claims.values()
+    return [
+        Judged(claim, {kind: [found[place].holds for found in all_of] for kind, all_of in claims.items()})
+        for place, claim in enumerate(first)
+    ]
+
+
+def _write(shown: index.Shown, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    experiment, results = shown.experiment, shown.results
     content = {
         "experiment": experiment.NAME,
         "instructions": instructions(),
-        "settings": dataclasses.asdict(settings),
+        "settings": dataclasses.asdict(shown.settings),
         "results": results,
         "caption": dataclasses.asdict(experiment.caption(results)),
         "tables": [dataclasses.asdict(table) for table in experiment.tables(results)],
-        "claims": [dataclasses.asdict(claim) for claim in experiment.claims(results)],
+        "claims": [dataclasses.asdict(one.claim) | {"votes": one.votes} for one in shown.judged],
     }
     write_text(folder / "results.json", to_json(content))
     figure = experiment.draw(results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from boundwatch._support.figures import new_figure as new_figure  # part of the look
@@ -47,6 +47,14 @@ LINES: dict[str, dict[str, Any]] = {
         "label": "sequential test (anytime-valid)",
     },
 }
+THEIRS: dict[str, Any] = {
+    "color": "#000000",
+    "linestyle": "",
+    "marker": "_",
+    "markersize": 9,
+    "markeredgewidth": 2,
+}
+"""For what the authors published."""
 PROMISE: dict[str, Any] = {"color": "#333333", "linestyle": (0, (2, 2)), "linewidth": 1.2}
 """For what was guaranteed: levels, thresholds, bounds."""
 
@@ -67,19 +75,22 @@ def bare(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def shift_panel(axes: Axes, n: int, label: str | None = "share of ADVERSE") -> None:
-    """Label shares of datasets of n that are drawn against the true shift, and mark where it is none."""
+def shift_panel(axes: Axes, title: str, label: str | None = "share of ADVERSE") -> None:
+    """Label shares of datasets that are drawn against the true shift, and mark where it is none."""
     axes.axvline(0, **PROMISE)
     axes.set(xlabel="true shift of the expected cost", ylabel=label, ylim=(-0.02, 1.02))
-    axes.set_title(f"n = {n} trials", loc="left", fontsize=10)
+    axes.set_title(title, loc="left", fontsize=10)
     bare(axes)
 
 
-def verdict_bars(axes: Axes, rows: Sequence[Tally], title: str) -> None:
-    """Draw shares of verdicts as stacked bars, one a setting, in the order of the true shift.
+def verdict_bars(
+    axes: Axes, rows: Sequence[Tally], title: str, theirs: Mapping[str, tuple[float, float]]
+) -> None:
+    """Draw shares of verdicts as stacked bars, one per setting, in the order of the true shift.
 
     The bars stand at equal distances, because the paper's settings crowd at large shifts; their labels give
-    the shift, and a line marks where it turns from benign to adverse.
+    the shift, and a line marks where it turns from benign to adverse. Black bars across are ``theirs``: what
+    the authors published of the same setting, shares of ADVERSE and of BENIGN.
     """
     ordered = sorted(rows, key=lambda row: row.shift)
     places = range(len(ordered))
@@ -88,6 +99,12 @@ def verdict_bars(axes: Axes, rows: Sequence[Tally], title: str) -> None:
         shares = [row.share(verdict.value) for row in ordered]
         axes.bar(places, shares, bottom=bottom, width=0.86, edgecolor="white", linewidth=0.0, **look)
         bottom = [low + share for low, share in zip(bottom, shares, strict=True)]
+    for place, row in enumerate(ordered):
+        if row.setting in theirs:
+            adverse, benign = theirs[row.setting]
+            ends = [adverse] * (adverse > 0) + [1 - benign] * (benign > 0)
+            if ends:  # an empty line that is not clipped would confuse the layout
+                axes.plot([place] * len(ends), ends, clip_on=False, **THEIRS)
     unchanged = min(places, key=lambda place: abs(ordered[place].shift))
     labels = [_signed(row.shift) for row in ordered]
     axes.set_xticks(list(places), labels, rotation=90, fontsize=8)
@@ -101,14 +118,15 @@ def verdict_bars(axes: Axes, rows: Sequence[Tally], title: str) -> None:
 
 def verdict_legend(figure: Figure) -> None:
     """Put the verdicts' legend below a figure of stacked bars."""
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    patches = [Patch(edgecolor="white", linewidth=0.0, **look) for look in VERDICTS.values()]
+    handles: list[Any] = [Patch(edgecolor="white", linewidth=0.0, **look) for look in VERDICTS.values()]
+    handles.append(Line2D([], [], **THEIRS, label="the authors' curves, n = 50"))
     figure.legend(
-        patches,
-        [str(look["label"]) for look in VERDICTS.values()],
+        handles=handles,
         loc="outside lower center",
-        ncols=3,
+        ncols=4,
         frameon=False,
         handlelength=3,
         handleheight=1.2,

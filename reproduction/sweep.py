@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
+from reproduction.certification import Certified
 from reproduction.figure import percent
 from reproduction.judging import Array, Shift, Tally, sizes_of, split
 from reproduction.navigation import Sweep
@@ -20,14 +21,18 @@ VISIBLE = 0.05
 IN_PART = "in part: one of the two"
 
 
+PAPERS_N = 50
+"""Trials in the datasets of the paper's Figures 4 to 6: its text says 10, the code that drew them 50."""
+
+
 @dataclass(frozen=True)
-class SweepSettings:
+class SweepSettings(Certified):
     """What is computed."""
 
     sweep: Sweep = field(default_factory=Sweep)
     """Policy and settings of difficulty."""
     sizes: tuple[int, ...] = (10, 50)
-    """Trials in a dataset: what the paper says, and what its figure fits."""
+    """Trials in a dataset: what the paper's text says, and what the code behind its figures has."""
 
     def datasets(self, cache: Cache) -> Iterator[tuple[str, Array, Shift]]:
         """Yield every setting's name, datasets of each size, and true shift; the training's first."""
@@ -42,15 +47,17 @@ def artifacts(settings: SweepSettings) -> Sequence[Artifact]:
     return settings.sweep.artifacts()
 
 
-def certified(sweep: Sweep, cache: Cache) -> dict[str, float]:
-    """Return the certificate's limits, and the upper limit that Theorem 1 as printed gives instead."""
-    trained = sweep.policy.load(cache)
-    return {
-        "lower": trained.certificate.lower,
-        "upper": trained.certificate.upper,
-        "delta": trained.certificate.delta,
-        "theorem_1": trained.summary["trained"]["upper_pinsker"],
-    }
+def judged_at(tallies: Iterable[Tally]) -> int:
+    """Return the number of trials that the paper's claims are judged at: its own, or else the most there are.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Row
+    >>> judged_at([Row(n=10), Row(n=50), Row(n=100)]), judged_at([Row(n=10)])
+    (50, 10)
+    """
+    sizes = sizes_of(tallies)
+    return PAPERS_N if PAPERS_N in sizes else sizes[-1]
 
 
 def true_shift(sweep: Sweep, distribution: str, cache: Cache) -> Shift:
@@ -93,14 +100,26 @@ def onset(reached: Mapping[float, bool]) -> float | None:
     return smallest
 
 
-def draw_verdicts(panels: Mapping[str, Sequence[Tally]], width: float, bold: str) -> Figure:
-    """Draw stacked bars: panels, by title, beside each other, numbers of trials below each other."""
-    sizes = sizes_of(row for rows in panels.values() for row in rows)
+@dataclass(frozen=True)
+class Panel:
+    """Stacked bars of one detector."""
+
+    title: str
+    """With ``{n}`` for the number of trials."""
+    rows: Sequence[Tally]
+    published: Mapping[str, tuple[float, float]]
+    """By setting, the authors' shares of ADVERSE and of BENIGN, at their number of trials."""
+
+
+def draw_verdicts(panels: Sequence[Panel], width: float, bold: str) -> Figure:
+    """Draw stacked bars: panels beside each other, numbers of trials below each other."""
+    sizes = sizes_of(row for panel in panels for row in panel.rows)
     figure = style.new_figure(width, 0.8 + 3.1 * len(sizes))
     grid = figure.subplots(len(sizes), len(panels), sharey=True, squeeze=False)
     for above, n in zip(grid, sizes, strict=True):
-        for axes, (title, rows) in zip(above, panels.items(), strict=True):
-            style.verdict_bars(axes, [row for row in rows if row.n == n], title.format(n=n))
+        for axes, panel in zip(above, panels, strict=True):
+            rows = [row for row in panel.rows if row.n == n]
+            style.verdict_bars(axes, rows, panel.title.format(n=n), panel.published if n == PAPERS_N else {})
         above[0].set_ylabel("share of datasets")
         if n == sizes[-1]:
             for axes in above:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from reproduction.certification import LABELS
+from reproduction.figure import Claim, Judged, counted_as, told
+from reproduction.index import counted, votes_of
 from reproduction.runner import EXPERIMENTS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -24,42 +26,51 @@ FIGURES = DOCS / "assets" / "reproduction"
 
 
 def page(found: dict[str, Any], run: str) -> Iterator[str]:
-    """Yield the lines of the page."""
-    claims = [(name, claim) for name, result in found.items() for claim in result["claims"]]
-    paper = [(name, claim) for name, claim in claims if not claim["beyond"]]
-    counts = Counter(claim["holds"] for _, claim in paper)
+    """Yield the lines of the page: the answer, the figures, the claims, and then everything else."""
+    judged = [(name, one) for name, result in found.items() for one in map(read_claim, result["claims"])]
+    paper = [(name, one) for name, one in judged if not one.claim.beyond]
+    ours = [(name, one) for name, one in judged if one.claim.beyond]
     alone = EXPERIMENTS[next(iter(found))].TITLE if len(found) == 1 else None
     yield f"# {alone or 'What came out'}\n"
     yield "<!-- Written by tools/publish_reproduction.py. Change the generator, not this page. -->\n"
+    yield f"{counted(paper)} [Claim by claim](#claims).\n"
     yield f"{run} [The paper, reproduced](reproduction.md) says how to run it and how claims are judged.\n"
-    yield "## The paper's claims\n"
-    yield (
-        f"Of {len(paper)}, {counts['yes']} hold, {counts['partly']} hold in part, {counts['no']} do not, and "
-        f"{counts['not checkable here']} cannot be checked here.\n"
-    )
+    for name, result in found.items():
+        yield f"## {'The trials' if alone else EXPERIMENTS[name].TITLE} {{ #{name} }}\n"
+        yield f"![{result['caption']['see']}](assets/reproduction/{name}.png)\n"
+        yield f"{result['caption']['see']} [Numbers and tables](#{name}-numbers).\n"
+    yield "## The paper's claims { #claims }\n"
+    yield "Click on a column's head to sort.\n"
     yield from claims_table("the paper's claim", paper)
     yield "## Beyond the paper\n"
-    yield from claims_table("our claim", [(name, claim) for name, claim in claims if claim["beyond"]])
+    yield from claims_table("our claim", ours)
     for name, result in found.items():
-        caption = result["caption"]
-        yield f"## {'The trials' if alone else EXPERIMENTS[name].TITLE} {{ #{name} }}\n"
-        yield f"![{caption['see']}](assets/reproduction/{name}.png)\n"
-        yield f"{caption['see']}\n"
+        yield f"## Numbers: {EXPERIMENTS[name].TITLE} {{ #{name}-numbers }}\n"
         for title, key in (("Numbers", "numbers"), ("The paper", "paper"), ("What differs", "differs")):
-            yield f"**{title}.** {caption[key]}\n"
+            yield f"**{title}.** {result['caption'][key]}\n"
         for table in result["tables"]:
             yield f"*{table['title']}*\n"
             yield from rows(table["header"], table["rows"])
 
 
-def claims_table(title: str, claims: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    """Yield claims as a table."""
+def read_claim(content: dict[str, Any]) -> Judged:
+    """Return a claim with its votes, as it was written."""
+    return Judged(
+        Claim(**{name: value for name, value in content.items() if name != "votes"}), content["votes"]
+    )
+
+
+def claims_table(title: str, claims: list[tuple[str, Judged]]) -> Iterator[str]:
+    """Yield claims as a table, with a verdict for each certificate."""
+    kinds = list(dict.fromkeys(kind for _, one in claims for kind in one.votes if kind)) or [""]
     lines = []
-    for name, claim in claims:
-        why = f" *{claim['why']}*" if claim["why"] else ""
-        holds = claim["holds"] if claim["holds"] == "yes" else f"**{claim['holds']}**"
-        lines.append([claim["paper"], claim["ours"] + why, holds, f"[{name}](#{name})"])
-    yield from rows([title, "what we found", "holds?", "figure"], lines)
+    for name, one in claims:
+        why = f" *{one.claim.why}*" if one.claim.why else ""
+        verdicts = [votes_of(one, kind) for kind in kinds]
+        cells = [f'<span class="verdict {counted_as(v).split()[0]}">{told(v)}</span>' for v in verdicts]
+        lines.append([one.claim.paper, one.claim.ours + why, *cells, f"[{name}](#{name})"])
+    heads = [f"holds? ({LABELS[kind]})" if kind in LABELS else "holds?" for kind in kinds]
+    yield from rows([title, "what we found", *heads, "figure"], lines)
 
 
 def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:

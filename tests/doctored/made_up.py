@@ -30,6 +30,20 @@ def filled(**given: object) -> dict:
     return nothing | rates | given
 
 
+def indicated(setting: str, shift: float, test: float, interval: float, deviation: float) -> dict:
+    """Return the indicators of a setting, the same in its first dataset as in the mean."""
+    means = {"hypothesis-test": test, "confidence-interval": interval}
+    spread = dict.fromkeys(means, deviation)
+    return {
+        "setting": setting,
+        "shift": shift,
+        "mean_cost": 0.0,
+        "first": dict(means),
+        "mean": dict(means),
+        "deviation": spread,
+    }
+
+
 def change(rows: list[dict], *, to: dict, **where: object) -> None:
     """Give rows other counts: those that have all these values."""
     found = [row for row in rows if all(row[name] == value for name, value in where.items())]

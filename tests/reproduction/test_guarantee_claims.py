@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from doctored.made_up import judged, row
-from reproduction import certificates, cost_function, power, theorem_3
+from reproduction import certificates, cost_function, gradients, power, theorem_3
 
 # Cost functions
 
@@ -131,3 +133,24 @@ def test_a_worse_number_of_trials_is_counted():
     claim = power._fewer_trials({"trials": trials, "held_out": 1000})
     judged(claim, "partly")
     assert "Not so in 1 of 2 comparisons." in claim.why
+
+
+# Gradients
+
+
+@pytest.mark.parametrize(("mixed", "holds"), [(0.25, "yes"), (0.21, "partly"), (0.203, "no"), (0.1, "no")])
+def test_mixed_gradients_must_gain_visibly_less_to_converge_poorly(mixed, holds):
+    ends = {"same samples": (0.3, 0.2), "mixed": (0.3, mixed)}
+    series = [
+        {"kind": kind, "rate": rate, "bounds": [[0.6, *[end] * 10]]}
+        for kind, found in ends.items()
+        for rate, end in zip((0.02, 0.05), found, strict=True)
+    ]
+    judged(gradients.claims({"series": series})[0], holds)
+
+
+def test_both_kinds_of_gradients_descend():
+    settings = dataclasses.replace(gradients.QUICK, repetitions=1)
+    for series in gradients.run(settings, None)["series"]:
+        (bounds,) = series["bounds"]
+        assert bounds[-1] < bounds[0] - 0.05, series["kind"]

@@ -32,7 +32,8 @@ def render(tmp_path, settings: Settings, claims: list[Claim], tallies: list[dict
         caption=lambda _: Caption("see", "numbers", "paper", "differs"),
         tables=lambda _: [],
     )
-    return index.render({"toy": toy}, {"toy": {"tallies": tallies}}, {"toy": settings}, tmp_path)
+    judged = runner.judge(toy, {"": [{}]})
+    return index.render([index.Shown(toy, settings, {"tallies": tallies}, judged)], tmp_path)
 
 
 def test_claims_of_ours_are_shown_apart_and_not_counted(tmp_path):
@@ -58,6 +59,7 @@ def test_recorded_costs_do_not_make_a_run_small(tmp_path):
     full = runner.full_settings()["wind"]
     recorded = dataclasses.replace(full, recorded=(wind.Recorded("windy:5", (1.0,)),))
     assert index._sizes(recorded) == wind.FULL
+    assert index._sizes(dataclasses.replace(full, certificate="theorem-1")) == wind.FULL
     assert index._sizes(runner.quick_settings()["wind"]) != wind.FULL
 
 
@@ -76,3 +78,26 @@ def test_exceeded_guarantees_are_said_with_their_certificate(tmp_path, false, ve
     text = render(tmp_path, Settings(), [], [dataclasses.replace(row, certificate="held-out")])
     assert verdict in text
     assert "<td>exact</td><td>held-out</td><td>10</td>" in text
+
+
+def test_a_claim_is_judged_over_policies_and_certificates():
+    claims = {"a": "yes", "b": "no", "c": "partly"}
+    toy = SimpleNamespace(claims=lambda results: [Claim("it rains", "1 mm", claims[results["policy"]])])
+
+    def judged(*policies: str, other: str) -> list:
+        found = {"pointwise": [{"policy": name} for name in policies], "theorem-1": [{"policy": other}]}
+        return runner.judge(toy, found)
+
+    (mixed,) = judged("a", "a", "b", other="c")
+    assert mixed.votes == {"pointwise": ["yes", "yes", "no"], "theorem-1": ["partly"]}
+    counted = "0 hold for each of 3 policies, 1 hold in part or for some of them, 0 do not, and 0 cannot be"
+    assert index.counted([("toy", mixed)]) == (
+        f"Of the paper's 1 claims, with the pointwise certificate {counted} checked here; "
+        f"with the Theorem 1 certificate {counted} checked here."
+    )
+    table = index._claims_table("Claim", [("toy", mixed)])
+    assert '<td class="partly">2 of 3</td><td class="partly">partly</td>' in table
+    (sure,) = judged("a", "a", "a", other="a")
+    assert '<td class="yes">yes, 3 of 3</td><td class="yes">yes</td>' in index._claims_table(
+        "C", [("toy", sure)]
+    )

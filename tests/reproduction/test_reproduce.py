@@ -185,7 +185,7 @@ def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
 
 def test_every_seed_is_on_the_page():
     assert index._seeds(runner.full_settings()["power"]) == (
-        "sweep.policy.recipe.seed = 14, sweep.seed = 10, held_out_seed = 1"
+        "sweep.policy.recipe.seed = 20, sweep.seed = 10, held_out_seed = 1"
     )
 
 
@@ -204,3 +204,33 @@ def test_quick_and_full_settings_cover_the_same_experiments():
     assert runner.full_settings()["theorem-3"].datasets == 500_000
     assert runner.full_settings()["difficulty"].sweep.datasets == 2000
     assert len(runner.full_settings()["difficulty"].sweep.settings) == 21
+
+
+def test_variants_change_the_policy_and_nothing_else():
+    full = runner.full_settings()
+    found = runner.variants(full["mug-placement"], 2, "theorem-1")
+    assert list(found) == ["theorem-1", "pointwise"]  # the one that is drawn comes first
+    first, second = found["pointwise"]
+    assert first == full["mug-placement"]
+    assert second.policy.recipe == dataclasses.replace(first.policy.recipe, seed=first.policy.recipe.seed + 1)
+    assert dataclasses.replace(second, policy=first.policy) == first
+    recorded_too = runner.variants(full["rates"], 2, recorded_flights=True)
+    assert list(recorded_too) == ["pointwise", "theorem-1", "recorded-flights"]
+    (flown,) = recorded_too["recorded-flights"]
+    assert flown.sweep.policy == full["rates"].sweep.policy.on_recorded_flights()
+    assert list(runner.variants(full["wind"], 2, recorded_flights=True)) == ["pointwise", "theorem-1"]
+    # Five policies are in that figure already; what is ours is judged once.
+    assert [len(each) for each in runner.variants(full["cost-function"], 5).values()] == [1, 1]
+    for name in ("power", "certificates", "hardware"):
+        assert runner.variants(full[name], 5) == {"": [full[name]]}
+
+
+def test_theorem_1_is_drawn_when_it_is_asked_for(folder):
+    settings = tiny_settings()
+    reproduce(["difficulty", "mug-placement"], folder, settings, certificate="theorem-1")
+    for name in ("difficulty", "mug-placement"):
+        content = json.loads((folder / name / "results.json").read_text())
+        interval = content["results"]["certificate"]
+        assert interval["upper"] == pytest.approx(interval["theorem_1"]) > interval["pointwise"]
+        assert list(content["claims"][0]["votes"]) == ["pointwise", "theorem-1"]
+    assert "The certificate is Theorem 1 as printed" in (folder / "index.html").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import DroneSettings
@@ -36,6 +37,50 @@ def test_heights_and_further_columns_are_ignored(recordings, tmp_path):
     rows = "".join(f"{p},0,{0.1 * t},{t},7\n" for p in range(2) for t in range(3))
     (tmp_path / "extra.csv").write_text("primitive,rollout,x,y,yaw\n" + rows)
     assert Recordings.load(tmp_path / "extra.csv").paths[1].tolist() == [[[0, 0], [0.1, 1], [0.2, 2]]]
+
+
+def cells(*items: object) -> np.ndarray:
+    """Return what scipy saves as a cell array."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def test_the_authors_kind_of_file_is_read(recordings, tmp_path):
+    def flight(path: np.ndarray, more: int = 0) -> np.ndarray:
+        rows = np.concatenate([path * 1000, np.full((len(path), 4), 7.0)], axis=1)
+        return np.concatenate([rows, rows[-1:].repeat(more, axis=0)])
+
+    prims = cells(*(cells(*(flight(f, k) for k, f in enumerate(paths))) for paths in recordings.paths))
+    savemat(tmp_path / "prims.mat", {"prims": prims})
+    again = Recordings.load(tmp_path / "prims.mat")
+    assert again.counts == recordings.counts  # the longer ones were cut
+    assert again.sha256() == recordings.sha256()
+    # A primitive with one rollout keeps it.
+    alone = cells(cells(flight(recordings.paths[0][0])), cells(*map(flight, recordings.paths[1])))
+    savemat(tmp_path / "alone.mat", {"prims": alone})
+    assert Recordings.load(tmp_path / "alone.mat").counts == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"paths": 1.0}, "no cell array 'prims' in it"),
+        ({"prims": "left"}, "'prims' does not hold flights"),
+        ({"prims": 1.0}, "'prims' does not hold flights"),
+    ],
+)
+def test_bad_mat_files(tmp_path, content, message):
+    savemat(tmp_path / "prims.mat", content)
+    with pytest.raises(InvalidSetting, match=message) as raised:
+        Recordings.load(tmp_path / "prims.mat")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_no_mat_file(tmp_path):
+    (tmp_path / "prims.mat").write_bytes(b"MATLAB 7.3 MAT-file, not really" * 10)
+    with pytest.raises(InvalidSetting, match="no MAT file of version 7 or older"):
+        Recordings.load(tmp_path / "prims.mat")
 
 
 def test_a_changed_position_changes_the_fingerprint(recordings):

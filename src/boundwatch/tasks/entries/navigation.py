@@ -24,7 +24,7 @@ def train(
     trajectories: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Recorded flights, CSV or NPZ, in place of the model of the drone."
+            metavar="FILE", help="Recorded flights, CSV, NPZ or MAT, in place of the model of the drone."
         ),
     ] = None,
     distance: Annotated[

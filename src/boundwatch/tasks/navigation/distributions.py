@@ -77,14 +77,15 @@ def distribution(name: str) -> Distribution:
     """Return the distribution of that name.
 
     Names are those in `NAMED`, ``difficulty:V`` with V in [-9, 9], ``windy:SPEED`` with a speed in [0, 5]
-    m/s, and ``obstacles:K``, the training distribution with another number of them.
+    m/s, ``windy:SPEED@PLACE`` with a fan that stands elsewhere along the way (meters; 3 otherwise), and
+    ``obstacles:K``, the training distribution with another number of them.
 
     Examples
     --------
     >>> distribution("easier").obstacles
     6
-    >>> distribution("windy:2.5").wind.speed
-    2.5
+    >>> distribution("windy:2.5").wind.speed, distribution("windy:5@4").wind.centre
+    (2.5, 4.0)
     """
     if name in NAMED:
         return NAMED[name]
@@ -93,7 +94,9 @@ def distribution(name: str) -> Distribution:
         if kind == "difficulty":
             return difficulty(float(value))
         if kind == "windy":
-            return replace(NAMED["windy"], name=name, wind=Wind(speed=float(value)))
+            speed, _, place = value.partition("@")
+            wind = Wind(speed=float(speed), centre=float(place)) if place else Wind(speed=float(speed))
+            return replace(NAMED["windy"], name=name, wind=wind)
         if kind == "obstacles":
             return replace(TRAINING, name=name, obstacles=int(value))
     except InvalidSetting:

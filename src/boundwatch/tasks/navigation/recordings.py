@@ -9,6 +9,9 @@ CSV
 NPZ
     One array ``positions`` of shape (primitives, rollouts, steps, 2 or 3). A rollout that is missing is all
     NaN.
+MAT
+    A cell array ``prims``, as in the ``trajectory_primitives.mat`` of the paper's authors: ``prims{j}{k}`` is
+    rollout k of primitive j, one row per step, x and y in millimeters first.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,21 +71,19 @@ class Recordings:
 
     @classmethod
     def load(cls, path: str | Path) -> Recordings:
-        """Read a CSV or NPZ file of recorded flights (format: this module's description)."""
+        """Read a CSV, NPZ or MAT file of recorded flights (formats: this module's description)."""
         path = Path(path)
         try:
-            if path.suffix.lower() == ".npz":
-                return cls(_from_npz(path))
-            if path.suffix.lower() == ".csv":
-                return cls(_from_csv(path))
+            if (read := _READERS.get(path.suffix.lower())) is not None:
+                return cls(read(path))
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidSetting(
-                f"trajectories = {path} cannot be read ({error}); pass a CSV or NPZ file"
+                f"trajectories = {path} cannot be read ({error}); pass a CSV, NPZ or MAT file"
             ) from error
         except InvalidSetting as error:
             raise InvalidSetting(f"trajectories = {path}: {error}") from error
         raise InvalidSetting(
-            f"trajectories = {path} is of an unknown kind; pass a file ending in .csv or .npz"
+            f"trajectories = {path} is of an unknown kind; pass a file ending in .csv, .npz or .mat"
         )
 
     def save(self, path: str | Path) -> None:
@@ -183,3 +185,39 @@ def _from_csv(path: Path) -> tuple[NDArray[np.float64], ...]:
             f"rollout {long[1]} has {lengths[long]}; cut every flight to the same length"
         )
     return tuple(np.array([flights[key] for key in sorted(flights) if key[0] == name]) for name in names)
+
+
+def _from_mat(path: Path) -> tuple[NDArray[np.float64], ...]:
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        content = loadmat(path, simplify_cells=True)
+    except (MatReadError, NotImplementedError, ValueError) as error:
+        raise InvalidSetting(
+            f"it is no MAT file of version 7 or older ({error}); save it with -v7"
+        ) from error
+    if "prims" not in content:
+        raise InvalidSetting(
+            "there is no cell array 'prims' in it; prims{j}{k} must be rollout k of primitive j"
+        )
+    try:
+        flights = [
+            [np.asarray(f, dtype=np.float64) for f in _cells(prim)] for prim in _cells(content["prims"])
+        ]
+        steps = min(len(flight) for rollouts in flights for flight in rollouts)
+        # The recordings stop a step or two apart; nobody is near an obstacle at their end.
+        return tuple(np.stack([f[:steps, :2] / 1000.0 for f in rollouts]) for rollouts in flights)
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidSetting(
+            f"'prims' does not hold flights ({error}); prims{{j}}{{k}} must be numbers, one row per step"
+        ) from error
+
+
+def _cells(content: Any) -> list[Any]:
+    """Return the cells of a cell array; one that holds a single flight has lost its braces."""
+    is_flight = isinstance(content, np.ndarray) and content.ndim == 2 and content.dtype != object
+    return [content] if is_flight else list(content)
+
+
+_READERS = {".npz": _from_npz, ".csv": _from_csv, ".mat": _from_mat}

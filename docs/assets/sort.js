@@ -1,0 +1,13 @@
+// Tables of claims (a column "holds?") are sorted by a click on a column's head, and back by another.
+document.addEventListener("click", (event) => {
+  const head = event.target.closest("th");
+  const table = head && head.closest("table");
+  if (!table || ![...table.tHead.rows[0].cells].some((cell) => cell.textContent.startsWith("holds?"))) return;
+  const column = head.cellIndex;
+  const down = head.getAttribute("aria-sort") === "ascending";
+  const text = (row) => row.cells[column].textContent.trim();
+  const rows = [...table.tBodies[0].rows].sort((a, b) => text(a).localeCompare(text(b), "en", { numeric: true }));
+  for (const cell of head.parentNode.cells) cell.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  table.tBodies[0].append(...(down ? rows.reverse() : rows));
+});
