@@ -154,11 +154,19 @@ def draw(results: Results) -> Figure:
 
 def _draw_certificates(axes: Axes, results: Results) -> None:
     for place, row in enumerate(results["certificates"]):
-        limits = {"color": "#0072B2", "linewidth": 7, "alpha": 0.5, "solid_capstyle": "butt"}
+        limits: dict[str, Any] = {"color": "#0072B2", "linewidth": 7, "alpha": 0.5, "solid_capstyle": "butt"}
         axes.plot([place] * 2, [row["lower"], row["upper"]], label=None if place else "certified", **limits)
-        mark = {"markersize": 14, "markeredgewidth": 2, "label": None if place else "true expected cost"}
+        mark: dict[str, Any] = {
+            "markersize": 14,
+            "markeredgewidth": 2,
+            "label": None if place else "true expected cost",
+        }
         axes.plot(place, row["expected_cost"], "k_", **mark)
-        printed = {"color": "#D55E00", "markersize": 7, "label": None if place else "Theorem 1 as printed"}
+        printed: dict[str, Any] = {
+            "color": "#D55E00",
+            "markersize": 7,
+            "label": None if place else "Theorem 1 as printed",
+        }
         axes.plot(place, row["bounds"]["upper_pinsker"], "v", **printed)
     labels = [f"{1000 * row['d_thresh']:.0f}" for row in results["certificates"]]
     axes.set_xticks(range(len(labels)), labels)

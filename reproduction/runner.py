@@ -25,6 +25,7 @@ from reproduction import (
     mugs_and_bowls,
     power,
     rates,
+    stronger_baselines,
     theorem_3,
     wind,
 )
@@ -45,6 +46,7 @@ _MODULES: tuple[Experiment, ...] = (
     mug_placement,
     mugs_and_bowls,
     gradients,
+    stronger_baselines,
     power,
     certificates,
 )
@@ -131,17 +133,24 @@ def variants(
     >>> list(variants(hardware.FULL, 3))
     ['']
     """
-    if not isinstance(settings, Certified) or isinstance(settings, power.Settings):
-        return {"": [settings]}
+    if not isinstance(settings, Certified) or isinstance(
+        settings, (power.Settings, stronger_baselines.Settings)
+    ):
+        return {"": [settings]}  # no policy, or no claim of the paper's
     seeds = range(policies) if not isinstance(settings, cost_function.Settings) else (0,)
     found = {
         kind: [_with_seed(replace(settings, certificate=kind), offset) for offset in seeds]
         for kind in sorted(get_args(CertificateName), key=lambda kind: kind != certificate)
     }
     if recorded_flights and hasattr(settings, "sweep"):
-        policy = settings.sweep.policy.on_recorded_flights()
-        found[RECORDED] = [replace(settings, sweep=replace(settings.sweep, policy=policy))]
+        found[RECORDED] = [_on_recorded_flights(settings)]
     return found
+
+
+def _on_recorded_flights(settings: Any) -> Any:
+    """Return settings with a policy that is trained and deployed on the authors' recorded flights."""
+    policy = settings.sweep.policy.on_recorded_flights()
+    return replace(settings, sweep=replace(settings.sweep, policy=policy))
 
 
 def _with_seed(settings: Any, offset: int) -> Any:

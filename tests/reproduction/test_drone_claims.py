@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from doctored.made_up import SHIFTS, change, judged, row
-from reproduction import baselines, difficulty, irrelevant_shift, rates
+from reproduction import baselines, difficulty, irrelevant_shift, rates, stronger_baselines
 
 # Difficulty
 
@@ -353,3 +354,59 @@ def irrelevant(shift: float, msp: int, logit: int, ours: int, with_10: int = 0) 
 def test_of_the_irrelevant_shift_numbers_decide(results, answers):
     for claim, holds in zip(irrelevant_shift.claims(results), answers, strict=True):
         judged(claim, holds)
+
+
+# Stronger baselines
+
+
+@pytest.fixture
+def calibrated() -> dict:
+    ours = {"harder": 400, "hardest": 990}
+    theirs = {"training": 50, "easiest": 900, "easy": 300, "hard": 100, "harder": 300, "hardest": 990}
+    return {
+        "alpha": 0.05,
+        "tallies": [row(setting, n=n, adverse=ours.get(setting, 0)) for setting in SHIFTS for n in (10, 50)],
+        "baselines": [
+            row(setting, name, n, adverse=0 if setting == "hard" else theirs[setting])
+            for setting in SHIFTS
+            for name in stronger_baselines.LOOKS
+            if name != stronger_baselines.OURS
+            for n in (10, 50)
+        ],
+    }
+
+
+def test_what_is_said_of_stronger_baselines_can_hold(calibrated):
+    for claim in stronger_baselines.claims(calibrated):
+        judged(claim, "yes")
+        assert claim.beyond
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "alarms", "claim", "holds"),
+    [
+        ("baselines", {"detector": "knn", "setting": "easiest"}, 400, 0, "partly"),
+        ("tallies", {"setting": "easy"}, 51, 0, "no"),
+        ("baselines", {"detector": "ks", "setting": "harder", "n": 10}, 600, 1, "no"),
+        ("baselines", {"detector": "ks", "setting": "hard", "n": 10}, 60, 1, "partly"),
+        ("baselines", {"detector": "ks", "setting": "hard", "n": 10}, 40, 1, "yes"),
+    ],
+)
+def test_of_stronger_baselines_numbers_decide(calibrated, kind, where, alarms, claim, holds):
+    change(calibrated[kind], to={"adverse": alarms}, **where)
+    found = stronger_baselines.claims(calibrated)[claim]
+    judged(found, holds)
+    if claim == 1 and holds != "yes":
+        assert "two-sample, KS" in found.why
+
+
+def test_thresholds_give_every_baseline_the_same_false_alarm_rate():
+    """The control: a threshold from the wrong data is nowhere near the level."""
+    rng = np.random.default_rng(3)
+    statistics = stronger_baselines.statistics_of(rng.normal(size=(2000, 4)), stronger_baselines.QUICK)
+    usual, fresh = rng.normal(size=(2000, 20, 4)), rng.normal(size=(2000, 20, 4))
+    for name, statistic in statistics.items():
+        threshold = np.quantile(statistic(usual), 0.95)
+        assert 0.02 < (statistic(fresh) > threshold).mean() < 0.09, name
+        assert (statistic(fresh + 3.0) > threshold).mean() > 0.5 or name in ("msp", "max-logit", "energy")
+        assert (statistic(fresh) > np.quantile(statistic(usual), 0.5)).mean() > 0.3

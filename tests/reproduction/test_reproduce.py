@@ -221,7 +221,7 @@ def test_variants_change_the_policy_and_nothing_else():
     assert list(runner.variants(full["wind"], 2, recorded_flights=True)) == ["pointwise", "theorem-1"]
     # Five policies are in that figure already; what is ours is judged once.
     assert [len(each) for each in runner.variants(full["cost-function"], 5).values()] == [1, 1]
-    for name in ("power", "certificates", "hardware"):
+    for name in ("power", "certificates", "hardware", "stronger-baselines"):
         assert runner.variants(full[name], 5) == {"": [full[name]]}
 
 
