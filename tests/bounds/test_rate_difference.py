@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom, boschloo_exact
+from scipy.stats import binom, boschloo_exact, fisher_exact
 
+import boundwatch as bw
+from boundwatch.bounds import rate_difference
 from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
 
 N0, N1 = 15, 6
@@ -62,6 +64,51 @@ def test_the_lower_limit_covers_every_difference():
     assert limits[2, 6] > 0.3
 
 
-def test_what_would_take_too_long_is_named():
+@pytest.fixture
+def without_tables(monkeypatch):
+    """Judge the small series of these tests as too large ones are judged."""
+    monkeypatch.setattr(rate_difference, "MOST_CELLS", 0)
+    for cached in (rate_difference_p_value, rate_difference_lower):
+        cached.cache_clear()
+    yield
+    for cached in (rate_difference_p_value, rate_difference_lower):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("without_tables")
+def test_large_series_are_judged_by_fishers_test_and_by_limits_on_both_rates():
+    n0, k0, n1, k1 = 17, 3, 12, 6
+    reference = fisher_exact([[k1, k0], [n1 - k1, n0 - k0]], alternative="greater").pvalue
+    assert rate_difference_p_value(n0, k0, n1, k1) == pytest.approx(reference, rel=2e-6)
+    alpha, rates = 0.1, np.linspace(0, 1, 21)
+    p_values = table(rate_difference_p_value)
+    highest = max(chance(p_values <= alpha, p0, p0) for p0 in rates)
+    assert 0.3 * alpha < highest <= alpha
+    assert max(chance(table(less_than_seen) <= alpha, p0, p0) for p0 in rates) > 1.2 * alpha  # broken
+    limits = table(lambda *counts: rate_difference_lower(*counts, alpha=alpha))
+    assert 0.03 * alpha < max(chance(limits > p1 - p0, p0, p1) for p0 in rates for p1 in rates) <= alpha
+    assert limits[2, 6] > 0.1
+    margins = table(lambda *counts: rate_difference_p_value(*counts, margin=-0.2))
+    assert ((margins <= alpha) == (limits > -0.2)).all()
+
+
+def less_than_seen(n0, k0, n1, k1):
+    """Leave out of the p-value what was seen itself."""
+    return rate_difference_p_value(n0, k0 - 1, n1, k1 + 1) if k0 > 0 and k1 < n1 else 0.0
+
+
+def test_a_look_at_very_many_trials_loses_nothing():
     assert is_computable(400, 100)
     assert not is_computable(2000, 10)
+    table_of, fisher = (
+        rate_difference_p_value(1040, 83, 1040, 120),
+        rate_difference._fisher(1040, 83, 1040, 120),
+    )
+    assert table_of < fisher < 1.15 * table_of
+    lab = bw.Certificate.from_held_out([0] * 1840 + [1] * 160, binary=True)
+    found = bw.HypothesisTest(lab, margin=0.1).decide([1] * 240 + [0] * 1760)
+    assert (found.verdict, found.tail, found.no_worse) == ("adverse", "joint", True)
+    assert found.shift_lower > 0
+    against_limits = bw.HypothesisTest(lab, tail="exact").decide([1] * 216 + [0] * 1784)
+    jointly = bw.HypothesisTest(lab).decide([1] * 216 + [0] * 1784)
+    assert (against_limits.verdict, jointly.verdict) == ("within", "adverse")

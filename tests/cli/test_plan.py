@@ -23,6 +23,15 @@ def test_table_and_plot(run, binary, tmp_path):
     assert (tmp_path / "power.svg").read_bytes().startswith(b"<?xml")
 
 
+def test_a_held_out_certificate_is_planned_jointly(run, tmp_path):
+    bw.Certificate.from_held_out([0] * 46 + [1] * 4, binary=True).save(tmp_path / "lab.json")
+    done = run("plan", "lab.json", "--cost", "0.5", "-n", "12", "--plot", "power.svg")
+    assert done.code == 0, done.err
+    assert all(f"{name}, joint" in done.out for name in ("hypothesis-test", "sequential-test"))
+    assert "from the certified trials' mean" in done.out
+    assert "what check and watch do with this certificate" in done.out
+
+
 def test_json_is_what_the_library_says(run, binary, tmp_path):
     done = run("plan", binary, "--cost", "0.5", "--json")
     assert json.loads(done.out) == bw.plan(bw.Certificate.load(tmp_path / binary), cost=0.5).to_dict()
@@ -34,9 +43,10 @@ def test_bounded_costs_come_with_a_caveat(run, binary, tmp_path):
     assert "may need more" not in run("plan", binary, "--cost", "0.5", "-n", "10").out
 
 
-def test_a_sample_is_simulated(run, binary, tmp_path):
+def test_a_sample_is_simulated(run, tmp_path):
     (tmp_path / "pilot.csv").write_text("cost\n" + "1\n0\n" * 20)
-    done = run("plan", binary, "--costs", "pilot.csv")
+    bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).save(tmp_path / "bounded.json")
+    done = run("plan", "bounded.json", "--costs", "pilot.csv")
     assert done.code == 0
     assert "simulated, each power ± 0.02" in done.out
 

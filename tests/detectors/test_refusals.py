@@ -82,8 +82,8 @@ def test_why_evidence_cannot_be_joint():
         "at most 5,000 certified trials, but there are 5,001": bw.Certificate.from_held_out(
             [0, 1] + [0] * 4999, binary=True
         ),
-        "at most 500 certified costs between 0 and 1, but there are 501": bw.Certificate.from_held_out(
-            [0.5] * 501, binary=False
+        "at most 5,000 certified costs between 0 and 1, but there are 5,001": bw.Certificate.from_held_out(
+            [0.5] * 5001, binary=False
         ),
     }
     for reason, certificate in reasons.items():

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import boundwatch as bw
+from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.detectors.fixed_sample import TAILS
+from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 from boundwatch.planning.exact import p_value_of_counts
 
@@ -71,7 +73,8 @@ def test_the_sequential_test_takes_as_long_as_planned(certificate, cost):
 
 def test_a_sample_gives_what_its_distribution_gives():
     sample = np.array([0.0] * 50 + [1.0] * 50)
-    simulated, exact = bw.plan(BINARY, costs=sample, sizes=[10]), bw.plan(BINARY, cost=0.5, sizes=[10])
+    simulated, exact = bw.plan(BOUNDED, costs=sample, sizes=[10]), bw.plan(BOUNDED, cost=0.5, sizes=[10])
+    assert bw.plan(BINARY, costs=sample, sizes=[10]).exact  # draws of 0 and 1 are known by their mean
     assert not simulated.exact
     assert simulated.standard_error < 0.012
     assert simulated.information_limit == pytest.approx(exact.information_limit, rel=1e-6)
@@ -81,6 +84,29 @@ def test_a_sample_gives_what_its_distribution_gives():
         index = one.n.astype(int) - 1
         kept = index < other.power.size
         np.testing.assert_allclose(one.power[kept], other.power[index[kept]], atol=5 * 0.0112)
+
+
+def test_a_held_out_certificate_is_planned_as_it_is_judged():
+    lab = bw.Certificate.from_held_out([0] * 46 + [1] * 4, binary=True)
+    for rate, verdict, first in ((0.4, "adverse", 1), (0.01, "benign", 0)):
+        answer = bw.plan(lab, cost=rate, sizes=[15])
+        found = powers(answer)
+        assert (answer.joint, answer.verdict) == (True, verdict)
+        look, watch = found["hypothesis-test", "joint"], found["sequential-test", "joint"]
+        assert (look.level, watch.level) == (0.055, 0.045)
+        # The power of 15 trials, by the detector itself on every number of failures.
+        index = int(np.searchsorted(look.n, 15 if rate == 0.4 else look.n[-1]))
+        n = int(look.n[index])
+        counts = np.arange(n + 1)
+        said = bw.HypothesisTest(lab).decide_many((np.arange(n) < counts[:, None]).astype(float)).verdict
+        assert look.power[index] == pytest.approx(binom.pmf(counts, n, rate)[said == verdict].sum())
+        assert (look.trials[0.9] or 9e9) <= (found["hypothesis-test", "exact"].trials[0.9] or 9e9)
+        line = alarm_line(50, 4 if first else 46, 0.045).needed(30)
+        chance = rate if first else 1 - rate
+        assert watch.power[29] == pytest.approx(alarm_distribution(line[:31], chance)[0].sum())
+    assert bw.plan(lab, cost=0.1, sizes=[10]).verdict == "adverse"  # within the limits, above the lab's 8 %
+    with pytest.raises(InvalidSetting, match="is what was certified"):
+        bw.plan(lab, cost=0.08)
 
 
 def test_small_variance_pays_with_betting():
@@ -96,8 +122,8 @@ def test_the_smallest_shift_is_noticed_with_90_percent():
         for factor, enough in ((1.0001, True), (0.99, False)):
             rate = 0.2 + shift * factor
             powered = powers(bw.plan(BINARY, cost=rate, sizes=[1]))
-            name = "sequential-test" if tail == "mixture" else "hypothesis-test"
-            assert (powered[name, tail].power[39] >= 0.9) == enough
+            row = ("sequential-test", "mixture") if tail == "watch" else ("hypothesis-test", tail)
+            assert (powered[row].power[39] >= 0.9) == enough
     (row,) = bw.plan(BINARY, cost=0.01, sizes=[10]).smallest_shifts
     assert set(row["shift"].values()) == {None}
 

@@ -11,10 +11,15 @@ trial that is 1 with probability s. With margin m >= 0 a trial of the first seri
 1 - m if its bit is 1, else never; one of the second fails surely if its bit is 1, else with probability m.
 So p0 = (1 - m) s and p1 = m + (1 - m) s, and given the sum S of all bits nothing depends on s. The chances
 given S are Bernstein coefficients, and the largest of them bounds the probability for every s at once.
+
+All that takes a table with an entry per pair of outcomes. Where it would be too large, which the numbers of
+trials alone decide, Fisher's exact p-value itself is taken at a margin of 0: with so many trials it is hardly
+weaker. Other margins are refuted there by an exact limit on each rate, with fixed shares of the level.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
@@ -28,11 +33,12 @@ Counts = NDArray[np.int64]
 
 _NODES = 256
 MOST_CELLS = 1_100_000
-"""Above so many entries of its largest table, no p-value is computed: it would take longer than a second."""
+"""Above so many entries its largest table is not computed: it would take longer than a second."""
+_SMALLEST_SHARE = 0.05
 
 
 def is_computable(n0: int, n1: int) -> bool:
-    """Return whether the two numbers of trials are small enough.
+    """Return whether the two numbers of trials are small enough for the whole table of outcomes.
 
     Parameters
     ----------
@@ -69,7 +75,47 @@ def rate_difference_p_value(n0: int, k0: int, n1: int, k1: int, margin: float = 
     >>> round(rate_difference_p_value(50, 4, 10, 5, margin=0.1), 3)
     0.019
     """
-    return _chance(n0, n1, _as_extreme(n0, k0, n1, k1, margin), margin)
+    if is_computable(n0, n1):
+        return _chance(n0, n1, _as_extreme(n0, k0, n1, k1, margin), margin)
+    if margin == 0:
+        return _fisher(n0, k0, n1, k1)
+    low, high = -700.0, 0.0  # the logarithm of the p-value: the smallest level whose limit exceeds the margin
+    if _separate_lower(n0, k0, n1, k1, 1.0) <= margin:
+        return 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        if _separate_lower(n0, k0, n1, k1, float(np.exp(middle))) > margin:
+            high = middle
+        else:
+            low = middle
+    return float(np.exp(high))
+
+
+def _fisher(n0: int, k0: int, n1: int, k1: int) -> float:
+    """Return the chance of k1 failures or more in the second series, given all failures in both."""
+    failures = k0 + k1
+    k = np.arange(k1, min(n1, failures) + 1)
+    logs = two_sample.log_choose(n1, k) + two_sample.log_choose(n0, failures - k)
+    total = special.logsumexp(logs - two_sample.log_choose(n0 + n1, failures))
+    return min(float(np.exp(total)) * (1 + 1e-6), 1.0)  # logarithms of so large numbers are that far off
+
+
+def share_of_second(n0: int, n1: int) -> float:
+    """Return the share of the level that the second rate's limit gets where each rate has its own.
+
+    Examples
+    --------
+    >>> share_of_second(2000, 2000), share_of_second(100_000, 100)
+    (0.5, 0.95)
+    """
+    return min(max(n0 / (n0 + n1), _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
+
+
+def _separate_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> float:
+    """Return a lower limit on p1 - p0 from limits on both; the smaller series gets more of alpha."""
+    share = share_of_second(n0, n1)
+    lower = float(held_out.clopper_pearson_lower(k1, n1, share * alpha))
+    return lower - float(held_out.clopper_pearson_upper(k0, n0, (1 - share) * alpha))
 
 
 @lru_cache(maxsize=4096)
@@ -95,6 +141,8 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
     >>> round(rate_difference_lower(50, 4, 10, 5, 0.05), 3)
     0.15
     """
+    if not is_computable(n0, n1):
+        return _separate_lower(n0, k0, n1, k1, alpha)
     rates = np.arange(n0 + 1)[:, None] / n0, np.arange(n1 + 1) / n1
     above = held_out.clopper_pearson_upper(np.arange(n0 + 1), n0, alpha)[:, None] - rates[0]
     below = rates[1] - held_out.clopper_pearson_lower(np.arange(n1 + 1), n1, alpha)
@@ -108,6 +156,30 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
         else:
             high = middle
     return low
+
+
+def fewest_that_differ(n0: int, k0: int, n1: int, alpha: float) -> int:
+    """Return the fewest k1 with a p-value of at most alpha at a margin of 0; n1 + 1 if none has.
+
+    Parameters
+    ----------
+    n0, k0, n1
+        As in `rate_difference_p_value`.
+    alpha
+        The level.
+
+    Examples
+    --------
+    >>> fewest_that_differ(50, 4, 10, 0.05)
+    3
+    """
+    # More failures are never less evidence, and Fisher's p-value, which takes no time, is rarely much larger.
+    k1 = bisect_left(range(n1 + 1), True, key=lambda k: _fisher(n0, k0, n1, k) <= alpha)
+    while k1 <= n1 and rate_difference_p_value(n0, k0, n1, k1) > alpha:
+        k1 += 1
+    while k1 > 0 and rate_difference_p_value(n0, k0, n1, k1 - 1) <= alpha:
+        k1 -= 1
+    return k1
 
 
 @lru_cache(maxsize=4096)

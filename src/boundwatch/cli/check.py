@@ -92,9 +92,9 @@ def check(
     levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
     rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
     if isinstance(loaded, CertificateFamily) or by is not None:
-        refuse_with_tasks(detector, plot=plot, margin=margin, ledger=ledger, **rates)
+        refuse_with_tasks(detector, plot=plot, ledger=ledger, **rates)
         family, episodes = read_tasks(loaded, costs, reading, by, allow_own=allow_own)
-        verdict = _check_tasks(build_family_test(family, control, tail, levels), episodes, as_json)
+        verdict = _check_tasks(build_family_test(family, control, tail, levels, margin), episodes, as_json)
     else:
         refuse_without_tasks(control)
         judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)

@@ -115,10 +115,11 @@ def build_family_test(
     control: Control | None,
     tail: TailName | None,
     levels: Mapping[str, float | None],
+    margin: float | None = None,
 ) -> FamilyTest:
     """Return the test that was asked for."""
     given = {name: value for name, value in levels.items() if value is not None}
-    return FamilyTest(family, control=control or "holm", tail=tail, **given)
+    return FamilyTest(family, control=control or "holm", tail=tail, margin=margin, **given)
 
 
 def name_missing(family: CertificateFamily, finding: FamilyFinding, episodes: Episodes) -> Episodes:

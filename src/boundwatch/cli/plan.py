@@ -274,9 +274,8 @@ def _print_plan(answer: Plan) -> None:
         f"information limit {answer.information_limit:.1f}"
     )
     limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
-    print(
-        f"\n  smallest shift noticed with 90 % power, beyond the certified {limit} limit (costs of 0 and 1)"
-    )
+    beyond = "from the certified trials' mean" if answer.joint else f"beyond the certified {limit} limit"
+    print(f"\n  smallest shift noticed with 90 % power, {beyond} (costs of 0 and 1)")
     tails = list(answer.smallest_shifts[0]["shift"])
     print(f"  {'trials':>8}" + "".join(f"{tail:>11}" for tail in tails))
     for row in answer.smallest_shifts:
@@ -284,14 +283,22 @@ def _print_plan(answer: Plan) -> None:
             f"{'-' if row['shift'][t] is None else format(row['shift'][t], '.3f'):>11}" for t in tails
         )
         print(f"  {row['n']:>8}{cells}")
-    notes = [
-        "These numbers are for tests against the certified limit. With a held-out certificate, check and "
-        "watch judge jointly and usually need fewer: plan --cost A --new-cost B --lab-trials N plans that.",
-        "mixture: the sequential test, which may be read after every trial and bets on shifts of many sizes.",
-        "'-': no shift is noticed with 90 % power in so few trials.",
-        "information limit: the trials that one who knew the new costs' distribution would need on average, "
-        "against the certified limit.",
-    ]
+    if answer.joint:
+        notes = [
+            "joint: what check and watch do with this certificate; their levels include its delta. The other "
+            "tails compare with its limits (--tail).",
+            "information limit: the trials that one who knew both failure rates would need on average.",
+        ]
+    else:
+        notes = [
+            "mixture: the sequential test, which may be read after every trial and bets on shifts of many "
+            "sizes.",
+            "information limit: the trials that one who knew the new costs' distribution would need on "
+            "average, against the certified limit.",
+        ]
+        if answer.caveat is not None:
+            notes.append("A held-out certificate of few costs is judged jointly, which usually needs fewer.")
+    notes.append("'-': no shift is noticed with 90 % power in so few trials.")
     out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:
         print(f"\n  {answer.caveat} (--costs)")

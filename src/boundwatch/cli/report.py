@@ -86,9 +86,9 @@ def report(
     rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
     facts = {"robot": robot, "site": site}
     if not isinstance(loaded, Certificate) or by is not None:
-        refuse_with_tasks(detector, margin=margin, ledger=ledger, **rates)
+        refuse_with_tasks(detector, ledger=ledger, **rates)
         family, episodes = read_tasks(loaded, costs, reading, by, allow_own=allow_own)
-        test = build_family_test(family, control, tail, levels)
+        test = build_family_test(family, control, tail, levels, margin)
         found = test.decide(episodes.by_task())
         episodes = name_missing(family, found, episodes)
         html = render_family_report(

@@ -18,7 +18,7 @@ from boundwatch.bounds.multiple import e_bh, holm
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.base import Verdict, check_margin
 from boundwatch.detectors.fixed_sample import TAILS, TailJudge, TailName
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
@@ -55,6 +55,9 @@ class TaskFinding(InNotebook):
         Limits on (deployed minus certified expected cost) that hold for all tasks at once.
     binary
         Whether its costs are 0 or 1, so that people read of failures in trials.
+    margin, no_worse
+        How much worse was declared acceptable, and whether it is shown, with all other tasks taken into
+        account, that its expected cost rose by no more than that; both None without a margin.
     """
 
     task: str
@@ -70,6 +73,8 @@ class TaskFinding(InNotebook):
     shift_lower: float
     shift_upper: float
     binary: bool
+    margin: float | None = None
+    no_worse: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
@@ -137,15 +142,16 @@ class FamilyFinding(InTable):
 class FamilyTest:
     """Compares the new costs of several tasks with their certificates, and corrects for their number.
 
-    **Guarantee**, with ``control="holm"``: ADVERSE is declared for any task whose expected cost did not rise
-    with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any task
-    whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"``:
-    the expected share of tasks among those called ADVERSE whose expected cost did not rise is at most the
-    same sum (and likewise for BENIGN). **Assumes**: for each task, i.i.d. episodes, costs of the certified
-    kind and an unchanged policy; which tasks are judged, and how many episodes each has, was fixed without
-    regard to the costs. The tasks may then depend on each other in any way. With e-bh the costs may decide
-    when you stop, if the expected cost of each task's next episode is the same given the past of *all*
-    tasks: none may meet scenes that another has met before.
+    **Guarantee**, with ``control="holm"``: ADVERSE is declared for any task whose expected cost did not
+    rise with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any
+    task whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With
+    ``control="e-bh"``: the expected share of tasks among those called ADVERSE whose expected cost did not
+    rise is at most the same sum (and likewise for BENIGN). With a margin, `no_worse` keeps what BENIGN
+    keeps. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged
+    policy; which tasks are judged, and how many episodes each has, was fixed without regard to the costs.
+    The tasks may then depend on each other in any way. With e-bh the costs may decide when you stop, if
+    the expected cost of each task's next episode is the same given the past of *all* tasks: none may meet
+    scenes that another has met before.
 
     Parameters
     ----------
@@ -158,6 +164,9 @@ class FamilyTest:
     tail
         With ``"holm"``, as in `HypothesisTest` but not ``"joint"``; left out, ``"exact"`` for binary, else
         ``"betting"``.
+    margin
+        How much worse is acceptable for every task, in expected cost; a finding's `no_worse` says whether it
+        is shown that its cost did not rise by more.
 
     Examples
     --------
@@ -176,6 +185,7 @@ class FamilyTest:
     alpha_benign: float = field(default=0.05, kw_only=True)
     control: Control = field(default="holm", kw_only=True)
     tail: TailName | None = field(default=None, kw_only=True)
+    margin: float | None = field(default=None, kw_only=True)
     name: ClassVar[str] = "family-test"
 
     def __post_init__(self) -> None:
@@ -183,6 +193,7 @@ class FamilyTest:
             raise InvalidSetting(f"family = {self.family!r} is not a CertificateFamily; make or load one")
         for name in ("alpha_adverse", "alpha_benign"):  # kept as floats: findings must fit into JSON
             object.__setattr__(self, name, check_level(getattr(self, name), name))
+        object.__setattr__(self, "margin", check_margin(self.margin))
         check_choice(self.control, "control", CONTROLS)
         if self.control == "e-bh" and self.tail is not None:
             raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
@@ -216,6 +227,10 @@ class FamilyTest:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)
         raw = self._evidence(judged, costs)
+        shown: list[bool | None] = [None] * len(raw)
+        if self.margin is not None:
+            shown = (self._adjust(raw, "margin") <= self.alpha_benign).tolist()
+        raw = [{name: fields[name] for name in fields if not name.endswith("_margin")} for fields in raw]
         adverse, benign = (self._adjust(raw, side) for side in ("adverse", "benign"))
         findings = tuple(
             TaskFinding(
@@ -223,6 +238,8 @@ class FamilyTest:
                 verdict=self._verdict(adverse[row], benign[row]),
                 adjusted_adverse=float(adverse[row]),
                 adjusted_benign=float(benign[row]),
+                margin=self.margin,
+                no_worse=shown[row],
             )
             for row, fields in enumerate(raw)
         )
@@ -274,10 +291,15 @@ class FamilyTest:
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
             found = {task: _anytime_evidence(judged[task], values[task], *levels) for task in judged}
+            for task, certificate in judged.items() if self.margin is not None else ():
+                bets, rest = Bets.for_costs(binary=certificate.binary), 1 - certificate.lower - self.margin
+                path = bets.log_wealth_path(1 - values[task], rest)  # clamped above 0: no cost is above 1
+                found[task]["e_margin"] = bounded_exp(path[-1])
         else:
-            names = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
+            names = ("p_adverse", "p_benign", "shift_lower", "shift_upper", "p_margin")
             for tasks, judge, rows in self._alike(judged, values):
-                columns = (*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows))
+                columns = [*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows)]
+                columns.append(judge.p_margin(rows, self.margin or 0.0))
                 numbers = zip(*(column.tolist() for column in columns), strict=True)
                 found |= zip(tasks, (dict(zip(names, row, strict=True)) for row in numbers), strict=True)
         return [

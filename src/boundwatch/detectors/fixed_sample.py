@@ -21,7 +21,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
-from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
+from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, Verdict, check_margin
@@ -113,9 +113,13 @@ class TailJudge(Judge):
 
     def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
         """Return where "the mean is the lower limit plus the margin, or more" is refuted."""
+        return np.asarray(self.p_margin(costs, margin) <= self.levels[1])
+
+    def p_margin(self, costs: Array, margin: float) -> Array:
+        """Return the p-values of "the mean is the lower limit plus the margin, or more"."""
         rest = 1 - self.lower - margin
-        refuted = self.bound.p_value(1 - costs, np.maximum(rest, 0.0)) <= self.levels[1]
-        return np.asarray(refuted | (rest <= 0))  # no cost is that much higher
+        p_values = self.bound.p_value(1 - costs, np.maximum(rest, 0.0))
+        return np.asarray(np.where(np.asarray(rest) <= 0, 0.0, p_values))  # no cost is that much higher
 
 
 @dataclass(frozen=True)
@@ -198,11 +202,6 @@ class JointJudge(Judge):
         return np.array([joint_difference_lower(reference, wager, level) for wager in wagers])
 
 
-def is_feasible(certificate: Certificate, n: int) -> bool:
-    """Return whether n new costs can be judged jointly with the certificate's in reasonable time."""
-    return not certificate.binary or is_computable(certificate.n or 0, n)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Findings:
     """The findings on many datasets of equal size: the fields of `Finding`, as arrays."""
@@ -277,7 +276,7 @@ class FixedSampleDetector(ABC):
 
     @property
     def tail_name(self) -> TailName:
-        """The tail in use, asked for or chosen; findings on very many binary costs say ``"exact"``."""
+        """The tail in use, asked for or chosen."""
         return _choose_tail(self.tail, self.certificate)
 
     @property
@@ -333,7 +332,7 @@ class FixedSampleDetector(ABC):
         totals = alpha_adverse + certificate.delta_upper, alpha_benign + certificate.delta_lower
         name = self.tail_name
         judge: Judge
-        if name == "joint" and max(totals) < 1 and is_feasible(certificate, values.shape[-1]):
+        if name == "joint" and max(totals) < 1:
             judge, levels = JointJudge(certificate, totals), totals
         else:
             name = ("exact" if certificate.binary else "betting") if name == "joint" else name

@@ -51,13 +51,18 @@ class Plan:
     most_trials
         How far one look was computed; more trials than these are None.
     information_limit
-        ln(1/alpha)/KL_inf at the level of the sequential test: against the certified limit, even a bettor who
-        knew the new distribution would need about this many trials on average.
+        ln(1/alpha)/KL_inf at the level of the sequential test: even a bettor who knew the new distribution
+        would need about this many trials on average, against the certified limit or, if costs are judged
+        jointly, if the certified rate were known exactly.
     powers
         One entry a detector and tail.
     smallest_shifts
-        For each number of trials, the smallest shift beyond the certified bound that each detector notices
-        with 90 % power, for costs of 0 and 1; None if there is none.
+        For each number of trials, the smallest shift that each detector notices with 90 % power, for costs
+        of 0 and 1; None if there is none. It is beyond the certified limit or, if costs are judged jointly,
+        beyond the mean of the certificate's costs.
+    joint
+        Whether `check` and `watch` judge new costs jointly with those of this certificate. Planned for costs
+        of 0 and 1; for others, numbers are for tests against the certified limit.
     """
 
     verdict: Verdict
@@ -69,6 +74,7 @@ class Plan:
     information_limit: float
     powers: list[Power]
     smallest_shifts: list[dict[str, Any]]
+    joint: bool
 
     def __repr__(self) -> str:
         names = ("verdict", "cost", "exact", "information_limit", "powers")
@@ -79,11 +85,10 @@ class Plan:
         found = "no number of trials that was computed suffices"
         if once < math.inf:
             found = f"{once:g} trials suffice with a power of 90 % for one look"
-        shift = f"{self.verdict.name} at an expected cost of {self.cost:.4g}"
+        how = "judged jointly with the certificate's" if self.joint else "against the certified limit"
         return (
-            f"{shift}: {found} against the certified limit, and no test against it needs fewer than about "
-            f"{self.information_limit:.1f} on average; with a held-out certificate, check and watch judge "
-            "jointly and usually need fewer: plan with cost, new_cost and lab_trials for that"
+            f"{self.verdict.name} at an expected cost of {self.cost:.4g}: {found}, {how}; no test needs "
+            f"fewer than about {self.information_limit:.1f} on average"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,9 +138,8 @@ def plan(
 ) -> Plan | TrialPlan:
     """Compute how many trials each detector needs to notice a suspected shift.
 
-    With a certificate, the answer is a `Plan` for tests against its limits. With a held-out certificate
-    `check` and `watch` judge its trials and the new ones jointly, and usually need fewer than that; give
-    `cost`, `new_cost` and `lab_trials` without the certificate to plan them.
+    With a certificate, the answer is a `Plan`. If it is held-out and for costs of 0 and 1, the plan is for
+    judging its trials and the new ones jointly, as `check` and `watch` do; else for tests against its limits.
 
     Before there is a certificate, `cost` and `new_cost` are what you expect in the lab and suspect at the new
     site, as failure rates, and the answer is a `TrialPlan`: how many trials to run in both places.
@@ -199,9 +203,9 @@ def plan(
     verdict, side = choose_side(certificate, mean, None if alpha is None else check_level(alpha, "alpha"))
     if verdict is Verdict.BENIGN:
         mean, sample = 1 - mean, None if sample is None else 1 - sample
-    if sample is None:
-        powers = exact_powers(side, mean)
-        information = float(bounds.binary_kl(mean, side.null_mean))
+    if sample is None or certificate.binary:  # draws of 0 and 1 are known by their mean
+        sample, powers = None, exact_powers(side, mean)
+        information = float(bounds.binary_kl(mean, side.known_mean))
     else:
         powers = simulated_powers(side, sample, np.random.default_rng(seed))
         information = information_rate(sample, side.null_mean)
@@ -212,9 +216,10 @@ def plan(
         caveat=CAVEAT if sample is None and not certificate.binary else None,
         standard_error=0.0 if sample is None else math.sqrt(0.25 / RUNS),
         most_trials=MOST_TRIALS if sample is None else MOST_DRAWS,
-        information_limit=math.log(1 / side.levels["sequential-test"]) / information,
+        information_limit=math.log(1 / side.sequential[1]) / information,
         powers=powers,
         smallest_shifts=[smallest_shift(side, n) for n in wanted],
+        joint=side.reference is not None,
     )
 
 

@@ -147,8 +147,8 @@ class TrialPlan:
 class Question:
     """What is to be shown, turned into a test of two rates at fixed numbers of trials.
 
-    `alpha` and `delta` are the levels of the test and of the certificate's limit on that side. `check` spends
-    them together where both numbers of trials are small enough for that, otherwise one after the other.
+    `alpha` and `delta` are the levels of the test and of the certificate's limit on that side, which `check`
+    spends together.
     """
 
     name: str
@@ -181,10 +181,11 @@ class Question:
         before = math.sqrt(_variance(self.cost, lab) / lab)
         after = math.sqrt(_variance(self.new_cost, site) / site)
         error = math.hypot(before, after)
-        if rate_difference.is_computable(lab, site):
-            needed = special.ndtri(1 - self.rate) * error
-        else:
-            needed = special.ndtri(1 - self.delta) * before + special.ndtri(1 - self.alpha) * after
+        needed = special.ndtri(1 - self.rate) * error
+        if self.name == "no worse" and not rate_difference.is_computable(lab, site):
+            share = rate_difference.share_of_second(lab, site)  # each rate then has a limit of its own
+            needed = special.ndtri(1 - (1 - share) * self.rate) * before
+            needed += special.ndtri(1 - share * self.rate) * after
         return float(special.ndtr((self.gap - needed) / error))
 
     def fewest_at_site(self, lab: int, power: float) -> Booking | None:
@@ -194,7 +195,7 @@ class Question:
             found = 4 * lab if rate_difference.is_computable(lab, 4 * lab) else MOST_TRIALS
         while (answer := self.power(lab, found)).power < power:
             low, found = found, max(found + 1, int(found * 1.3))
-            if found > MOST_TRIALS or (answer.exact and not rate_difference.is_computable(lab, found)):
+            if found > MOST_TRIALS:
                 return None
         step = max(1, found // 8)
         # Powers go up and down by a little, as failures are whole: this finds where they first stay above.
@@ -228,19 +229,14 @@ class Question:
         return {**others, highest: answer}
 
     def _approximate_site(self, lab: int, power: float) -> int | None:
-        # Where the two levels are no longer spent together the power falls: look before that, then after it.
-        last, beyond = 0, MOST_TRIALS
-        while beyond - last > 1:
-            middle = (last + beyond) // 2
-            last, beyond = (middle, beyond) if rate_difference.is_computable(lab, middle) else (last, middle)
-        for low, high in ((0, last), (last, MOST_TRIALS)):
-            if high > low and self.approximate_power(lab, high) >= power:
-                while high - low > 1:
-                    middle = (low + high) // 2
-                    reached = self.approximate_power(lab, middle) >= power
-                    low, high = (low, middle) if reached else (middle, high)
-                return high
-        return None
+        low, high = 0, MOST_TRIALS
+        if self.approximate_power(lab, high) < power:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            reached = self.approximate_power(lab, middle) >= power
+            low, high = (low, middle) if reached else (middle, high)
+        return high
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc, betaincinv, logsumexp
 
 from boundwatch import bounds
+from boundwatch.bounds.joint_region import alarm_line
+from boundwatch.bounds.rate_difference import fewest_that_differ
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
@@ -43,10 +45,49 @@ def fewest_failures(tail: str, level: float, n: int, null_mean: float, near: int
     return n + 1
 
 
+def _fewest_jointly(side: Side, level: float, n: int) -> int:
+    """Return the fewest failures among n that differ enough from the certificate's."""
+    assert side.reference is not None  # noqa: S101  (only then there is such a tail)
+    trials, failures = side.reference
+    return fewest_that_differ(trials, failures, n, level)
+
+
+def _joint_power(side: Side, detector: str, level: float, rate: float) -> Power:
+    """Return the power of a look that judges jointly, at as few numbers of trials as can be told from."""
+
+    @lru_cache
+    def power(n: int) -> float:
+        return _reaching(_fewest_jointly(side, level, n), n, rate)
+
+    tried = [0, *(2**k for k in range(1, 13) if 2**k < MOST_TRIALS), MOST_TRIALS]
+    reached = [0.0]
+    while reached[-1] < POWERS[-1] and len(reached) < len(tried):
+        reached.append(power(tried[len(reached)]))
+    trials: dict[float, int | None] = dict.fromkeys(POWERS)
+    for target in POWERS:
+        if reached[-1] >= target:
+            last = next(i for i, value in enumerate(reached) if value >= target)
+            low, high = tried[last - 1], tried[last]
+            # Powers go up and down by a little, as failures are whole: this is where they first stay above.
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if power(middle) >= target else (middle, high)
+            trials[target] = high
+    end = tried[len(reached) - 1] if trials[POWERS[-1]] is None else int(1.25 * (trials[POWERS[-1]] or 0)) + 1
+    sizes = np.unique(np.linspace(1, end, 12).round().astype(int))
+    curve = np.array([power(int(n)) for n in sizes])
+    return Power(
+        detector=detector, tail="joint", level=level, trials=trials, n=sizes.astype(np.float64), power=curve
+    )
+
+
 def exact_powers(side: Side, rate: float) -> list[Power]:
     """Return the power of every detector when failures come at a rate."""
     rows = []
     for detector, tail, level in side.fixed_detectors:
+        if tail == "joint":
+            rows.append(_joint_power(side, detector, level, rate))
+            continue
         powers: list[float] = []
         needed, target = 0, 0
         trials: dict[float, int | None] = dict.fromkeys(POWERS)
@@ -71,7 +112,7 @@ def exact_powers(side: Side, rate: float) -> list[Power]:
                 power=curve,
             )
         )
-    return [*rows, _exact_sequential(side, rate)]
+    return [*rows, exact_sequential(side, rate)]
 
 
 def _reaching(needed: int, n: int, rate: float) -> float:
@@ -80,10 +121,11 @@ def _reaching(needed: int, n: int, rate: float) -> float:
     return 1.0 if needed <= 0 else float(bdtrc(needed - 1, n, rate))
 
 
-def _exact_sequential(side: Side, rate: float) -> Power:
+def exact_sequential(side: Side, rate: float) -> Power:
+    """Return the power of the sequential test when failures come at a rate."""
     horizon = 250
     while True:
-        needed = alarm_counts(side.bets, side.null_mean, math.log(side.threshold), horizon)
+        needed = _alarm_line(side, horizon)
         alarms, _, _ = alarm_distribution(needed, rate)
         missing = 1 - alarms.sum()
         if missing < 1e-9 or horizon >= 4 * MOST_TRIALS:
@@ -99,13 +141,23 @@ def smallest_shift(side: Side, n: int) -> dict[str, Any]:
     shifts: dict[str, float | None] = {}
     for detector, tail, level in side.fixed_detectors:
         if detector == "hypothesis-test":
-            needed = fewest_failures(tail, level, n, side.null_mean)
+            if tail == "joint":
+                needed = _fewest_jointly(side, level, n)
+            else:
+                needed = fewest_failures(tail, level, n, side.null_mean)
             # P[at least k of n] = 0.9 is an incomplete beta function of the rate.
             rate = float(betaincinv(needed, n - needed + 1, 0.9)) if 0 < needed <= n else None
-            shifts[tail] = None if rate is None else max(rate - side.null_mean, 0.0)
-    needed_by = alarm_counts(side.bets, side.null_mean, math.log(side.threshold), n)
-    shifts["mixture"] = _smallest_noticed(partial(_alarm_within, needed_by), side.null_mean)
+            shifts[tail] = None if rate is None else max(rate - side.known_mean, 0.0)
+    noticed = _smallest_noticed(partial(_alarm_within, _alarm_line(side, n)), side.known_mean)
+    shifts["watch"] = noticed
     return {"n": n, "shift": shifts}
+
+
+def _alarm_line(side: Side, trials: int) -> NDArray[np.int64]:
+    """Return how many failures alarm the sequential test after 0, 1, … trials."""
+    if side.reference is None:
+        return alarm_counts(side.bets, side.null_mean, math.log(side.threshold), trials)
+    return alarm_line(*side.reference, side.sequential[1]).needed(trials)[: trials + 1]
 
 
 def _alarm_within(needed: NDArray[np.int64], rate: float) -> float:

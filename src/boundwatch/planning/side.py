@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Bets, bet_bounds
+from boundwatch.bounds.joint_region import SMALLEST_TOTAL
+from boundwatch.bounds.wealth import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS, TailName
+from boundwatch.detectors.joint import reference_of
 from boundwatch.detectors.mixture import Mark
 from boundwatch.errors import InvalidSetting
 
@@ -32,7 +34,8 @@ class Power:
     detector, tail
         Which one. ``sequential-test`` may be read after every trial, the others once.
     level
-        What it may spend on a false alarm, the certificate's delta not included.
+        What it may spend on a false alarm: in all if the tail is ``joint``, else without the certificate's
+        delta.
     trials
         Power to the fewest trials that reach it, None if the plan's `most_trials` do not suffice. For the
         sequential test: the number within which the alarm comes with this probability.
@@ -69,6 +72,24 @@ class Side:
     levels: dict[str, float]
     threshold: float
     bets: Bets
+    reference: tuple[int, int] | None
+    """Trials and failures of the certificate, if new costs of 0 and 1 are judged jointly with them."""
+    delta: float
+    """The certificate's, of this side; what is judged jointly spends it together with the level."""
+
+    @property
+    def known_mean(self) -> float:
+        """The mean that one who knew the certified one would test against."""
+        if self.reference is None:
+            return self.null_mean
+        n, failures = self.reference
+        return max(failures / n, SMALLEST_BOUND)
+
+    @property
+    def sequential(self) -> tuple[TailName | Literal["mixture"], float]:
+        """The evidence of the sequential test and its level, with delta where that is spent together."""
+        level = self.levels["sequential-test"]
+        return ("mixture", level) if self.reference is None else ("joint", level + self.delta)
 
     @property
     def tails(self) -> list[TailName]:
@@ -78,18 +99,25 @@ class Side:
     @property
     def fixed_detectors(self) -> list[tuple[str, TailName, float]]:
         """The detectors that look once: name, tail, level."""
-        names = ("hypothesis-test", "confidence-interval")
-        return [(name, tail, self.levels[name]) for name in names for tail in self.tails]
+        rows: list[tuple[str, TailName, float]] = []
+        if self.reference is not None:
+            rows.append(("hypothesis-test", "joint", round(self.levels["hypothesis-test"] + self.delta, 12)))
+        for name in ("hypothesis-test", "confidence-interval"):
+            rows += [(name, tail, self.levels[name]) for tail in self.tails]
+        return rows
 
 
 def choose_side(certificate: Certificate, mean: float, alpha: float | None) -> tuple[Verdict, Side]:
     """Return which shift a mean cost would be, and the side of the certificate that it leaves."""
-    adverse = mean > certificate.upper
-    if not adverse and mean >= certificate.lower:
+    record = reference_of(certificate) if certificate.binary else None
+    adverse = mean > (certificate.upper if record is None else record.mean)
+    if record is None and not adverse and mean >= certificate.lower:
         raise InvalidSetting(
             f"cost = {mean:g} is inside the certified [{certificate.lower:g}, {certificate.upper:g}], so no "
             "detector should notice it; choose one above or below"
         )
+    if record is not None and mean == record.mean:
+        raise InvalidSetting(f"cost = {mean:g} is what was certified, so there is no shift; choose another")
     delta = certificate.delta_upper if adverse else certificate.delta_lower
     if alpha is None and delta >= 0.05:
         raise InvalidSetting(f"delta = {delta:g} leaves nothing of the default rate of 0.05; pass alpha")
@@ -100,7 +128,12 @@ def choose_side(certificate: Certificate, mean: float, alpha: float | None) -> t
     }
     null_mean = bet_bounds(certificate.lower, certificate.upper)[not adverse]
     threshold = Mark(null_mean, levels["sequential-test"], certificate.binary).threshold
-    side = Side(certificate, null_mean, levels, threshold, Bets.for_costs(binary=certificate.binary))
+    reference = None
+    if record is not None and SMALLEST_TOTAL <= levels["sequential-test"] + delta < 1:
+        failures = round(record.n * record.mean)
+        reference = record.n, (failures if adverse else record.n - failures)
+    bets = Bets.for_costs(binary=certificate.binary)
+    side = Side(certificate, null_mean, levels, threshold, bets, reference, delta)
     return (Verdict.ADVERSE if adverse else Verdict.BENIGN), side
 
 
@@ -108,10 +141,11 @@ def sequential_power(side: Side, reached: Array, mean: float | None) -> Power:
     """Describe the sequential test by the probabilities of an alarm within 0, 1, 2, … trials."""
     trials = {power: int(np.argmax(reached >= power)) if reached[-1] >= power else None for power in POWERS}
     end = int(np.argmax(reached >= 0.99)) if reached[-1] >= 0.99 else reached.size - 1
+    tail, level = side.sequential
     return Power(
         detector="sequential-test",
-        tail="mixture",
-        level=side.levels["sequential-test"],
+        tail=tail,
+        level=round(level, 12),
         trials=trials,
         mean_trials=mean,
         median_trials=trials[0.5],

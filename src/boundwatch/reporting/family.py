@@ -80,8 +80,14 @@ def verdicts(
     """
     failures = in_failures(family)
     seen = ("failed",) if failures else ("episodes", "mean cost")
-    heads = ("verdict", *seen, "certified", "shift", "adverse", "benign", family.by)
+    margins = [found.margin for found in finding.findings if found.margin is not None]
+    no_worse = (f"worse by at most {_amount(margins[0], failures)}",) if margins else ()
+    heads = ("verdict", *no_worse, *seen, "certified", "shift", "adverse", "benign", family.by)
     return heads, [_verdict(family[found.task], found, failures) for found in finding.findings]
+
+
+def _amount(margin: float, failures: bool) -> str:
+    return wording.points(margin, "nearest") if failures else f"{margin:g}"
 
 
 def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tuple[str, ...]:
@@ -103,7 +109,8 @@ def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tu
         wording.at_most(level).removeprefix("at most ")
         for level in (found.adjusted_adverse, found.adjusted_benign)
     ]
-    return (found.verdict.name, *numbers, *levels, found.task)
+    shown = () if found.no_worse is None else ("shown" if found.no_worse else "not shown",)
+    return (found.verdict.name, *shown, *numbers, *levels, found.task)
 
 
 def rates(finding: FamilyFinding) -> list[tuple[str, str]]:

@@ -46,6 +46,7 @@ _TAIL_STYLES: dict[str, dict[str, Any]] = {
     "exact": {"color": "#009E73", "linestyle": (0, (1, 1))},
     "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1))},
     "mixture": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.6},
+    "joint": {"color": "#009E73", "linestyle": (0, (1, 1))},
 }
 
 
@@ -367,17 +368,18 @@ def plot_plan(plan: Plan) -> Figure:
     axes = figure.subplots()
     fixed = [power for power in plan.powers if power.detector == "hypothesis-test"]
     # The tail that a check takes by itself is the one to plan with; the others are in the table.
-    best = next((power for power in fixed if power.tail == ("exact" if plan.exact else "betting")), fixed[-1])
+    usual = "joint" if plan.joint else "exact" if plan.exact else "betting"
+    best = next((power for power in fixed if power.tail == usual), fixed[-1])
     drawn = [best, *(power for power in plan.powers if power.detector == "sequential-test")]
     for power in drawn:
         sequential = power.detector == "sequential-test"
         label = "watch: alarm within n trials" if sequential else "check: n trials, one look"
-        axes.plot(
-            power.n, power.power, label=f"{label} (level {power.level:.3g})", **_TAIL_STYLES[power.tail]
-        )
+        style = _TAIL_STYLES["mixture" if sequential else power.tail]
+        axes.plot(power.n, power.power, label=f"{label} (level {power.level:.3g})", **style)
     # It limits the mean of a sequential test's trials, not the trials at which a curve reaches some power.
     least = f"{plan.information_limit:.1f}"
-    limit = f"information limit on the mean trials of watch\n(certified limit taken as true): {least}"
+    known = "certified rate known exactly" if plan.joint else "certified limit taken as true"
+    limit = f"information limit on the mean trials of watch\n({known}): {least}"
     axes.axvline(plan.information_limit, color="#333333", linewidth=1, linestyle=(0, (2, 3)), label=limit)
     for level in (0.5, 0.8, 0.9, 0.95):
         axes.axhline(level, color="#dddddd", linewidth=0.8, zorder=0)

@@ -222,7 +222,9 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
         )
         return
     noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9
-    beyond, extreme = noticed - certificate.upper, ""
+    joint = detector.tail_name == "joint"
+    beyond, extreme = noticed - ((certificate.mean_cost or 0.0) if joint else certificate.upper), ""
+    since = "above what was certified" if joint else "beyond the certified limit"
     if certificate.binary:
         to, shift = f"of failures to {wording.percent(noticed, 'up')}", wording.points(beyond, "up")
     else:
@@ -230,8 +232,8 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
         extreme = " (computed for costs of 0 and 1, which vary the most)"
     yield page.paragraph(
         f"With {_episodes(n)}, a rise {to} or more would have been called ADVERSE with a probability of at "
-        f"least 90 %{extreme}: a shift of {shift} beyond the certified limit. Smaller shifts are "
-        "noticed less often."
+        f"least 90 %{extreme}: {shift} {since}{_certified_mean(certificate) if joint else ''}. Smaller "
+        "shifts are noticed less often."
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
@@ -323,6 +325,13 @@ def signature(assumptions: Sequence[str]) -> Iterator[Html]:
     )
     blanks = "".join(f"<div>{label}</div>" for label in ("Name and role", "Date", "Signature"))
     yield Html(f'<div class="sign">{blanks}</div>')
+
+
+def _certified_mean(certificate: Certificate) -> str:
+    mean = certificate.mean_cost or 0.0
+    if certificate.binary:
+        return f" ({certificate.failures} of {certificate.n} trials failed)"
+    return f" (a mean of {mean:.4f})"
 
 
 def _quantity(certificate: Certificate) -> str:

@@ -15,7 +15,8 @@ from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
-from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector, is_feasible
+from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
+from boundwatch.detectors.joint import reference_of
 
 _HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -175,10 +176,15 @@ def vacuous_limits(certificate: Certificate) -> list[str]:
     ['The upper limit is vacuous: no cost is above 1, so no shift can be called ADVERSE.']
     """
     sentences = []
+    # Judged jointly with the certificate's costs, a shift may be noticed that its limits could not show.
+    jointly = certificate.mean_cost is not None and reference_of(certificate) is not None
+    mean = certificate.mean_cost or 0.0
     if certificate.upper >= 1:
-        sentences.append("The upper limit is vacuous: no cost is above 1, so no shift can be called ADVERSE.")
+        rest = "." if jointly and mean < 1 else ", so no shift can be called ADVERSE."
+        sentences.append(f"The upper limit is vacuous: no cost is above 1{rest}")
     if certificate.lower <= 0:
-        sentences.append("The lower limit is vacuous: no cost is below 0, so no shift can be called BENIGN.")
+        rest = "." if jointly and mean > 0 else ", so no shift can be called BENIGN."
+        sentences.append(f"The lower limit is vacuous: no cost is below 0{rest}")
     return sentences
 
 
@@ -365,11 +371,6 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
                 f"have been "
                 "ADVERSE; run more (`boundwatch plan` says how many)."
             )
-    if detector.tail_name == "joint" and not is_feasible(certificate, finding.n):
-        sentences.append(
-            "There are too many trials to judge jointly with the certificate's, so the new ones were "
-            "compared with its limits."
-        )
     return [
         *sentences,
         *vacuous_limits(certificate),

@@ -14,7 +14,8 @@ from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning import plan
+from boundwatch.planning.exact import exact_sequential
+from boundwatch.planning.side import choose_side
 from boundwatch.reporting import wording
 from boundwatch.server import drawing, phrases, views
 from boundwatch.server.access import list_tokens
@@ -230,10 +231,7 @@ def _shift(finding: Any) -> tuple[float, float] | None:
 
 @lru_cache(maxsize=64)
 def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
-    """Return how soon a sequential test against the certified limit would notice rises.
-
-    With a held-out certificate the watch judges jointly, and usually alarms sooner.
-    """
+    """Return how soon the watch would notice rises; of bounded costs, a test against the certified limit."""
     certificate = parse_certificate(content)
     found = []
     for cost in sorted(
@@ -241,10 +239,7 @@ def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
     ):
         if not certificate.upper < cost <= 1:
             continue
-        answer = next(
-            p
-            for p in plan(certificate, cost=cost, alpha=alpha, sizes=()).powers
-            if p.detector == "sequential-test"
-        )
+        _, side = choose_side(certificate, cost, alpha)
+        answer = exact_sequential(side, cost)
         found.append({"cost": cost, "half": answer.trials[0.5], "most": answer.trials[0.9]})
     return found
