@@ -67,6 +67,33 @@ def test_family_test_is_holm_over_the_tasks():
         assert_rate_at_most(alone, trials, ALPHA)
 
 
+@pytest.mark.parametrize("control", ["holm", "e-bh"])
+def test_no_task_is_wrongly_shown_to_be_no_worse_more_often_than_promised(control):
+    """Two independent tasks, by enumeration: one is worse by the margin and more, then both are."""
+    n, margin, alpha = 40, 0.3, 0.1
+    promise = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    family = bw.CertificateFamily.shared(promise, ["a", "b"])
+    test = bw.FamilyTest(family, margin=margin, alpha_benign=alpha, control=control)
+    shown = np.zeros((n + 1, n + 1, 2), dtype=bool)
+    for ka in range(n + 1):
+        for kb in range(ka, n + 1):
+            rows = {task: 1.0 * (np.arange(n) < k) for task, k in (("a", ka), ("b", kb))}
+            if ka > 16:  # more than 16 of 40 are never shown to be at most 40 %
+                continue
+            found = test.decide(rows).findings
+            shown[ka, kb] = [one.no_worse for one in found]
+            shown[kb, ka] = shown[ka, kb][::-1]
+    chances = {rate: binom.pmf(np.arange(n + 1), n, rate) for rate in (0.1, 0.4, 0.5)}
+    for other in (0.1, 0.4, 0.5):  # task b is as good as certified, or worse by the margin or more
+        wrong = shown[..., 0] | (shown[..., 1] if other > 0.1 else False)
+        assert chances[0.4] @ wrong @ chances[other] <= alpha
+    assert chances[0.1] @ shown[..., 0] @ chances[0.1] > (0.9 if control == "holm" else 0.5)
+    alone = bw.HypothesisTest(promise, tail="exact", margin=margin, alpha_benign=alpha)
+    each = alone.decide_many((np.arange(n) < np.arange(n + 1)[:, None]).astype(float)).no_worse
+    broken = each[:, None] | each[None, :]  # every task at the whole level
+    assert chances[0.4] @ broken @ chances[0.4] > 1.15 * alpha
+
+
 def missed(rng, trials, *, tasks, delta, split):
     """In how many of the trials any upper limit of a family is below the true cost."""
     n, mean = 30, 0.3

@@ -291,8 +291,9 @@ class FamilyTest:
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
             found = {task: _anytime_evidence(judged[task], values[task], *levels) for task in judged}
-            for task, certificate in judged.items() if self.margin is not None else ():
-                bets, rest = Bets.for_costs(binary=certificate.binary), 1 - certificate.lower - self.margin
+            for task, certificate in judged.items():
+                bets = Bets.for_costs(binary=certificate.binary)
+                rest = 1 - certificate.lower - (self.margin or 0.0)
                 path = bets.log_wealth_path(1 - values[task], rest)  # clamped above 0: no cost is above 1
                 found[task]["e_margin"] = bounded_exp(path[-1])
         else:

@@ -158,8 +158,8 @@ def _kept(n: int) -> float:
     what is kept. A short reference needs the capital for its bets, a long one is nearly a known mean. Chosen
     on pairs of worlds that no published number is about, by how many trials are saved against the limits, in
     the geometric mean: 69 % with nothing kept and 67 % with a fifth at 50 costs; 54, 56 and 55 % with
-    nothing, a fifth and a half at 200; -5 and 18 % with nothing and a half at 1,000; -47 and 10 % with nothing
-    and 85 % at 4,000.
+    nothing, a fifth and a half at 200; -5 and 18 % with nothing and a half at 1,000; -47 and 10 % with
+    nothing and 85 % at 4,000.
     """
     return n / (n + 800)
 
