@@ -232,7 +232,7 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
         extreme = " (computed for costs of 0 and 1, which vary the most)"
     yield page.paragraph(
         f"With {_episodes(n)}, a rise {to} or more would have been called ADVERSE with a probability of at "
-        f"least 90 %{extreme}: {shift} {since}{_certified_mean(certificate) if joint else ''}. Smaller "
+        f"least 90 %{extreme}: a shift of {shift} {since}{_certified_mean(certificate) if joint else ''}. Smaller "
         "shifts are noticed less often."
     )
     costs = np.linspace(0, 1, 101)
