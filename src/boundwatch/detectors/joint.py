@@ -161,7 +161,7 @@ def _kept(n: int) -> float:
     nothing, a fifth and a half at 200; -5 and 18 % with nothing and a half at 1,000; -47 and 10 % with
     nothing and 85 % at 4,000.
     """
-    return n / (n + 800)
+    return max(n - 50, 0) / (n + 750)
 
 
 def sides_of(certificate: Certificate, levels: Pair, margin: float | None) -> list[JointSide]:

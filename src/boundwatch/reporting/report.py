@@ -224,7 +224,9 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
     noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9
     joint = detector.tail_name == "joint"
     beyond, extreme = noticed - ((certificate.mean_cost or 0.0) if joint else certificate.upper), ""
-    since = "above what was certified" if joint else "beyond the certified limit"
+    since = "beyond the certified limit"
+    if joint:
+        since = f"above what was certified{_certified_mean(certificate)}"
     if certificate.binary:
         to, shift = f"of failures to {wording.percent(noticed, 'up')}", wording.points(beyond, "up")
     else:
@@ -232,8 +234,7 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
         extreme = " (computed for costs of 0 and 1, which vary the most)"
     yield page.paragraph(
         f"With {_episodes(n)}, a rise {to} or more would have been called ADVERSE with a probability of at "
-        f"least 90 %{extreme}: a shift of {shift} {since}{_certified_mean(certificate) if joint else ''}. Smaller "
-        "shifts are noticed less often."
+        f"least 90 %{extreme}: a shift of {shift} {since}. Smaller shifts are noticed less often."
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
