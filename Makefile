@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo reproduce test test-browser lint bench dist clean
+.PHONY: install demo reproduce test test-browser lint bench strangers dist clean
 
 install: $(VENV)/installed
 
@@ -37,8 +37,13 @@ bench: install
 	$(BIN)/pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/python -m benchmarks
 
+strangers: install # tasks that others wrote, watched by everybody's detectors
+	$(BIN)/pip install --quiet --constraint constraints.txt --group bench
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps --group bench-alone
+	$(BIN)/python -m benchmarks.strangers -o strangers
+
 dist: install
 	$(BIN)/python tools/check_dist.py dist
 
 clean:
-	rm -rf $(VENV) site demo reproduced dist
+	rm -rf $(VENV) site demo reproduced strangers dist

@@ -1,0 +1,60 @@
+"""python -m benchmarks.strangers: train, roll out, compare, draw."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from boundwatch.cli.root import command, main
+from boundwatch.errors import MissingExtra
+
+NAME = "python -m benchmarks.strangers"
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@command(group=app, example=f"{NAME} -o strangers\n{NAME} -o quick --quick")
+def strangers(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the results and the cache go.")
+    ] = Path("strangers"),
+    quick: Annotated[bool, typer.Option("--quick", help="Three of the eight tasks: minutes.")] = False,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Also write benchmarks/results.json and the page in docs/.")
+    ] = False,
+) -> None:
+    """Watch other people's tasks with our detectors and with other people's.
+
+    Policies, episodes and comparisons are kept in the folder under the hash of their settings: a run that was
+    stopped goes on where it was, and a second one only draws.
+    """
+    try:
+        from benchmarks.strangers import report, runner
+        from boundwatch._support.progress import progress_bar
+    except ImportError as error:
+        raise MissingExtra("watching other people's tasks", "all") from error
+
+    began = time.monotonic()
+    settings = runner.QUICK if quick else runner.FULL
+    with progress_bar("strangers") as progress:
+        bar = progress.add_task("", total=runner.parts(settings), note="")
+        results = runner.run(
+            settings, output, jobs=jobs, done=lambda what: progress.update(bar, advance=1, note=what)
+        )
+    page = report.write(results, output)
+    if publish:
+        report.publish(results)
+    print(report.headline(results))
+    print(f"Wrote {page} after {(time.monotonic() - began) / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    main(app, NAME)
