@@ -146,8 +146,10 @@ def _references(record: CostRecord) -> tuple[Reference, Reference]:
     values, weights = record.arrays()
     sizes, log_shares = fixed_bets(record.n)
     kept, nothing = _kept(record.n), np.empty(0)
-    shares = np.append(kept, (1 - kept) * np.exp(log_shares))
-    placed = Wager(np.append(0.0, sizes), np.log(shares), nothing, nothing)
+    if kept > 0:
+        sizes = np.append(0.0, sizes)
+        log_shares = np.append(math.log(kept), log_shares + math.log1p(-kept))
+    placed = Wager(sizes, log_shares, nothing, nothing)
     return Reference.of(placed.on(1 - values, weights)), Reference.of(placed.on(values, weights))
 
 
