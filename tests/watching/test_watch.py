@@ -177,6 +177,8 @@ def test_an_altered_state_is_refused(tmp_path, change):
         {"ids": {"": [[1]]}},
         {"detectors": 1},
         {"detectors": {"": {"kind": "SequentialTest"}}},
+        {"costs": [[1, 2]]},
+        {"costs": [["", 1, ["x"]]]},
         {"table": {}},
         {"rule": {}},
     ],
@@ -187,6 +189,18 @@ def test_a_state_with_a_good_checksum_and_bad_values_is_refused(tmp_path, change
         run(session, "0.3")
         state.write(session.to_dict() | change)
         with pytest.raises((SchemaMismatch, InvalidSetting), match=f"^{tmp_path / 's'}: "):
+            resume(watch(state), {})
+
+
+@pytest.mark.parametrize("value", [10**400, -1, 1.5, "3", None])
+def test_a_number_of_episodes_that_cannot_be_is_refused(tmp_path, value):
+    with StateFile(tmp_path / "s") as state:
+        session = watch(state)
+        run(session, "0.3")
+        content = session.to_dict()
+        content["detectors"][""]["n"] = value
+        state.write(content)
+        with pytest.raises(SchemaMismatch, match=r"\['n'\] = .* is not a whole number from 0 to 2\^53"):
             resume(watch(state), {})
 
 

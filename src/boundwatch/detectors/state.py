@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.text import shown
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
@@ -16,6 +18,8 @@ from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
 Array = NDArray[np.float64]
 VERSION = 2
 """Version of the states that this release writes; version 1 had no joint evidence and no margin."""
+
+_MOST = 1 << 53  # episodes that can be counted in floats
 
 
 def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +79,7 @@ def unpack(state: Mapping[str, Any], name: str, size: int) -> Array:
         if isinstance(values, list):
             values = [-math.inf if value is None else value for value in values]
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise SchemaMismatch(f"state[{name!r}] holds something that is not a number") from error
     if np.isnan(array).any() or np.isposinf(array).any():
         raise SchemaMismatch(f"state[{name!r}] holds a number that is not finite; the state is damaged")
@@ -99,20 +103,22 @@ def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def count(state: Mapping[str, Any], name: str, *, optional: bool = False) -> int | None:
-    """Return a whole number of at least 0, or None where that is allowed."""
+    """Return a whole number from 0 to 2^53, or None where that is allowed."""
     value = state.get(name)
     if value is None and optional and name in state:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise SchemaMismatch(f"state[{name!r}] = {value!r} is not a whole number of at least 0")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a whole number from 0 to 2^53")
     return value
 
 
 def number(state: Mapping[str, Any], name: str) -> float:
     """Return a finite number."""
     value = state.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SchemaMismatch(f"state[{name!r}] = {value!r} is not a number; the state is damaged")
+    # The comparison, not isfinite: that would overflow on integers larger than any float.
+    largest = sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -largest <= value <= largest:
+        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a number; the state is damaged")
     return float(value)
 
 
