@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ from boundwatch.training import (
 
 _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""
-_PART = 250  # demonstrations between two checkpoints, a few seconds
+_PART = 100  # demonstrations between two checkpoints, a few seconds
 
 
 def train(
@@ -80,8 +81,10 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
     prior = task.draw(recipe.prior_environments, recipe.generator(Draw.PRIOR))
     scenes = task.draw(recipe.environments, recipe.generator(Draw.TRAINING))
     check_disjoint([*shown, *prior], scenes)
+    # First what is kept in checkpoints: whoever is killed soon goes on from there.
+    *demonstrations, success = _demonstrations(recipe, task, claimed.checkpoints, shown)
     images = task.photographs(scenes)
-    network, success = _clone(recipe, task, claimed.checkpoints, shown, np.stack(images))
+    network = _clone(recipe, claimed.checkpoints, demonstrations, np.stack(images))
     posterior = GaussianPosterior.over_latent(network, LATENT)
     latents = posterior.sample(len(prior), recipe.generator(Draw.PRIOR_LATENTS))
     judged = LatentCosts(task, network, prior, task.photographs(prior))
@@ -116,10 +119,9 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
 
 
 def _clone(
-    recipe: Recipe, task: Grasping, checkpoints: Path, scenes: list[Scene], training_images: Image
-) -> tuple[GraspNetwork, float]:
-    """Return the cloned network and the expert's rate of success."""
-    images, actions, angles, success = _demonstrations(recipe, task, checkpoints, scenes)
+    recipe: Recipe, checkpoints: Path, demonstrations: Sequence[Tensor], training_images: Image
+) -> GraspNetwork:
+    """Return the network cloned from images, actions and angles."""
     generator = torch.Generator().manual_seed(recipe.seed)
     autoencoder = GraspAutoencoder(generator)
     for stage, (share, rate) in enumerate(_STAGES):
@@ -127,7 +129,7 @@ def _clone(
         train_prior(
             autoencoder,
             lambda model, *batch: model.loss(*batch, generator),
-            (images, actions, angles),
+            tuple(demonstrations),
             disjoint_from=training_images,
             steps=round(share * recipe.clone_steps),
             batch_size=recipe.clone_batch,
@@ -136,7 +138,7 @@ def _clone(
             generator=generator,
             checkpoint=checkpoints / f"clone{stage + 1}.safetensors",
         )
-    return autoencoder.network.eval().requires_grad_(False), success
+    return autoencoder.network.eval().requires_grad_(False)
 
 
 def _demonstrations(
@@ -147,9 +149,9 @@ def _demonstrations(
     grasps = [expert_grasp(scene, angle) for scene, angle in zip(scenes, angles.tolist(), strict=True)]
     parts = []
     for start in range(0, len(scenes), _PART):
-        path = checkpoints / f"demonstrations{start // _PART + 1}.safetensors"
+        part = slice(start, min(start + _PART, len(scenes)))
+        path = checkpoints / f"demonstrations{part.start}-{part.stop}.safetensors"
         if not path.exists():
-            part = slice(start, start + _PART)
             seen = torch.from_numpy(np.stack(task.photographs(scenes[part])))
             outcomes = task.attempts(scenes[part], grasps[part], label="demonstrations")
             lifted = torch.tensor([outcome.cost == 0.0 for outcome in outcomes])
