@@ -15,6 +15,7 @@ from benchmarks import (
     grasping,
     joint,
     kill_server,
+    kill_training,
     kill_watch,
     level,
     load,
@@ -57,6 +58,7 @@ BENCHMARKS = {
     "mutation": mutation,
     "load": load,
     "kill_watch": kill_watch,
+    "kill_training": kill_training,
     "kill_server": kill_server,
 }
 RESULTS = Path(__file__).with_name("results.json")
