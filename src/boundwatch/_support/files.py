@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -113,11 +114,13 @@ def one_page(content: object) -> str:
 
 def _indented(content: object, newline: str) -> str:
     """Return JSON as `json.dumps` indents it, except for lists of numbers; theirs is its fast path."""
-    deeper = newline + "  "
     if isinstance(content, str):
         return _encode_text(content)
     if content is None:
         return "null"
+    if type(content) is float and math.isfinite(content):
+        return repr(content)
+    deeper = newline + "  "
     if isinstance(content, dict) and content:
         items = [f"{_encode_text(str(key))}: {_indented(each, deeper)}" for key, each in content.items()]
         return f"{{{deeper}{f',{deeper}'.join(items)}{newline}}}"

@@ -156,7 +156,8 @@ def _log_capital(scaled: Array, weights: Array, bet: float) -> tuple[Array, Arra
     """Return the log of a bet's capital for each row of costs in units of the mean, and the factors."""
     factors = (1 - bet) + bet * scaled
     with np.errstate(divide="ignore"):  # a bet of 1 loses everything at a cost of 0
-        logs = np.log(factors, out=np.zeros_like(factors), where=weights > 0)
+        logs = np.log(factors)
+    logs[weights == 0] = 0.0
     return _weighed(logs, weights), factors
 
 

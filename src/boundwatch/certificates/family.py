@@ -129,8 +129,11 @@ class CertificateFamily(Mapping[str, Certificate]):
                 )
             except InvalidCost as error:
                 raise InvalidCost(f"{by} {task!r}: {error}") from error
-            kept = dataclasses.replace(drafted["provenance"], policy_sha256=policy_sha256)
-            drafts[task] = drafted | {"provenance": kept}
+            if policy_sha256 is not None:
+                drafted["provenance"] = dataclasses.replace(
+                    drafted["provenance"], policy_sha256=policy_sha256
+                )
+            drafts[task] = drafted
         return cls(dict(zip(drafts, Certificate._finish(list(drafts.values())), strict=True)), by)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,9 @@ class CostRecord:
     @classmethod
     def exact(cls, costs: Array) -> CostRecord:
         """Return every value, however many there are."""
+        if costs.size <= MOST_POINTS:  # as quick as numpy, and ten thousand tasks have as many records
+            found = sorted(Counter(costs.tolist()).items())
+            return cls(tuple(value for value, _ in found), tuple(float(count) for _, count in found))
         values, counts = np.unique(costs, return_counts=True)
         return cls._where_positive(values, counts)
 
