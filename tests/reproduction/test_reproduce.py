@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -225,12 +226,15 @@ def test_variants_change_the_policy_and_nothing_else():
         assert runner.variants(full[name], 5) == {"": [full[name]]}
 
 
-def test_theorem_1_is_drawn_when_it_is_asked_for(folder):
-    settings = tiny_settings()
-    reproduce(["difficulty", "mug-placement"], folder, settings, certificate="theorem-1")
-    for name in ("difficulty", "mug-placement"):
-        content = json.loads((folder / name / "results.json").read_text())
+def test_theorem_1_is_drawn_when_it_is_asked_for(folder, tmp_path):
+    shutil.copytree(folder / "cache", tmp_path / "cache")
+    todo = []
+    names = ["difficulty", "mug-placement"]
+    page = reproduce(names, tmp_path, tiny_settings(), certificate="theorem-1", started=todo.append)
+    assert todo == [0]  # every certificate was computed for the claims
+    for name in names:
+        content = json.loads((tmp_path / name / "results.json").read_text())
         interval = content["results"]["certificate"]
         assert interval["upper"] == pytest.approx(interval["theorem_1"]) > interval["pointwise"]
         assert list(content["claims"][0]["votes"]) == ["pointwise", "theorem-1"]
-    assert "The certificate is Theorem 1 as printed" in (folder / "index.html").read_text()
+    assert "The certificate is Theorem 1 as printed" in page.read_text()
