@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boundwatch import Certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.tasks.navigation.distributions import DIFFICULTIES
 
 FOLDER = Path(__file__).parent / "recordings"

@@ -235,6 +235,8 @@ def test_theorem_1_is_drawn_when_it_is_asked_for(folder, tmp_path):
     for name in names:
         content = json.loads((tmp_path / name / "results.json").read_text())
         interval = content["results"]["certificate"]
-        assert interval["upper"] == pytest.approx(interval["theorem_1"]) > interval["pointwise"]
+        assert interval["kind"] == "theorem-1"
+        assert interval["upper"] == pytest.approx(interval["theorem_1"])
+        assert interval["upper"] >= interval["pointwise"]  # the arm's eight mugs show nothing
         assert list(content["claims"][0]["votes"]) == ["pointwise", "theorem-1"]
     assert "The certificate is Theorem 1 as printed" in page.read_text()
