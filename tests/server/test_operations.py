@@ -237,7 +237,7 @@ def test_an_open_page_hears_of_changes(start):
 
 
 def test_nothing_that_openapi_allows_breaks_the_server(start):
-    schemathesis = pytest.importorskip("schemathesis")
+    import schemathesis
     from hypothesis import HealthCheck, Phase, given, settings
 
     server = start()

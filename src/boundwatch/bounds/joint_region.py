@@ -4,10 +4,11 @@ The stream alarms at its first trial t at which it has `needed(K, t)` failures o
 of failures in the reference. For each K that is a region upwards of a line, so streams whose failure rates
 vary, but never exceed the reference's, alarm no more often than one at the same constant rate.
 
-The line follows from the Bayes factor of `two_sample` and a threshold that depends on the pooled rate and
-sinks in the first trials. The threshold is tuned until the false-alarm probability, over the draw of the
-reference and the stream, is nearly the same for all common rates c. What counts is not how it was tuned but
-the proof afterward:
+The line follows from a Bayes factor and a threshold. The Bayes factor weighs "the reference's rate is
+uniform on (0, 1), and the stream's uniform above it" against one common rate, mixed over Jeffreys' prior.
+The threshold depends on the pooled rate and sinks in the first trials. It is tuned until the false-alarm
+probability, over the draw of the reference and the stream, is nearly the same for all common rates c. What
+counts is not how it was tuned but the proof afterward:
 
 1. The probability of an alarm within the horizon is a polynomial in c. Its Bernstein form bounds it for every
    c at once.
