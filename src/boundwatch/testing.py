@@ -289,7 +289,7 @@ def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> 
     _require(findings[-1].n == costs.size, "n is the number of costs")
     one_by_one = findings[-1].to_dict()
     state = json.loads(json.dumps(detector.state_dict(), allow_nan=False))
-    again = type(detector).from_state_dict(state, detector.certificate)  # type: ignore[attr-defined]
+    again = type(detector).from_state_dict(state, detector.certificate)
     _require(again.finding().to_dict() == one_by_one, "the state keeps the finding")
     _require(again.state_dict() == detector.state_dict(), "the state survives JSON")
     pickled = pickle.loads(pickle.dumps(detector))  # noqa: S301  (our own bytes)

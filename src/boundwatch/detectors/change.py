@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from boundwatch._support.notebook import InTable
-from boundwatch._support.validation import check_choice, check_level
+from boundwatch._support.validation import check_choice
 from boundwatch.bounds.wealth import Bets, bet_bounds, linear_factors
-from boundwatch.certificates.certificate import Certificate, require_certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
@@ -22,7 +22,6 @@ Method = Literal["shiryaev-roberts", "cusum"]
 METHODS: tuple[Method, ...] = get_args(Method)
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
 _CEILING = 1e250
-_KIND = "ChangeDetector"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +105,8 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
     0.11
     """
 
+    _kind = "ChangeDetector"
+
     def __init__(
         self,
         certificate: Certificate,
@@ -115,9 +116,7 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         method: Method = "shiryaev-roberts",
     ) -> None:
         check_choice(method, "method", METHODS)
-        self.certificate = require_certificate(certificate)
-        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
-        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        self._accept(certificate, alpha_adverse, alpha_benign)
         self.method = method
         bets = Bets.for_costs(binary=certificate.binary)
         upper, rest = bet_bounds(certificate.lower, certificate.upper)
@@ -128,13 +127,8 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         self._sides[:size, 0] = self._sides[size:, 1] = 1.0
         self.reset()
 
-    def reset(self) -> None:
-        """Forget all costs and any alarm: what follows is a new watch, with its own chance of a false one."""
-        self.n = 0
-        self.first_alarm: int | None = None
+    def _forget(self) -> None:
         self.change_began: int | None = None
-        self.verdict = Verdict.WITHIN
-        self._total = 0.0
         self._statistics = [0.0, 0.0]
         self._capitals = np.zeros(self._shares.size)  # of all starts, or of the best one
         self._best = np.zeros(self._shares.size)  # of the best start, relative to its share
@@ -195,65 +189,30 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
             binary=self.certificate.binary,
         )
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+    def _settings(self) -> dict[str, Any]:
+        return {"method": self.method}
 
-        Examples
-        --------
-        >>> import boundwatch as bw
-        >>> detector = bw.ChangeDetector(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-        >>> _ = detector.update_many([0.3, 0.1, 0.4])
-        >>> again = bw.ChangeDetector.from_state_dict(detector.state_dict())
-        >>> again.update(0.2) == detector.update(0.2)
-        True
-        """
-        content = {
-            "alpha_adverse": self.alpha_adverse,
-            "alpha_benign": self.alpha_benign,
-            "method": self.method,
-            "n": self.n,
-            "total": self._total,
-            "verdict": self.verdict.value,
-            "first_alarm": self.first_alarm,
+    @classmethod
+    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
+        if state.get("method") not in METHODS:
+            raise SchemaMismatch(
+                f"state['method'] = {state.get('method')!r} is unknown; the state is damaged"
+            )
+        return {"method": state["method"]}
+
+    def _evidence_state(self) -> dict[str, Any]:
+        return {
             "change_began": self.change_began,
             "statistics": states.pack(self._statistics),
             "capitals": states.pack(self._capitals.tolist()),
             "best": states.pack(self._best.tolist()),
             "began": self._began.tolist(),
         }
-        return states.seal(_KIND, self.certificate, content)
 
-    @classmethod
-    def from_state_dict(
-        cls, state: Mapping[str, Any], certificate: Certificate | None = None
-    ) -> ChangeDetector:
-        """Return the detector that `state_dict` described.
-
-        Parameters
-        ----------
-        state
-            What `state_dict` returned, possibly through a JSON file.
-        certificate
-            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
-        """
-        stored = states.unseal(_KIND, state, certificate)
-        if state.get("method") not in METHODS:
-            raise SchemaMismatch(
-                f"state['method'] = {state.get('method')!r} is unknown; the state is damaged"
-            )
-        detector = cls(
-            stored,
-            alpha_adverse=states.number(state, "alpha_adverse"),
-            alpha_benign=states.number(state, "alpha_benign"),
-            method=state["method"],
-        )
-        size = detector._shares.size
-        detector.n = states.count(state, "n") or 0
-        detector._total = states.number(state, "total")
-        detector.verdict, detector.first_alarm = states.alarm(state, detector.n)
-        detector.change_began = states.count(state, "change_began", optional=True)
-        detector._statistics = states.unpack(state, "statistics", 2).tolist()
-        detector._capitals = states.unpack(state, "capitals", size)
-        detector._best = states.unpack(state, "best", size)
-        detector._began = states.unpack(state, "began", size).astype(np.int64)
-        return detector
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        size = self._shares.size
+        self.change_began = states.count(state, "change_began", optional=True)
+        self._statistics = states.unpack(state, "statistics", 2).tolist()
+        self._capitals = states.unpack(state, "capitals", size)
+        self._best = states.unpack(state, "best", size)
+        self._began = states.unpack(state, "began", size).astype(np.int64)

@@ -360,9 +360,8 @@ class Fleet:
         """
         fleet = cls(
             states.unseal(_KIND, state, certificate),
-            alpha_adverse=states.number(state, "alpha_adverse"),
-            alpha_benign=states.number(state, "alpha_benign"),
-            margin=None if state.get("margin") is None else states.number(state, "margin"),
+            **states.levels(state),
+            margin=states.margin(state),
         )
         names = state.get("ids")
         if not isinstance(names, list) or not _are_names(names) or len(set(names)) != len(names):

@@ -30,19 +30,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from boundwatch._support.validation import check_level
 from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets, bet_bounds
-from boundwatch.certificates.certificate import Certificate, require_certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.base import Finding
 from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
-_KIND = "PredictedTest"
 # Slopes of the models and the capital behind each, chosen by simulation (docs/before-it-fails.md).
 SLOPES = np.array([0.0, 0.5, 1.0])
 SLOPE_SHARES = np.array([0.55, 0.15, 0.30])
@@ -109,23 +107,18 @@ class PredictedTest(StreamDetector[PredictedFinding]):
     ('adverse', 5)
     """
 
+    _kind = "PredictedTest"
+
     def __init__(
         self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
     ) -> None:
-        self.certificate = require_certificate(certificate)
-        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
-        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        self._accept(certificate, alpha_adverse, alpha_benign)
         self.bets = Bets.for_costs(binary=certificate.binary)
         self._bounds = bet_bounds(certificate.lower, certificate.upper)
         self.reset()
 
-    def reset(self) -> None:
-        """Forget all costs and any alarm: what follows is a new test, with its own chance of a false one."""
-        self.n = 0
+    def _forget(self) -> None:
         self.predicted = 0
-        self.first_alarm: int | None = None
-        self.verdict = Verdict.WITHIN
-        self._total = 0.0
         self._best = [0.0, 0.0]
         start = np.log(np.outer(SLOPE_SHARES, self.bets.shares))
         self._logs = np.stack([start, start])
@@ -257,64 +250,24 @@ class PredictedTest(StreamDetector[PredictedFinding]):
             predicted=self.predicted,
         )
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
-
-        Examples
-        --------
-        >>> import json
-        >>> import boundwatch as bw
-        >>> test = bw.PredictedTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-        >>> _ = test.update(0.3, predicted=0.2, unlabelled=[0.1, 0.4])
-        >>> again = bw.PredictedTest.from_state_dict(json.loads(json.dumps(test.state_dict())))
-        >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
-        True
-        """
-        content = {
-            "alpha_adverse": self.alpha_adverse,
-            "alpha_benign": self.alpha_benign,
-            "n": self.n,
+    def _evidence_state(self) -> dict[str, Any]:
+        return {
             "predicted": self.predicted,
-            "total": self._total,
-            "verdict": self.verdict.value,
-            "first_alarm": self.first_alarm,
             "best": states.pack(self._best),
             "logs": states.pack(self._logs.ravel().tolist()),
             "seen": self._seen.tolist(),
             "designed_for": self._designed_for.tolist(),
             "memory": memory_state(self._memory),
         }
-        return states.seal(_KIND, self.certificate, content)
 
-    @classmethod
-    def from_state_dict(
-        cls, state: Mapping[str, Any], certificate: Certificate | None = None
-    ) -> PredictedTest:
-        """Return the test that `state_dict` described.
-
-        Parameters
-        ----------
-        state
-            What `state_dict` returned, possibly through a JSON file.
-        certificate
-            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
-        """
-        test = cls(
-            states.unseal(_KIND, state, certificate),
-            alpha_adverse=states.number(state, "alpha_adverse"),
-            alpha_benign=states.number(state, "alpha_benign"),
-        )
-        test.n = states.count(state, "n") or 0
-        test.predicted = states.count(state, "predicted") or 0
-        test._total = states.number(state, "total")
-        test.verdict, test.first_alarm = states.alarm(state, test.n)
-        test._best = states.unpack(state, "best", 2).tolist()
-        test._logs = states.unpack(state, "logs", test._logs.size).reshape(test._logs.shape)
-        test._seen = states.unpack(state, "seen", BINS)
-        test._designed_for = states.unpack(state, "designed_for", BINS)
-        test._memory = memory_from(state)
-        test._design()
-        return test
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.predicted = states.count(state, "predicted") or 0
+        self._best = states.unpack(state, "best", 2).tolist()
+        self._logs = states.unpack(state, "logs", self._logs.size).reshape(self._logs.shape)
+        self._seen = states.unpack(state, "seen", BINS)
+        self._designed_for = states.unpack(state, "designed_for", BINS)
+        self._memory = memory_from(state)
+        self._design()
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from boundwatch._support.validation import check_level
 from boundwatch.bounds.wealth import Bets
-from boundwatch.certificates.certificate import Certificate, require_certificate
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Finding, Verdict, check_margin
 from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-
-_KIND = "SequentialTest"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +146,9 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     ('adverse', 4, 149, 0.09)
     """
 
+    _kind = "SequentialTest"
+    _oldest = 1
+
     def __init__(
         self,
         certificate: Certificate,
@@ -157,9 +157,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         alpha_benign: float = 0.04,
         margin: float | None = None,
     ) -> None:
-        self.certificate = require_certificate(certificate)
-        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
-        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+        self._accept(certificate, alpha_adverse, alpha_benign)
         self.margin = check_margin(margin)
         self.bets = Bets.for_costs(binary=certificate.binary)
         self._judge_by(evidence_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin))
@@ -181,12 +179,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         """The e-values at which ADVERSE and BENIGN are declared; None if counts alarm at an exact line."""
         return self._evidence.thresholds
 
-    def reset(self) -> None:
-        """Forget all costs and any alarm: what follows is a new test, with its own chance of a false one."""
-        self.n = 0
-        self.first_alarm: int | None = None
-        self.verdict = Verdict.WITHIN
-        self._total = 0.0
+    def _forget(self) -> None:
         self._evidence.reset()
 
     def peek(self, partial_cost: float) -> SequentialFinding:
@@ -236,58 +229,21 @@ class SequentialTest(StreamDetector[SequentialFinding]):
             }
         )
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
-
-        Examples
-        --------
-        >>> import json
-        >>> import boundwatch as bw
-        >>> test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-        >>> _ = test.update_many([0.3, 0.1, 0.4])
-        >>> again = bw.SequentialTest.from_state_dict(json.loads(json.dumps(test.state_dict())))
-        >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
-        True
-        """
-        content = {
-            "alpha_adverse": self.alpha_adverse,
-            "alpha_benign": self.alpha_benign,
-            "margin": self.margin,
-            "n": self.n,
-            "total": self._total,
-            "verdict": self.verdict.value,
-            "first_alarm": self.first_alarm,
-            **self._evidence.state(),
-        }
-        return states.seal(_KIND, self.certificate, content)
+    def _settings(self) -> dict[str, Any]:
+        return {"margin": self.margin}
 
     @classmethod
-    def from_state_dict(
-        cls, state: Mapping[str, Any], certificate: Certificate | None = None
-    ) -> SequentialTest:
-        """Return the test that `state_dict` described.
+    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
+        return {"margin": states.margin(state)}
 
-        Parameters
-        ----------
-        state
-            What `state_dict` returned, possibly through a JSON file.
-        certificate
-            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
-        """
-        test = cls(
-            states.unseal(_KIND, state, certificate, oldest=1),
-            alpha_adverse=states.number(state, "alpha_adverse"),
-            alpha_benign=states.number(state, "alpha_benign"),
-            margin=None if state.get("margin") is None else states.number(state, "margin"),
-        )
-        test.n = states.count(state, "n") or 0
-        test._total = states.number(state, "total")
-        test.verdict, test.first_alarm = states.alarm(state, test.n)
+    def _evidence_state(self) -> dict[str, Any]:
+        return self._evidence.state()
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
         if state["version"] == 1:  # begun against the limits: a test does not change its rule on the way
-            test._judge_by(CertifiedEvidence(test.certificate, (test.alpha_adverse, test.alpha_benign), None))
-            state = _since_version_2(state, test.verdict)
-        test._evidence.restore(state)
-        return test
+            self._judge_by(CertifiedEvidence(self.certificate, (self.alpha_adverse, self.alpha_benign), None))
+            state = _since_version_2(state, self.verdict)
+        self._evidence.restore(state)
 
     def _step(self, cost: float) -> None:
         self.n += 1

@@ -122,6 +122,16 @@ def number(state: Mapping[str, Any], name: str) -> float:
     return float(value)
 
 
+def levels(state: Mapping[str, Any]) -> dict[str, float]:
+    """Return the levels of both sides by the names of their arguments."""
+    return {name: number(state, name) for name in ("alpha_adverse", "alpha_benign")}
+
+
+def margin(state: Mapping[str, Any]) -> float | None:
+    """Return the margin, if there is one."""
+    return None if state.get("margin") is None else number(state, "margin")
+
+
 def alarm(state: Mapping[str, Any], n: int) -> tuple[Verdict, int | None]:
     """Return the stored verdict and the episode of its alarm, which must agree."""
     try:
