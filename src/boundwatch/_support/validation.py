@@ -91,6 +91,24 @@ def check_level(value: object, name: str) -> float:
     return level
 
 
+def check_margin(margin: object, *, zero: bool = False) -> float:
+    """Return a difference of costs in (0, 1), or in [0, 1) if there may be none, or raise an error.
+
+    Examples
+    --------
+    >>> check_margin(1.5)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: margin = 1.5 is outside (0, 1); say how much more cost is acceptable...
+    """
+    number = float(margin) if isinstance(margin, numbers.Real) and not isinstance(margin, bool) else None
+    if number is None or not (0 < number < 1 or (zero and number == 0)):
+        shown, allowed = repr(margin) if number is None else shortest(number), "[0, 1)" if zero else "(0, 1)"
+        raise InvalidSetting(
+            f"margin = {shown} is outside {allowed}; say how much more cost is acceptable, such as 0.05"
+        )
+    return number
+
+
 def check_flag(value: object, name: str) -> bool:
     """Return True or False, or raise an error that names what came instead.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InNotebook
-from boundwatch._support.validation import check_costs, check_flag, check_level, shortest
+from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
@@ -180,7 +179,7 @@ class PolicyComparison:
         self.alpha = check_level(alpha, "alpha")
         self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
         self.horizon = _check_horizon(horizon, binary=self.binary)
-        self.margin = check_margin(margin)
+        self.margin = check_margin(margin, zero=True)
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
         self._margin_bets = DifferenceBets(-self.margin) if self.margin else None
@@ -437,21 +436,6 @@ class PolicyComparison:
         if self.region is None:  # the verdict is that the e-value reached 1/alpha
             return math.exp(-best)
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
-
-
-def check_margin(margin: object) -> float:
-    """Return a margin in [0, 1), or raise an error that names it.
-
-    Examples
-    --------
-    >>> check_margin(1.5)
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: margin = 1.5 is outside [0, 1); it is a difference of costs, ...
-    """
-    if isinstance(margin, bool) or not isinstance(margin, numbers.Real) or not 0 <= float(margin) < 1:
-        shown = shortest(float(margin)) if isinstance(margin, numbers.Real) else repr(margin)
-        raise InvalidSetting(f"margin = {shown} is outside [0, 1); it is a difference of costs, such as 0.05")
-    return float(margin)
 
 
 def _check_horizon(horizon: object, *, binary: bool) -> int | None:

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
-from boundwatch.errors import InvalidSetting
 
 
 class Verdict(StrEnum):
@@ -99,19 +96,3 @@ class Finding(InNotebook):
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
         return dataclasses.asdict(self) | {"verdict": self.verdict.value}
-
-
-def check_margin(margin: float | None) -> float | None:
-    """Return a margin as a float, or None; refuse what is not a difference of costs.
-
-    Examples
-    --------
-    >>> check_margin(1.5)
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: margin = 1.5 is outside (0, 1); say how much more cost is acceptable
-    """
-    if margin is None:
-        return None
-    if isinstance(margin, bool) or not isinstance(margin, int | float | np.number) or not 0 < margin < 1:
-        raise InvalidSetting(f"margin = {margin!r} is outside (0, 1); say how much more cost is acceptable")
-    return float(margin)

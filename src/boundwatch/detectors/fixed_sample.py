@@ -18,13 +18,13 @@ from scipy.special import logsumexp
 
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
-from boundwatch._support.validation import check_choice, check_level
+from boundwatch._support.validation import check_choice, check_level, check_margin
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Finding, Verdict, check_margin
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
 from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidSetting
@@ -261,7 +261,8 @@ class FixedSampleDetector(ABC):
     def __post_init__(self) -> None:
         require_certificate(self.certificate)
         _choose_tail(self.tail, self.certificate)
-        object.__setattr__(self, "margin", check_margin(self.margin))
+        if self.margin is not None:
+            object.__setattr__(self, "margin", check_margin(self.margin))
 
     def __str__(self) -> str:
         adverse, benign = self.levels

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support import files
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InTable
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.bounds.wealth import Array
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Verdict, check_margin
+from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.roll import Roll
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.streams import streams_for
@@ -110,7 +110,7 @@ class Fleet:
         self.certificate = require_certificate(certificate)
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
-        self.margin = check_margin(margin)
+        self.margin = None if margin is None else check_margin(margin)
         self._streams = streams_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin)
         self._rows: dict[str | int, int] = {}
         self._roll = Roll()

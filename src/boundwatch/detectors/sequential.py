@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from boundwatch._support.validation import check_margin
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Finding, Verdict, check_margin
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
@@ -158,7 +159,7 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         margin: float | None = None,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
-        self.margin = check_margin(margin)
+        self.margin = None if margin is None else check_margin(margin)
         self.bets = Bets.for_costs(binary=certificate.binary)
         self._judge_by(evidence_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin))
         self.reset()
