@@ -100,7 +100,7 @@ def check_margin(margin: object, *, zero: bool = False) -> float:
     Traceback (most recent call last):
     boundwatch.errors.InvalidSetting: margin = 1.5 is outside (0, 1); say how much more cost is acceptable...
     """
-    number = float(margin) if isinstance(margin, numbers.Real) and not isinstance(margin, bool) else None
+    number = None if isinstance(margin, bool) or not isinstance(margin, numbers.Real) else float(margin)
     if number is None or not (0 < number < 1 or (zero and number == 0)):
         shown, allowed = repr(margin) if number is None else shortest(number), "[0, 1)" if zero else "(0, 1)"
         raise InvalidSetting(

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
-from boundwatch._support.validation import check_choice, check_level
+from boundwatch._support.validation import check_choice, check_level, check_margin
 from boundwatch.bounds.memory import CostMemory, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.detectors.base import Verdict, check_margin
+from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS, TailJudge, TailName
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
@@ -193,7 +193,8 @@ class FamilyTest:
             raise InvalidSetting(f"family = {self.family!r} is not a CertificateFamily; make or load one")
         for name in ("alpha_adverse", "alpha_benign"):  # kept as floats: findings must fit into JSON
             object.__setattr__(self, name, check_level(getattr(self, name), name))
-        object.__setattr__(self, "margin", check_margin(self.margin))
+        if self.margin is not None:
+            object.__setattr__(self, "margin", check_margin(self.margin))
         check_choice(self.control, "control", CONTROLS)
         if self.control == "e-bh" and self.tail is not None:
             raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
