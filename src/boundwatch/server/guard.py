@@ -116,7 +116,11 @@ class Impatient(HttpToolsProtocol):
 
     def _expect_headers(self) -> None:
         self._stop_waiting()
-        self._wait = self.loop.call_later(SLOWEST_HEADERS, self._cut_off, b"408 Request Timeout")
+        # After a machine was suspended, all time is up at once: first read what came meanwhile.
+        self._wait = self.loop.call_later(SLOWEST_HEADERS, self._wait_once_more)
+
+    def _wait_once_more(self) -> None:
+        self._wait = self.loop.call_later(0.05, self._cut_off, b"408 Request Timeout")
 
     def _stop_waiting(self) -> None:
         if self._wait is not None:
