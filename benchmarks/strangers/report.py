@@ -17,6 +17,7 @@ OURS = "boundwatch"
 ROOT = Path(__file__).parents[2]
 PAGE, FIGURE = ROOT / "docs" / "strangers.md", ROOT / "docs" / "assets" / "strangers.png"
 RESULTS = ROOT / "benchmarks" / "results.json"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 STANDARD_ERRORS = 3.0  # a world hurts if its failure rate is so far above the usual one
 
 
@@ -69,25 +70,25 @@ def mean_over_tasks(
 def headline(results: dict[str, Any]) -> str:
     """Return the table of detectors."""
     lines = [
-        "| detector | reference | false alarms, usual world | alarms, looks different | weak: trials | found "
+        "| detector | reference | false alarms, usual | alarms, looks different | weak: trials | found "
         "| strong: trials | found |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in results["tasks"][0]["detectors"]:
         for size in map(str, results["references"]):
 
-            def share(wanted: str, name: str = name, size: str = size) -> str:
+            def share(wanted: str, digits: int, name: str = name, size: str = size) -> str:
                 mean, error = mean_over_tasks(results, name, size, wanted, "found")
-                return f"{100 * mean:.1f} ± {100 * error:.1f} %"
+                return f"{100 * mean:.{digits}f} ± {100 * error:.{digits}f} %".replace(" ", NO_BREAK)
 
             def trials(wanted: str, name: str = name, size: str = size) -> str:
                 mean, error = mean_over_tasks(results, name, size, wanted, "trials")
-                return f"{mean:.0f} ± {error:.0f}"
+                return f"{mean:.0f} ± {error:.0f}".replace(" ", NO_BREAK)
 
             bold = "**" if name == OURS else ""
             lines.append(
-                f"| {bold}{name}{bold} | {int(size):,} | {share(USUAL.name)} | {share('harmless')} "
-                f"| {trials('weak')} | {share('weak')} | {trials('strong')} | {share('strong')} |"
+                f"| {bold}{name}{bold} | {int(size):,} | {share(USUAL.name, 1)} | {share('harmless', 1)} "
+                f"| {trials('weak')} | {share('weak', 0)} | {trials('strong')} | {share('strong', 0)} |"
             )
     return "\n".join(lines)
 
