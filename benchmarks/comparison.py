@@ -337,7 +337,7 @@ def _bounded() -> dict[str, Any]:
 
 
 def _best_growth(differences: Array) -> float:
-    """Return the evidence per pair of the best size of bet, known beforehand.
+    """Return the evidence per pair of the best size of bet, known in advance.
 
     Against every distribution of differences in [-1, 1] with a mean of at most 0 there is no other bet than
     1 + s times the difference with s up to 1. So where costs hardly vary, pairing cannot save much more.
@@ -408,7 +408,7 @@ def show(results: dict[str, Any]) -> None:
         one, other = row["pairs"]
         print(
             f"beta costs with a + b = {row['beta a + b']:g}: {one:.1f} -> {other:.1f} pairs, "
-            f"{row['saved']:.0%} fewer (the best bet, known beforehand: {row['the best bet would save']:.0%})"
+            f"{row['saved']:.0%} fewer (the best bet, known in advance: {row['the best bet would save']:.0%})"
         )
     for name, value in results["peeking"].items():
         print(f"{name}: level {value:.3f}")

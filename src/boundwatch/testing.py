@@ -142,7 +142,7 @@ def assert_no_worse(
 
     **Guarantee**: if the expected cost exceeds the certified one by more than the margin, this passes with
     probability at most `alpha` + the certificate's `delta_lower`. **Assumes**: i.i.d. episodes whose number
-    was fixed beforehand.
+    was fixed in advance.
 
     Parameters
     ----------

@@ -241,9 +241,9 @@ BAD_VALUES = [
     (
         "cost\n" + "0.2\n" * 16 + "1.4\n",
         r"row 17 (line 18), column 'cost' = 1.4 is outside [0, 1]",
-        "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
+        "known in advance, as cost_range=(low, high) (--cost-range LOW HIGH)",
     ),
-    ("a,cost\n1,0.2\n2,-3\n", "row 2 (line 3), column 'cost' = -3 is outside [0, 1]", "known beforehand"),
+    ("a,cost\n1,0.2\n2,-3\n", "row 2 (line 3), column 'cost' = -3 is outside [0, 1]", "known in advance"),
     ("cost\nnan\n", "row 1 (line 2), column 'cost' = nan is not finite", "give every episode a number"),
     ("cost\n0.1\ninf\n", "row 2 (line 3), column 'cost' = inf is not finite", "give every episode a number"),
     ("cost\n0.1\nabc\n", "row 2 (line 3), column 'cost' = 'abc' is not a number", "every episode needs one"),
@@ -283,9 +283,9 @@ BAD_VALUES = [
     ('{"cost": 1' + "0" * 400 + "}\n", "row 1 (line 1), column 'cost' = 1000", "every episode needs one"),
     ('{"cost": 0.1}\n{"price": 1}\n', "row 2 (line 2) has no 'cost'", "every episode needs one"),
     (as_record([0.1, np.nan]), "row 2, column 'cost' = nan is not finite", "give every episode a number"),
-    (as_record([0.1, 2.5]), "row 2, column 'cost' = 2.5 is outside [0, 1]", "known beforehand"),
+    (as_record([0.1, 2.5]), "row 2, column 'cost' = 2.5 is outside [0, 1]", "known in advance"),
     (as_parquet([0.1, None]), "row 2, column 'cost' = None is not a number", "every episode needs one"),
-    (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7.0 is outside [0, 1]", "known beforehand"),
+    (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7.0 is outside [0, 1]", "known in advance"),
 ]
 
 NPY = as_npy(COSTS)
@@ -395,7 +395,7 @@ def test_bad_ranges_are_refused_before_anything_is_read(ends):
 
 
 def test_no_range_is_suggested_from_the_data(read):
-    with pytest.raises(InvalidCost, match=r"= -150.5 is outside \[-100, -10\]; .*known beforehand") as caught:
+    with pytest.raises(InvalidCost, match=r"= -150.5 is outside \[-100, -10\]; .*known in advance") as caught:
         read("reward\n-150.5\n", cost_range=(-100, -10))
     assert str(caught.value).endswith("as cost_range=(low, high) (--cost-range LOW HIGH)")
 

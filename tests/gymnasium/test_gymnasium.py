@@ -302,7 +302,7 @@ def test_watching_a_single_environment():
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 def test_watching_a_vector_environment_counts_in_the_order_of_beginnings(mode):
-    """Each sub-environment draws from a generator of its own: its k-th episode is known beforehand."""
+    """Each sub-environment draws from a generator of its own: its k-th episode is known in advance."""
     test = Log()
     run_vector(bw.gymnasium.watch(vector(3, mode), test, cost=failed), 80, seed=2)
     kinds = []

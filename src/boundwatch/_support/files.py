@@ -236,7 +236,7 @@ def protect(
                 f"{output}: already exists and was not written by boundwatch; choose another "
                 "name, or replace it with force=True (--force)"
             )
-    except OSError:  # whoever reads or writes it says why it cannot be
+    except OSError:  # the code that reads or writes it says why it cannot be
         return
 
 

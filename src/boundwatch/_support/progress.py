@@ -1,4 +1,4 @@
-"""How far long work has come, for whoever watches a terminal."""
+"""How far long work has come, for people at a terminal."""
 
 from __future__ import annotations
 

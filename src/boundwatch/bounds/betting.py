@@ -2,7 +2,7 @@
 
 Somebody bets that the mean exceeds m: a bet of size b in [0, 1] multiplies the capital by 1 - b + b x/m at
 every cost x. If the mean is at most m, the expected factor is at most 1, so the product over n costs is at
-least 1/alpha with probability at most alpha (Markov). Nobody knows the best b beforehand; the capital is
+least 1/alpha with probability at most alpha (Markov). Nobody knows the best b in advance; the capital is
 spread over a few bets, fixed before the costs are seen, and the wealth is their weighted sum.
 
 The wealth does not depend on the order of the costs, and it falls with m, so the limits are roots.

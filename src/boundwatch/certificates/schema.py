@@ -22,7 +22,7 @@ written as it was read, so that its fingerprint, and every state that names it, 
 """
 
 HeldOutMethod = Literal["betting", "kl", "hoeffding", "exact"]
-"""How limits may follow from a number of held-out costs that was fixed beforehand."""
+"""How limits may follow from a number of held-out costs that was fixed in advance."""
 
 METHODS: dict[str, tuple[str, ...]] = {
     "held-out": (*get_args(HeldOutMethod), "anytime"),

@@ -105,7 +105,7 @@ def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None
 
 def _fill(text: str, first: str, rest: str) -> str:
     text = printable(text)
-    if not sys.stdout.isatty():  # whoever reads a pipe wants whole lines
+    if not sys.stdout.isatty():  # the reader of a pipe wants whole lines
         return first + text
     columns = max(40, shutil.get_terminal_size().columns)
     return textwrap.fill(text, columns, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -2,7 +2,7 @@
 
 A bet of size s in [0, 1) that B costs more multiplies its capital by 1 + s (x_B - x_A) at a pair of costs. If
 B does not cost more, the expected factor is at most 1 given the past, whatever ties the two costs of a pair
-together. So the capital, spread over many sizes with shares fixed beforehand, is a supermartingale that
+together. So the capital, spread over many sizes with shares fixed in advance, is a supermartingale that
 starts at 1, and by Ville's inequality ever reaches 1/alpha with probability at most alpha.
 
 For independent trials a product of two factors, one per policy, is possible as well: `LateBets` needs it.

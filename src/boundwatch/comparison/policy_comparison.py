@@ -152,7 +152,7 @@ class PolicyComparison:
     paired
         Whether the two costs of a pair come from the same seed or scene.
     horizon
-        The largest number of pairs that will be run, if it is known beforehand and costs are binary: more
+        The largest number of pairs that will be run, if it is known in advance and costs are binary: more
         power for small differences until then, and no verdict after it.
     margin
         How much worse B may be and still be called no worse: see `ComparisonFinding.no_worse`. With 0, B is

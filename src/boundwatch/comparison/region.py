@@ -375,7 +375,7 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
     paired
         Whether trials are matched.
     horizon
-        The largest number of pairs, if one was fixed beforehand.
+        The largest number of pairs, if one was fixed in advance.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class ConfidenceInterval(FixedSampleDetector):
 
     **Guarantee**: ADVERSE is declared with probability at most `false_positive_rate` in any world that is not
     worse, BENIGN with at most `false_negative_rate` in any that is; and each limit on the shift fails with at
-    most the same probability. **Assumes**: i.i.d. episodes, one look at a number of them fixed beforehand, an
+    most the same probability. **Assumes**: i.i.d. episodes, one look at a number of them fixed in advance, an
     unchanged policy.
 
     Parameters

@@ -1,7 +1,7 @@
 """What the two fixed-sample detectors share: tail bounds, and how a dataset is judged.
 
 A fixed-sample detector has `decide` and no `update`: its guarantee is for one look at a number of episodes
-that was fixed beforehand. Looking after every episode needs `boundwatch.SequentialTest`.
+that was fixed in advance. Looking after every episode needs `boundwatch.SequentialTest`.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class FixedSampleDetector(ABC):
-    """Base of the detectors that look once, at a number of episodes fixed beforehand."""
+    """Base of the detectors that look once, at a number of episodes fixed in advance."""
 
     certificate: Certificate
     tail: TailName | None = field(default=None, kw_only=True)

@@ -75,7 +75,7 @@ class Fleet:
     may be reset, after a look and because of it. **Assumes**: for each stream, as in `SequentialTest`; which
     streams there are at the first look does not depend on their costs; and either a stream's expected cost
     does not exceed the certified one given the past of all streams, or the look comes at a time that was
-    fixed beforehand.
+    fixed in advance.
 
     Parameters
     ----------

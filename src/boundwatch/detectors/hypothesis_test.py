@@ -19,7 +19,7 @@ class HypothesisTest(FixedSampleDetector):
     `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
     that is, over the draw of the certificate's costs and of the new ones; with a margin, `no_worse` is
     wrongly True with at most the latter, too. **Assumes**: i.i.d. episodes, one look at a number of them
-    fixed beforehand, an unchanged policy.
+    fixed in advance, an unchanged policy.
 
     Parameters
     ----------

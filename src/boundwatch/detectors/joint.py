@@ -169,7 +169,7 @@ def _kept(n: int) -> float:
 def sides_of(certificate: Certificate, levels: Pair, margin: float | None) -> list[JointSide]:
     """Return the hypotheses "did not rise", "did rise" and, with a margin, "rose by more than it"."""
     record = reference_of(certificate)
-    assert record is not None  # noqa: S101  (asked before, by whoever chose joint evidence)
+    assert record is not None  # noqa: S101  (asked before, where joint evidence was chosen)
     bets = Bets.for_costs(binary=certificate.binary)
     nothing = np.empty(0)
     stream = Wager(bets.sizes, np.log(bets.shares), nothing, nothing)

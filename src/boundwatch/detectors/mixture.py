@@ -2,7 +2,7 @@
 
 A bet of size b against "the mean cost is at most U" multiplies its capital by 1 - b + b x/U at a cost x. If
 the mean is at most U, the expected factor is at most 1 whatever came before, so the capital, and every
-average of such capitals with shares fixed beforehand, is a non-negative supermartingale that starts at 1.
+average of such capitals with shares fixed in advance, is a non-negative supermartingale that starts at 1.
 By Ville's inequality it ever reaches 1/alpha with probability at most alpha.
 
 Costs of 0 and 1 allow more. Bet b is then the likelihood ratio of a failure rate p = b + (1 - b) U against

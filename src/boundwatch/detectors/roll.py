@@ -6,7 +6,7 @@ g_i E[e_i], and that is at most the rate if the shares g_i add up to 1 or less. 
 dividing by the number of tests begun so far is wrong when that number grows while somebody looks, or when
 those that look fine are begun again until one does not.
 
-So the shares are dealt out beforehand. The streams of the first look divide one half, equally. The other half
+So the shares are dealt out in advance. The streams of the first look divide one half, equally. The other half
 is kept for tests that begin later: streams that appear after the first look, and streams that are reset. The
 next m (as many as there were at the first look) divide 1/6, the 2m after those 1/12, and so on: block b has
 1/((b + 1)(b + 2)), and all of them add up to one half. Who declares the number of all tests to come needs no

@@ -168,7 +168,7 @@ class StreamDetector(ABC, Generic[Found]):
         """Return the finding after at least one episode."""
 
     def _check(self, cost: float) -> float:
-        # The common case first: this runs once an episode, and the careful check takes longer than the test.
+        # The common case first: this runs once per episode, and the careful check takes longer than the test.
         if (
             isinstance(cost, float | int)
             and not isinstance(cost, bool)

@@ -24,7 +24,7 @@ def refuses_damage(read: Callable[Parameters, Result]) -> Callable[Parameters, R
     """Turn whatever a parser raises on damaged data into `InvalidCost`.
 
     numpy, pyarrow, zipfile and the tokenizer raise almost anything on bytes that nobody meant for them; there
-    is no list to catch. The cause stays attached for whoever looks for it in Python.
+    is no list to catch. The cause stays attached, for debugging in Python.
     """
 
     @functools.wraps(read)

@@ -1,7 +1,7 @@
 """What the data say about the assumptions: independent episodes of one policy, each counted once.
 
-Every note is a question to whoever knows the trials, never a verdict. The statistical ones have a level, the
-probability with which independent episodes get them; together they stay below 2 %.
+Every note is a question to people who know the trials, never a verdict. The statistical ones have a level,
+the probability with which independent episodes get them; together they stay below 2 %.
 """
 
 from __future__ import annotations

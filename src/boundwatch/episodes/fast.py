@@ -29,7 +29,7 @@ _CHUNK = 1 << 24
 def read_table(
     content: bytes | Path, found: str, asked: tuple[str, ...], careful: Callable[[], Table]
 ) -> Table | None:
-    """Return the table of a large file; None if pyarrow is not there or might read it otherwise than we do.
+    """Return the table of a large file; None if pyarrow is not there or might read it differently.
 
     Whatever is unusual (titles above the header, quotes in it, decimal commas, blank lines, missing values)
     is left to the careful reader, which also explains what is wrong.

@@ -22,7 +22,7 @@ _TITLES = 60  # lines above a header, at most
 
 
 class LineEpisode(NamedTuple):
-    """The cost in a line, and all its fields by name, for whoever needs an id or the name of a robot."""
+    """The cost in a line, and all its fields by name, for those who need an id or the name of a robot."""
 
     cost: float
     fields: Mapping[str, Any]

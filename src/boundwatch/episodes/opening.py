@@ -231,7 +231,7 @@ def _is_dataset(path: Path) -> bool:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name that is too long, say; whoever opens it says so
+    except OSError:  # a name that is too long, say; opening it says so
         return False
 
 

@@ -123,7 +123,7 @@ def header_fits(rows: Sequence[Row], asked: Collection[str]) -> tuple[bool, floa
         return False, 0.0, 0
     try:
         start, named = _find_header(filled, asked, "", "line")
-    except InvalidCost:  # whoever reads it says so
+    except InvalidCost:  # reading it says so
         start, named = 0, True
     wanted = {normal(name) for name in asked} or set(DEFAULTS)
     found = named and bool(wanted & set(_header_cells(filled[start].cells)))

@@ -285,7 +285,7 @@ def to_costs(
     if meaning == "reward" and cost_range is None:
         raise InvalidSetting(
             f"{source}: column {column!r} holds rewards; pass their least and greatest value as "
-            "cost_range=(low, high), known beforehand (--cost-range LOW HIGH)"
+            "cost_range=(low, high), known in advance (--cost-range LOW HIGH)"
         )
     if cost_range is None and re.search(r"%|percent|prozent|pct", column, re.IGNORECASE):
         raise InvalidSetting(
@@ -312,7 +312,7 @@ def to_costs(
         refuse_where(
             (numbers < low) | (numbers > high),
             f"is outside [{shortest(low)}, {shortest(high)}]; rescale, or pass the range that it can have, "
-            "known beforehand, as cost_range=(low, high) (--cost-range LOW HIGH)",
+            "known in advance, as cost_range=(low, high) (--cost-range LOW HIGH)",
         )
     if (meaning, low, high) == ("cost", 0, 1):
         costs = numbers

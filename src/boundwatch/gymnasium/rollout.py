@@ -50,9 +50,9 @@ def rollout(
         Takes an observation and returns an action; with a vector environment, batches of them. If it has a
         method ``reset()``, that is called whenever episodes begin, all of them anew.
     n
-        Number of episodes, fixed beforehand; leave it out with `seeds`.
+        Number of episodes, fixed in advance; leave it out with `seeds`.
     cost
-        ``(low, high)``: the range that the return (sum of rewards) can have, declared beforehand; cost =
+        ``(low, high)``: the range that the return (sum of rewards) can have, declared in advance; cost =
         (high - return) / (high - low). A string: the key of a success in the last step's info, such as
         ``"is_success"``; cost = 1 - success. Or a function of an `Episode`, with values in [0, 1].
     seed

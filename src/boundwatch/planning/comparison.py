@@ -119,7 +119,7 @@ def plan_comparison(
     correlation
         Of the two costs of a pair, if they do.
     horizon
-        The largest number of pairs, if it is fixed beforehand.
+        The largest number of pairs, if it is fixed in advance.
 
     Examples
     --------

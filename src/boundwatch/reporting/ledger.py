@@ -1,6 +1,6 @@
 """The ledger: which costs were judged by which certificate, when, and at which levels.
 
-One line of JSON per look. A fixed-sample verdict holds for one look at a number of episodes fixed beforehand;
+One line of JSON per look. A fixed-sample verdict holds for one look at a number of episodes fixed in advance;
 the ledger is how anybody can tell whether there were more.
 """
 

@@ -54,7 +54,7 @@ def render_report(
     detector
         `HypothesisTest` or `ConfidenceInterval`, with its certificate and levels.
     costs
-        The costs of n new episodes; n must have been fixed beforehand.
+        The costs of n new episodes; n must have been fixed in advance.
     source
         Where the costs were read from, for the provenance.
     warnings

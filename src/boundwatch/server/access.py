@@ -40,7 +40,7 @@ class Actor:
     streams: tuple[str, ...] = ("*",)
 
     def may(self, scope: str) -> bool:
-        """Return whether the actor has a scope; whoever administers may also read."""
+        """Return whether the actor has a scope; one that administers may also read."""
         return scope in self.scopes or (scope == "read" and "administer" in self.scopes)
 
     def may_report(self, stream: str) -> bool:
@@ -49,7 +49,7 @@ class Actor:
 
 
 EVERYBODY = Actor("local", frozenset(SCOPES))
-"""Whoever reaches a server that listens on loopback only, before the first token is created."""
+"""Anybody who reaches a server that listens on loopback only, before the first token is created."""
 
 
 def create_token(

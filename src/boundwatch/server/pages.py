@@ -44,7 +44,7 @@ _templates.globals |= {"quote": lambda text: quote(text, safe=""), "wording": wo
 
 
 def render(request: Request, template: str, status: int = 200, **context: Any) -> Response:
-    """Return a page; whoever sees it is known to the template."""
+    """Return a page; the template knows who sees it."""
     actor = getattr(request.state, "actor", None)
     with database_of(request).read() as connection:
         silent = views.silent_before(settings_of(request).silent_minutes)

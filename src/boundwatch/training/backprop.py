@@ -75,7 +75,7 @@ def train_backprop(
     data
         The m training environments: tensors or arrays with m rows each.
     steps
-        Number of steps. Fixed beforehand: nothing stops early by looking at a certificate.
+        Number of steps. Fixed in advance: nothing stops early by looking at a certificate.
     bound
         ``"pointwise"`` (default), ``"kl"`` or ``"pinsker"``; see `boundwatch.training.objectives`. Use the
         one that `boundwatch.training.certify` will.

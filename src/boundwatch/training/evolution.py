@@ -63,7 +63,7 @@ def train_evolution(
     rollouts
         The simulator with the m training environments, `boundwatch.training.Rollouts`.
     steps
-        Number of steps, fixed beforehand. The posterior after the last one is the result; none is chosen by
+        Number of steps, fixed in advance. The posterior after the last one is the result; none is chosen by
         its certificate. To choose, pass several to `boundwatch.training.certify`, which pays for it.
     bound, delta, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
         As in `boundwatch.training.train_backprop`.

@@ -12,7 +12,7 @@ from typing import Any
 from boundwatch.errors import InvalidSetting
 
 _SECRET = ("BOUNDWATCH_WEBHOOK_SECRET", "BOUNDWATCH_TOKEN")
-_LONGEST = 60.0  # seconds; whoever needs longer starts something in the background
+_LONGEST = 60.0  # seconds; what needs longer is to be started in the background
 
 
 def parse_command(command: str) -> list[str]:

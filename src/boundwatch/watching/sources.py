@@ -1,7 +1,7 @@
 """Where lines come from: files that grow and are rotated, pipes, and pipes with a copy on disk.
 
-A source yields batches: all whole lines that are there now. Whoever counts them stores the `Position` behind
-the last one, and can go on from it.
+A source yields batches: all whole lines that are there now. The one who counts them stores the `Position`
+behind the last one, and can go on from it.
 """
 
 from __future__ import annotations
@@ -432,7 +432,7 @@ def beginning(path: str) -> Position:
     """Return the position before the first line of a file; which file it is counts from here on."""
     try:
         state = Path(path).stat()
-    except OSError:  # whoever opens it says why not
+    except OSError:  # opening it says why not
         return Position()
     return Position(*_identity(state))
 

@@ -81,7 +81,7 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
     prior = task.draw(recipe.prior_environments, recipe.generator(Draw.PRIOR))
     scenes = task.draw(recipe.environments, recipe.generator(Draw.TRAINING))
     check_disjoint([*shown, *prior], scenes)
-    # First what is kept in checkpoints: whoever is killed soon goes on from there.
+    # First what is kept in checkpoints: a run that is killed soon goes on from there.
     *demonstrations, success = _demonstrations(recipe, task, claimed.checkpoints, shown)
     images = task.photographs(scenes)
     network = _clone(recipe, claimed.checkpoints, demonstrations, np.stack(images))

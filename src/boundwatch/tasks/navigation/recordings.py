@@ -4,7 +4,7 @@ A file holds positions in meters, the drone starting at the origin and flying al
 alike.
 
 CSV
-    Columns ``primitive``, ``rollout``, ``x``, ``y`` (others are ignored), one row a time step, rows of one
+    Columns ``primitive``, ``rollout``, ``x``, ``y`` (others are ignored), one row per time step, rows of one
     flight in the order of time, every flight equally long. Primitives and rollouts are numbered from 0.
 NPZ
     One array ``positions`` of shape (primitives, rollouts, steps, 2 or 3). A rollout that is missing is all

@@ -1,4 +1,4 @@
-"""Environments in quantity: drawn block by block, on every core, the same ones whoever asks.
+"""Environments in quantity: drawn block by block, on every core, the same ones for everybody.
 
 A block of 1,024 accepted environments has a random stream of its own, derived from the seed and the block's
 number. Which environments come out therefore depends on the seed alone: not on how many are asked for, nor on
