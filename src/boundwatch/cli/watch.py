@@ -423,7 +423,8 @@ def _summary(session: Watch) -> None:
 
 def _stream_summary(detector: Any) -> None:
     finding = detector.finding()
-    reached = "" if detector.first_alarm is None else f"; first alarm at episode {detector.first_alarm}"
+    one = "trial" if finding.binary else "episode"
+    reached = "" if detector.first_alarm is None else f"; first alarm at {one} {detector.first_alarm}"
     if finding.binary:
         print(f"  trials        {wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}")
     else:

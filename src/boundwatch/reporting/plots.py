@@ -365,7 +365,10 @@ def plot_plan(plan: Plan) -> Figure:
     'trials'
     """
     figure = new_figure(7.2, 4.4)
+    from matplotlib.ticker import MaxNLocator
+
     axes = figure.subplots()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     fixed = [power for power in plan.powers if power.detector == "hypothesis-test"]
     # The tail that a check takes by itself is the one to plan with; the others are in the table.
     usual = "joint" if plan.joint else "exact" if plan.exact else "betting"
