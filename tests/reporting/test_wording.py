@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,10 +30,10 @@ def test_tiny_p_values_are_never_called_zero(value):
     assert wording.at_most(value) == "below 1e-300"
 
 
-@pytest.mark.parametrize(("n", "tail"), [(100, "joint"), (1100, "exact")])
-def test_a_fall_back_to_the_limits_is_said(n, tail):
-    test = bw.HypothesisTest(bw.Certificate.from_held_out([0] * 45 + [1] * 5, binary=True))
-    finding = test.decide([0] * (n - n // 10) + [1] * (n // 10))
-    assert finding.tail == tail
-    said = any("too many trials to judge jointly" in line for line in wording.caveats(test, finding))
-    assert said == (tail != "joint")
+def test_a_vacuous_limit_rules_a_verdict_out_only_if_costs_are_not_judged_jointly():
+    few = bw.Certificate.from_held_out([0.5, 0.4, 0.6], method="hoeffding")
+    assert few.upper == 1
+    assert wording.vacuous_limits(few)[0] == "The upper limit is vacuous: no cost is above 1."
+    assert bw.HypothesisTest(few).decide([1.0] * 200).verdict == "adverse"
+    elsewhere = bw.Certificate.from_bounds(lower=0.1, upper=1.0, delta=0.01)
+    assert "no shift can be called ADVERSE" in wording.vacuous_limits(elsewhere)[0]
