@@ -347,7 +347,7 @@ def test_the_certificates_own_episodes_are_warned_of(run, folder):
     for command in (["check"], ["report", "-o", "report.html"]):
         done = run(command[0], "certificate.json", "costs.csv", "--allow-own", *command[1:])
         assert "warning: costs.csv: these are the costs that the certificate was made from" in done.err
-    (folder / "tasks.csv").write_text("task,cost\n" + "a,0.1\nb,0.3\n" * 30)
+    (folder / "tasks.csv").write_text("task,cost\n" + "a,0.1\nb,0.3\na,0.2\nb,0.5\n" * 15)
     assert run("certify", "tasks.csv", "--by", "task", "-o", "tasks.json").code == 0
     done = run("check", "tasks.json", "tasks.csv", "--allow-own")
     assert [f"{task}: these are the costs" in done.err for task in "ab"] == [True, True]
@@ -415,7 +415,7 @@ def test_check_draws(run, folder, ending):
         (("verify", "certificate.json", "--success", "ok"), "--success goes with --costs"),
         (
             ("report", "certificate.json", "costs.csv", "-o", "x", "--success", "a", "--cost", "b"),
-            "--success and --cost go together in certify and check only",
+            "--success and --cost go together with the certificates of several columns",
         ),
         (("verify", "certificate.json", "--cost-range", "0", "1"), "--cost-range goes with --costs"),
         (("verify", "certificate.json", "--by", "task"), "--by goes with --costs"),
