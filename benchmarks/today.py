@@ -61,13 +61,18 @@ def ours() -> dict[str, tuple[Detector, str]]:
 
 
 def todays() -> dict[str, tuple[Detector, str]]:
-    """Return MAPIE's and river's detectors at their defaults, and what each states."""
+    """Return MAPIE's detector, asked what ours are asked, river's at their defaults, and what each states."""
     from mapie.exchangeability_testing import RiskMonitoring
     from river import drift
 
     def mapie(threshold: float | None) -> Detector:
         def watch(stream: Stream, reference: Stream) -> int:
-            monitor = RiskMonitoring(risk="accuracy", warn=False, threshold=threshold)
+            monitor = RiskMonitoring(
+                risk="accuracy",
+                warn=False,
+                threshold=threshold,
+                tolerance=0.0,  # by default it asks whether the risk rose by more than 5 points
+            )
             if threshold is None:
                 monitor.compute_threshold(np.ones(reference.size, dtype=int), 1 - reference.astype(int))
             # All at once: the history of bounds is the one that updates one by one give, and much quicker.

@@ -173,7 +173,7 @@ def assert_no_worse(
     True
     >>> bw.testing.assert_no_worse(certificate, [0] * 9 + [1], margin=0.1)
     Traceback (most recent call last):
-    AssertionError: not shown that the expected cost rose by at most 0.1; more episodes may show it
+    AssertionError: not shown that failures rose by at most 10 points; more trials may show it
       trials: 1 of 10 failed (10 %)
       ...
     """

@@ -356,6 +356,23 @@ def test_a_stream_is_compared_with_the_certificate(run, tmp_path):
     assert not (tmp_path / "s.json").exists()
 
 
+def test_a_stream_of_own_costs_leaves_the_others_as_they_were(run, tmp_path):
+    rng = np.random.default_rng(0)
+    lab = {name: rng.random(40).round(3).tolist() for name in "ab"}
+    bw.CertificateFamily.from_held_out(lab, by="robot").save(tmp_path / "c.json")
+    log = tmp_path / "log.csv"
+    log.write_text("robot,cost\n" + "".join(f"a,{cost}\n" for cost in rng.random(30).round(3)))
+    watched = ("watch", "c.json", "log.csv", "--by", "robot", "--state", "s.json")
+    assert run(*watched).code == 0
+    with log.open("a") as file:
+        file.writelines(f"b,{cost}\n" for cost in lab["b"])
+    done = run(*watched)
+    assert (done.code, "b: these are the costs" in done.err) == (1, True)
+    log.write_text(log.read_text() + "a,0.5\n")
+    done = run(*watched)  # b's own costs are no evidence, and a's episodes stay
+    assert (done.code, "a  episode    31" in done.out, "b  episode    41" in done.out) == (0, True, False)
+
+
 def test_perfect_trials_are_not_taken_for_the_certificates_own(run, tmp_path):
     (tmp_path / "lab.csv").write_text("success\n" + "yes\n" * 20)
     run("certify", "lab.csv", "-o", "c.json")

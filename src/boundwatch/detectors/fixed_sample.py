@@ -342,7 +342,7 @@ class FixedSampleDetector(ABC):
         p_adverse, p_benign = judge.p_values(values)
         if self.by_limits and isinstance(judge, JointJudge) and certificate.binary:
             adverse, benign = judge.shift_lower(values) > 0, judge.shift_upper(values) <= 0
-        else:  # limits and p-values are dual
+        else:  # limits are never sharper than p-values
             adverse, benign = self._declares(p_adverse, p_benign, levels)
         return Findings(
             verdict=np.where(adverse, Verdict.ADVERSE, np.where(benign, Verdict.BENIGN, Verdict.WITHIN)),

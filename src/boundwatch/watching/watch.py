@@ -174,12 +174,15 @@ class Watch:
                 events: list[Counted | Notice] = []
                 fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
                 self.save()
-                worthless = isinstance(fault, ProvenanceMismatch) or self.position.lines == 0
-                if fault is not None and worthless and self.state is not None:
+                nothing = self.position.lines == 0
+                if isinstance(fault, ProvenanceMismatch):
+                    nothing = self.episodes == 0
+                if fault is not None and nothing and self.state is not None:
                     self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
                 if events:
                     yield events
-                self._announce(on_alarm)
+                if fault is None or not nothing:
+                    self._announce(on_alarm)
                 if fault is not None:
                     raise fault
                 if until_alarm and self.alarmed:
@@ -311,6 +314,7 @@ class Watch:
             followed = self._followed.get(row.stream)  # none if it was begun by another process
             if followed is not None and followed.repeats(row.cost):
                 whose = f"{row.stream}: " if row.stream else ""
+                detector.reset()  # they are no evidence; what other streams have seen is
                 return ProvenanceMismatch(
                     f"{name_of(self.source)}: line {line.number}: {whose}{OWN}; it cannot judge them, so "
                     "watch new episodes"
