@@ -3,8 +3,9 @@
 Predictions on scenes of the certified world and on new scenes, none of which need be run, are compared by
 rank. If all of them are exchangeable, a new prediction is equally likely to take any rank among those before
 it. Three capitals bet that it does not: on high ranks (the scenes look harder), on low ranks (easier), and on
-both ends (different). A bet is a density on [0, 1], averaged over the ranks that the prediction may have: one
-place, or several if there are ties. So each is fair, and no randomness is needed.
+both ends (different). A bet is a density on [0, 1], averaged over the place of that rank. Equal predictions
+are ranked by random labels, one per scene, drawn once and kept. So the ranks are independent, and each bet is
+fair given all ranks before it.
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ class SceneWatch:
         Predictions, in [0, 1], on scenes of the certified world that the predictor was not fitted to.
     alpha
         Level of the notice.
+    seed
+        Of the labels that rank equal predictions; choose it before you see the predictions. The same
+        predictions and seed give the same notice, in however many updates they come.
 
     Examples
     --------
@@ -91,10 +95,12 @@ class SceneWatch:
     ('harder', 60)
     """
 
-    def __init__(self, reference: ArrayLike, *, alpha: float = 0.05) -> None:
+    def __init__(self, reference: ArrayLike, *, alpha: float = 0.05, seed: int = 0) -> None:
         values = check_costs(reference, name="reference")
         self.alpha = check_level(alpha, "alpha")
-        self._sorted = sorted(values.tolist())
+        # A stream of its own: predictions simulated with default_rng(seed) must not share its numbers.
+        self._labels = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(b"labels")))
+        self._sorted = sorted((value, self._labels.random()) for value in values.tolist())
         self._reference_n, self._reference_mean = values.size, float(values.mean())
         self._logs = np.full((len(_LOOKS), _POWERS.size), -math.log(len(_LOOKS) * _POWERS.size))
         self._best, self._total, self.n = 0.0, 0.0, 0
@@ -118,8 +124,9 @@ class SceneWatch:
     def _count(self, prediction: float) -> None:
         self.n += 1
         self._total += prediction
-        self._logs += np.log(self._factors(prediction))
-        bisect.insort(self._sorted, prediction)
+        labeled = (prediction, self._labels.random())
+        self._logs += np.log(self._factors(labeled))
+        bisect.insort(self._sorted, labeled)
         capitals = np.logaddexp.reduce(self._logs, axis=1)
         wealth = float(np.logaddexp.reduce(capitals))
         self._best = max(self._best, wealth)
@@ -128,17 +135,21 @@ class SceneWatch:
         if self.first_notice is not None:  # the name may change with more scenes, the notice stands
             self.look = _LOOKS[int(capitals.argmax())]
 
-    def _factors(self, prediction: float) -> NDArray[np.float64]:
-        """Return what each bet multiplies its capital by: its mean density over the ranks from the top."""
+    def _factors(self, labeled: tuple[float, float]) -> NDArray[np.float64]:
+        """Return what each bet multiplies its capital by."""
         places = len(self._sorted) + 1
-        start = (places - 1 - bisect.bisect_right(self._sorted, prediction)) / places
-        end = (places - bisect.bisect_left(self._sorted, prediction)) / places
-        areas = [
-            end**_POWERS - start**_POWERS,
-            (1 - start) ** _POWERS - (1 - end) ** _POWERS,
-            _both_ends(end) - _both_ends(start),
-        ]
-        return np.array(areas) / (end - start)
+        above = places - 1 - bisect.bisect(self._sorted, labeled)
+        return _mean_densities(above / places, (above + 1) / places)
+
+
+def _mean_densities(start: float, end: float) -> NDArray[np.float64]:
+    """Return the mean density of each bet over an interval of ranks, counted from the top."""
+    areas = [
+        end**_POWERS - start**_POWERS,
+        (1 - start) ** _POWERS - (1 - end) ** _POWERS,
+        _both_ends(end) - _both_ends(start),
+    ]
+    return np.array(areas) / (end - start)
 
 
 def _both_ends(rank: float) -> NDArray[np.float64]:
