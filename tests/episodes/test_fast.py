@@ -69,7 +69,7 @@ def test_the_costs_are_the_same(tmp_path, quick, name):
     careful = read_costs(path, by=by)
     assert np.array_equal(found.costs, careful.costs)
     assert np.array_equal(unpacked.costs, careful.costs)
-    for same in ("binary", "column", "tasks"):
+    for same in ("binary", "column", "tasks", "warnings", "notes"):
         assert getattr(found, same) == getattr(careful, same)
 
 
@@ -86,13 +86,101 @@ def test_what_is_unusual_is_left_to_the_careful_reader(tmp_path, quick, name):
     path = tmp_path / "x.csv"
     path.write_text(CAREFUL[name])
     found = [_outcome(path)]
-    assert not any(quick) or name == "not a number"  # explained in the same words
+    assert not any(quick) or name in ("missing", "not a number")  # explained in the same words
     fast.SMALLEST = 1 << 30
     assert found == [_outcome(path)]
 
 
-def _outcome(path):
+WIDE = 5000  # characters per row: more than a megabyte, and still few rows
+LONG = [
+    f"t{n},{'yes' if n % 3 else 'no'},{c},arm {n % 2},{'a remark':{WIDE}}\n".encode()
+    for n, c in enumerate(np.random.default_rng(7).random(240).round(4).tolist())
+]
+HEADER = b"trial,success,cost,robot,note\n"
+ODD = {
+    "nothing": b"",
+    "repeated header": HEADER,
+    "repeated header in capitals": HEADER.upper(),
+    "comment": b"# moved the table\n",
+    "comment as wide as a row": b"# moved, the, table, to, here\n",
+    "trial commented out": b"#t9,yes,0.5,arm 1,x\n",
+    "blank line": b"\n",
+    "spaces": b"  \n",
+    "blank cells": b",,,,\n",
+    "short row": b"t9,yes,0.5\n",
+    "long row": b"t9,yes,0.5,arm 1,x,y\n",
+    "long blank row": b"t9,yes,0.5,arm 1,x,\n",
+    "Windows-1252 in a name": b"t9,yes,0.5,\xe4rm,x\n",
+    "Windows-1252 elsewhere": b"t9,yes,0.5,arm 1,\xe4\n",
+    "no character at all": b"t9,yes,0.5,arm 1,\x81\n",
+    "end of line in quotes": b't9,yes,0.5,arm 1,"x\ny"\n',
+    "quote left open": b't9,yes,0.5,arm 1,"x\n',
+    "text after quotes": b't9,yes,0.5,arm 1,"x"y\n',
+    "end of line of old": b"t9,yes,0.5,arm 1,x\r",
+    "spaces around": b" t9 , yes , 0.5 , arm 1 , x \n",
+    "missing success": b"t9,,0.5,arm 1,x\n",
+    "missing cost": b"t9,yes,,arm 1,x\n",
+    "missing name": b"t9,yes,0.5,,x\n",
+    "missing trial": b",yes,0.5,arm 1,x\n",
+    "name of the column": b"t9,success,cost,arm 1,x\n",
+    "mean": b"mean,yes,0.5,arm 1,x\n",
+}
+
+
+@pytest.mark.parametrize("what", [{"success": "success"}, {"cost": "cost", "by": "robot"}], ids=str)
+@pytest.mark.parametrize("name", ODD)
+def test_oddities_in_the_middle_are_read_as_with_care(tmp_path, monkeypatch, name, what):
+    path = tmp_path / "x.csv"
+    middle = len(LONG) // 2
+    path.write_bytes(HEADER + b"".join([*LONG[:middle], ODD[name], *LONG[middle:]]))
+    assert path.stat().st_size > fast.SMALLEST
+    assert name != "nothing" or fast.read_table(path, "csv", (), pytest.fail) is not None
+    found = _outcome(path, **what)
+    monkeypatch.setattr(fast, "SMALLEST", 1 << 30)
+    assert found == _outcome(path, **what)
+
+
+@pytest.mark.parametrize("cell", ["1", "yes", "ok"])
+@pytest.mark.parametrize("odd", ["", "# moved\n", "#1\n", "success\n", "Success \n", "\n"])
+def test_oddities_in_the_middle_of_a_single_column(tmp_path, monkeypatch, odd, cell):
+    path = tmp_path / "x.csv"
+    rows = f"{cell:{WIDE}}\n" * 120
+    path.write_text(f"success\n{rows}{odd}{rows}")
+    assert path.stat().st_size > fast.SMALLEST
+    found = _outcome(path)
+    monkeypatch.setattr(fast, "SMALLEST", 1 << 30)
+    assert found == _outcome(path)
+
+
+def test_a_file_that_grows_has_columns_of_one_length(tmp_path, quick, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_bytes(HEADER + b"".join(LONG[:200]))
+    whole = fast.read_table
+
+    def grow(*arguments):
+        table = whole(*arguments)
+        with path.open("ab") as file:
+            file.write(LONG[200])
+        return table
+
+    monkeypatch.setattr(fast, "read_table", grow)
+    found = read_costs(path, cost="cost", by="robot")
+    assert quick == [True]
+    assert len(found.costs) == len(found.tasks) == 200
+
+
+def test_a_byte_that_is_no_utf8_in_an_object_is_left_to_the_careful_reader(tmp_path, quick):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(FILES["robots.jsonl"].encode() + b'{"robot": "\xe4rm", "time": "x", "cost": 0.5}\n')
+    found = read_costs(path, by="robot")
+    assert quick == [False]
+    assert found.tasks[-1] == "ärm"
+
+
+def _outcome(path, **what):
     try:
-        return read_costs(path).costs.tolist()
+        found = read_costs(path, **what)
     except BoundwatchError as error:
         return str(error)
+    same = ("binary", "column", "tasks", "warnings", "notes", "detail")
+    return [found.costs.tolist(), *(getattr(found, each) for each in same)]

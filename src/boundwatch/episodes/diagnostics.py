@@ -30,6 +30,7 @@ LEVEL_BLOCKS = 0.005
 LEVEL_COPY = 0.001
 _FEWEST = 12  # episodes from which an order can be told
 _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
+_MOST_CELLS = 1_000_000  # that are fetched only to be compared
 _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 _STEPS = re.compile(
@@ -62,8 +63,7 @@ def diagnose(table: Table, costs: Array, column: str, tasks: tuple[str, ...] = (
         *_order(costs, tasks),
         *_constant(costs),
         *_copies(costs),
-        # A file of millions of rows was not pasted together by hand, and its cells would fill the memory.
-        *(_columns(table, column, len(costs)) if table.named and table.array is None else ()),
+        *(_columns(table, column, len(costs)) if table.named and _few_cells(table, len(costs)) else ()),
     )
 
 
@@ -245,6 +245,11 @@ def _columns(table: Table, column: str, n: int) -> Iterator[str]:
             )
     if any(normal(name).endswith("__min") for name in table.names):
         yield "this looks like a chart exported from Weights & Biases; give one row per episode of one policy"
+
+
+def _few_cells(table: Table, n: int) -> bool:
+    """Return whether the cells are in memory already, or would not fill it; people paste no millions."""
+    return table.array is None or n * len(table.names) <= _MOST_CELLS
 
 
 def _cells(table: Table, name: str, n: int) -> list[Any] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,9 @@ def read_table(
 ) -> Table | None:
     """Return the table of a large file; None if pyarrow is not there or might read it differently.
 
-    Whatever is unusual (titles above the header, quotes in it, decimal commas, blank lines, missing values)
-    is left to the careful reader, which also explains what is wrong.
+    Whatever is unusual (titles above the header, quotes, decimal commas, remarks, blank lines, headers that
+    are repeated, rows of another width, other encodings than UTF-8) is left to the careful reader, wherever
+    in the file it is. That reader also explains what is wrong.
 
     Parameters
     ----------
@@ -52,21 +53,22 @@ def read_table(
         import pyarrow
     except ImportError:
         return None
+    # Opened once and never read beyond this size: a log may grow, or be replaced, in the meantime.
+    file = pyarrow.BufferReader(content) if isinstance(content, bytes) else pyarrow.OSFile(str(content))
     try:
         if found == "jsonl":
-            return _read_lines(content, size, cache(careful))
-        return _read_csv(content, size, asked)
+            return _read_lines(file, size, cache(careful))
+        return _read_csv(file, size, asked)
     except (pyarrow.ArrowException, BoundwatchError, UnicodeDecodeError):
         return None
 
 
-def _read_csv(content: bytes | Path, size: int, asked: tuple[str, ...]) -> Table | None:
+def _read_csv(file: Any, size: int, asked: tuple[str, ...]) -> Table | None:
     import pyarrow
     import pyarrow.csv
 
-    head = _part(content, 0, min(size, _HEAD)).decode("utf-8")
-    lines = head.splitlines()[:-1]
-    if not lines or '"' in lines[0] or "#" in lines[0] or lines[0].startswith("\ufeff"):
+    lines = _whole_lines(file.read_at(min(size, _HEAD), 0)).splitlines()
+    if not lines or "#" in lines[0] or lines[0].startswith("\ufeff"):
         return None
     delimiter = separator(lines[:200], asked)
     names = lines[0].split(delimiter)
@@ -74,50 +76,74 @@ def _read_csv(content: bytes | Path, size: int, asked: tuple[str, ...]) -> Table
     if not sample.named or sample.commas or sample.names != names or len(set(names)) < len(names):
         return None
     # What is peculiar about the last rows, such as a total, must not be counted.
-    last = _part(content, max(0, size - _HEAD), size).splitlines()[1:]
+    last = file.read_at(min(size, _HEAD), max(0, size - _HEAD)).splitlines()[1:]
     if last:
         end = read_csv("\n".join([lines[0], *(line.decode("utf-8") for line in last)]), "end", asked)
         if end.names != names or end.notes or len(end.values(names[0])) != len(last):
             return None
+    # Quotes may hold separators and ends of lines, or be wrong.
+    rows = _count_lines(file, size, refused=b'"\0') - 1
 
     def read(kinds: dict[str, Any]) -> Any:
-        return pyarrow.csv.read_csv(
-            _opened(content),
+        table = pyarrow.csv.read_csv(
+            file.get_stream(0, size),
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=False),
             convert_options=pyarrow.csv.ConvertOptions(
                 include_columns=list(kinds), column_types=kinds, null_values=[], strings_can_be_null=False
             ),
         )
+        if table.num_rows != rows:
+            raise pyarrow.ArrowInvalid(f"{table.num_rows} rows in {rows + 1} lines")
+        return table
 
+    text = pyarrow.string()
     wanted = {normal(name) for name in asked} or set(DEFAULTS)
-    numeric = {
+    kinds = {
         name: pyarrow.float64()
+        if all(isinstance(parse(cell), float) for cell in sample.values(name))
+        else text
         for name in names
-        if (normal(name) in wanted or counts_episodes(name))
-        and all(isinstance(parse(cell), float) for cell in sample.values(name))
+        if name == names[0] or normal(name) in wanted or counts_episodes(name)
     }
-    numbers: Any = read(numeric) if numeric else None
+    columns = read(kinds)
+    # Whether a row is a trial, its first cell tells; one that became a number does.
+    if kinds[names[0]] == text and _any_but_trials(columns.column(0), names[0]):
+        return None
+
+    def values(name: str) -> list[Any]:
+        # All lines are UTF-8 and as wide as the header, so that any other column can still be read.
+        found = columns if kinds.get(name) == text else read({name: text})
+        return [cell.strip() for cell in found.column(name).to_pylist()]
+
     return Table(
         names,
         True,
-        lambda name: read({name: pyarrow.string()}).column(name).to_pylist(),
-        array=lambda name: None if name not in numeric else _numbers(numbers.column(name)),
+        values,
+        array=lambda name: _numbers(columns.column(name)) if name in kinds else None,
         place=lambda row, name: f"row {row + 1} (line {row + 2}), column {name!r}",
     )
 
 
-def _read_lines(content: bytes | Path, size: int, careful: Callable[[], Table]) -> Table | None:
+def _any_but_trials(column: Any, name: str) -> bool:
+    """Return whether the first cell of any row is blank, a remark, or the name in the header."""
+    import pyarrow.compute as compute
+
+    cells = compute.utf8_trim_whitespace(column)
+    names = compute.equal(compute.utf8_lower(compute.utf8_trim(cells, characters="# ")), name.lower())
+    others = (compute.equal(cells, ""), compute.starts_with(cells, pattern="#"), names)
+    return any(compute.any(found).as_py() for found in others)
+
+
+def _read_lines(file: Any, size: int, careful: Callable[[], Table]) -> Table | None:
     import pyarrow
     import pyarrow.json
 
-    ends = [*range(0, size, _CHUNK), size]
-    lines = sum(_part(content, start, end).count(b"\n") for start, end in pairwise(ends))
-    columns = pyarrow.json.read_json(_opened(content))
-    names = columns.column_names
+    columns = pyarrow.json.read_json(file.get_stream(0, size))
+    names, rows = columns.column_names, columns.num_rows
     # One object per line: pyarrow would also take two, or an object that spans several.
-    if columns.num_rows != lines + (_part(content, size - 1, size) != b"\n"):
+    if rows != _count_lines(file, size):
         return None
-    if names != read_json(_whole_lines(_part(content, 0, min(size, _HEAD))), "head").names:
+    if names != read_json(_whole_lines(file.read_at(min(size, _HEAD), 0)), "head").names:
         return None
     if any(column.null_count for column in columns.columns):
         return None
@@ -126,7 +152,8 @@ def _read_lines(content: bytes | Path, size: int, careful: Callable[[], Table]) 
         column = columns.column(name)
         kind = column.type
         plain = _is_number(kind) or pyarrow.types.is_string(kind) or pyarrow.types.is_boolean(kind)
-        found: list[Any] = column.to_pylist() if plain else careful().values(name)
+        # The file may have grown since.
+        found: list[Any] = column.to_pylist() if plain else careful().values(name)[:rows]
         return found
 
     return Table(
@@ -138,22 +165,22 @@ def _read_lines(content: bytes | Path, size: int, careful: Callable[[], Table]) 
     )
 
 
-def _part(content: bytes | Path, start: int, end: int) -> bytes:
-    if isinstance(content, bytes):
-        return content[start:end]
-    with files.open_binary(content) as file:
-        file.seek(start)
-        return file.read(end - start)
+def _count_lines(file: Any, size: int, refused: bytes = b"") -> int:
+    """Count the lines of a file; raise `BoundwatchError` or `UnicodeDecodeError` if it has other bytes."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    lines, part = 0, b""
+    for start in range(0, size, _CHUNK):
+        part = file.read_at(min(_CHUNK, size - start), start)
+        decoder.decode(part)
+        if any(byte in part for byte in refused):
+            raise BoundwatchError("left to the careful reader")
+        lines += part.count(b"\n")
+    decoder.decode(b"", final=True)
+    return lines + (not part.endswith(b"\n"))
 
 
 def _whole_lines(data: bytes) -> str:
     return data[: data.rfind(b"\n") + 1].decode("utf-8")
-
-
-def _opened(content: bytes | Path) -> Any:
-    import pyarrow
-
-    return pyarrow.BufferReader(content) if isinstance(content, bytes) else pyarrow.OSFile(str(content))
 
 
 def _is_number(kind: Any) -> bool:
