@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.server.tables import MIGRATIONS, schema_versions
 
 _MIGRATION_LOCK = 0x626F756E  # any number, the same for every server
+_PATIENCE = 30  # seconds to wait for a lock
 
 
 class Database:
@@ -41,7 +43,7 @@ class Database:
         self.url = _normalized(url)
         self.kind = "sqlite" if self.url.startswith("sqlite") else "postgresql"
         options: dict[str, Any] = (
-            {"connect_args": {"timeout": 30, "check_same_thread": False}, "pool_size": 8}
+            {"connect_args": {"timeout": _PATIENCE, "check_same_thread": False}, "pool_size": 8}
             if self.kind == "sqlite"
             else {"pool_size": 8, "pool_pre_ping": True}
         )
@@ -140,8 +142,18 @@ def _version(connection: Connection) -> int:
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # Python's own transactions begin too late to lock anything
     cursor = connection.cursor()
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "busy_timeout = 30000"):
+    for pragma in (f"busy_timeout = {1000 * _PATIENCE}", "synchronous = FULL", "foreign_keys = ON"):
         cursor.execute(f"PRAGMA {pragma}")
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            # Two that turn a new file to WAL do not wait for each other.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
     cursor.close()
 
 
