@@ -13,16 +13,11 @@ from typing import Annotated, Literal  # noqa: E402
 
 import typer  # noqa: E402
 
-from boundwatch.cli.root import command, main  # noqa: E402
+from boundwatch.cli.root import command, main, new_app  # noqa: E402
 from boundwatch.errors import InvalidSetting, MissingExtra  # noqa: E402
 
 NAME = "python -m reproduction"
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+app = new_app()
 
 
 @command(group=app, example=f"{NAME} all -o reproduced\n{NAME} wind -o quick --quick")

@@ -159,8 +159,7 @@ def draw(results: Results) -> Figure:
     for axes in (left, right):
         axes.grid(axis="y", color="#dddddd", linewidth=0.8)
         style.bare(axes)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    style.legend_below(figure, left, 3)
     return figure
 
 

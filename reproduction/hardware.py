@@ -151,8 +151,7 @@ def draw(results: Results) -> Figure:
     for axes in (left, middle, right):
         axes.axhline(1 - results["alpha"], **style.PROMISE)
         style.bare(axes)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    style.legend_below(figure, left, 3, fontsize=9)
     return figure
 
 

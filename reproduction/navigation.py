@@ -29,9 +29,9 @@ SEED = 20
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(seed=1, environments=1000, prior_environments=1000, prior_steps=150, steps=40)
 DATASETS = 2000
-"""The paper's number of test datasets a setting."""
+"""The paper's number of test datasets per setting."""
 ENVIRONMENTS = 100_000
-"""Flights a setting: 2000 datasets of 50, and the expected cost to within 0.001."""
+"""Flights per setting: 2000 datasets of 50, and the expected cost to within 0.001."""
 
 
 def in_words(setting: str) -> str:

@@ -196,8 +196,7 @@ def draw(results: Results) -> Figure:
     right.set(xlabel="true shift of the expected cost", ylabel="trials for a power of 90 %", yscale="log")
     right.set_title("trials needed", loc="left", fontsize=10)
     style.bare(right)
-    handles, names = powers[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
+    style.legend_below(figure, powers[0], 2)
     return figure
 
 

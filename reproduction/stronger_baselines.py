@@ -169,9 +169,7 @@ def draw(results: Results) -> Figure:
         axes.axhline(results["alpha"], **style.PROMISE)
         style.shift_panel(axes, f"n = {n} trials", None)
     figure.axes[0].set_ylabel("share of datasets called shifted (ADVERSE)")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
-    )
+    style.legend_below(figure, figure.axes[0], 4)
     return figure
 
 

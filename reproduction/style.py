@@ -83,6 +83,12 @@ def shift_panel(axes: Axes, title: str, label: str | None = "share of ADVERSE") 
     bare(axes)
 
 
+def legend_below(figure: Figure, axes: Axes, columns: int, **look: Any) -> None:
+    """Explain below a figure what is drawn in one of its panels, and alike in the others."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, **look)
+
+
 def verdict_bars(
     axes: Axes, rows: Sequence[Tally], title: str, theirs: Mapping[str, tuple[float, float]]
 ) -> None:

@@ -127,9 +127,7 @@ def draw(results: Results) -> Figure:
             f"{in_words(series['setting'])}: true shift {series['shift']:+.3f}", loc="left", fontsize=10
         )
         style.bare(axes)
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
-    )
+    style.legend_below(figure, figure.axes[0], 3)
     return figure
 
 

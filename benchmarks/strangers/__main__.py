@@ -8,16 +8,11 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.cli.root import command, main
+from boundwatch.cli.root import command, main, new_app
 from boundwatch.errors import MissingExtra
 
 NAME = "python -m benchmarks.strangers"
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+app = new_app()
 
 
 @command(group=app, example=f"{NAME} -o strangers\n{NAME} -o quick --quick")

@@ -22,14 +22,19 @@ from boundwatch._support.text import printable
 from boundwatch._version import __version__
 from boundwatch.errors import BoundwatchError
 
-app = typer.Typer(
-    name="boundwatch",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # help that can be piped and pasted
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+
+def new_app(**settings: Any) -> typer.Typer:
+    """Return a program whose help can be piped and pasted, to which `command` adds commands."""
+    return typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        **settings,
+    )
+
+
+app = new_app(name="boundwatch", no_args_is_help=True)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
