@@ -122,6 +122,29 @@ def test_two_servers_and_the_same_streams_count_each_episode_once(database, data
     assert_replays(database)
 
 
+def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres, certificate, monkeypatch):
+    databases = [Database(url) for url in [postgres()] * 2]
+    databases[0].migrate()
+    with databases[0].write() as connection:
+        added = add_certificate(connection, certificate.to_dict(), "lab", "test")
+    first, other = (Ledger(each, default=Binding.checked(added["id"])) for each in databases)
+    real = ledger._Count._lock
+
+    def lock(self, connection, names):
+        found = real(self, connection, names)
+        if self.ledger is first and not found:  # it is about to bind the stream
+            other.submit([report("arm", "other", 0)]).result()
+        return found
+
+    monkeypatch.setattr(ledger._Count, "_lock", lock)
+    answer = first.submit([report("arm", "first", 0), report("leg", "first", 0)]).result()
+    assert answer["streams"]["arm"] == {"generation": 1, "n": 2, "verdict": "within"}
+    assert answer["streams"]["leg"]["n"] == 1
+    assert_replays(databases[0])
+    for each in (first, other, *databases):
+        each.close()
+
+
 def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, counting, monkeypatch):
     counting.submit([report("arm", 1, 1)]).result()
     real = ledger._Count._write

@@ -29,7 +29,7 @@ from boundwatch.server.database import Database
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
 from boundwatch.server.watchers import SUMMARY, Watcher, evidence, load_certificate, load_watcher
-from boundwatch.server.watches import Binding, bind
+from boundwatch.server.watches import Binding, bind, lock_bindings
 
 _LOG = logging.getLogger("boundwatch.server")
 MOST_PER_COMMIT = 4000
@@ -37,6 +37,13 @@ MOST_WAITING = 2000
 CHECKPOINT_EVERY = 128
 CACHED_WATCHERS = 20_000  # some 10 kB each
 _ATTEMPTS = 5
+
+
+class _Unbound(Exception):
+    """Streams of which the first episode has come."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
 
 
 class Refused(BoundwatchError):
@@ -123,11 +130,14 @@ class Ledger:
                 request.future.set_result(answer)
 
     def _try(self, group: list[_Request]) -> list[dict[str, Any] | Refused]:
+        new: list[str] = []
         for attempt in range(1, _ATTEMPTS + 1):
             count = _Count(self, group)
             try:
                 with self.database.write() as connection:
-                    return count.run(connection)
+                    return count.run(connection, new)
+            except _Unbound as found:
+                new = found.names
             except Exception as error:  # the thread must outlive whatever the database does
                 for watch_id in count.touched:
                     self._watchers.pop(watch_id, None)
@@ -164,20 +174,30 @@ class _Count:
         self.touched: list[int] = []
         self.now = time.time()
 
-    def run(self, connection: Connection) -> list[dict[str, Any] | Refused]:
+    def run(self, connection: Connection, new: list[str]) -> list[dict[str, Any] | Refused]:
+        """Count, after binding new streams; raise `_Unbound` if others have to be bound first."""
+        self._bind(connection, new)
         names = sorted({report.stream for request in self.group for report in request.reports})
         self.streams = self._lock(connection, names)
         missing = [name for name in names if name not in self.streams]
         if missing and self.ledger.default is not None:
-            for name in missing:
-                bind(connection, name, self.ledger.default, actor="default", reason="first episode")
-            self.streams |= self._lock(connection, missing)
+            raise _Unbound(missing)
         self.watches = self._find_watches(connection)
         self.known = self._find_episodes(connection)
         self.new: dict[int, list[Report]] = defaultdict(list)
         judged = [self._judge(connection, request) for request in self.group]
         self._write(connection)
         return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
+
+    def _bind(self, connection: Connection, names: list[str]) -> None:
+        if not names or self.ledger.default is None:
+            return
+        lock_bindings(connection)
+        # Another server may have bound some of them since they were missed.
+        bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
+        for name in names:
+            if name not in bound:
+                bind(connection, name, self.ledger.default, actor="default", reason="first episode")
 
     def _lock(self, connection: Connection, names: list[str]) -> dict[str, RowMapping]:
         # Locks are taken in one order, so two servers cannot wait for each other.

@@ -23,7 +23,7 @@ from boundwatch.server.watchers import DETECTORS, Curve, load_certificate, parse
 
 _LEVELS = {"sequential-test": 0.04, "change-detector": 0.001}
 USUAL_FLEET = 20
-_PLACES_LOCK = 0x706C6163
+_BINDING_LOCK = 0x706C6163
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ def bind(
     new_generation: bool = False,
 ) -> int:
     """Bind a stream and return its generation; an existing stream needs `new_generation`."""
+    lock_bindings(connection)
     now = time.time()
     query = select(streams).where(streams.c.name == name).with_for_update()
     stream = connection.execute(query).mappings().first()
@@ -161,6 +162,12 @@ def bind(
     return generation
 
 
+def lock_bindings(connection: Connection) -> None:
+    """Keep other servers from binding streams until the transaction ends; ask before locking any stream."""
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _BINDING_LOCK})
+
+
 def declare_fleet(connection: Connection, size: int | None = None) -> int:
     """Return for how many tests the first half of the false discovery rate is, which is said once.
 
@@ -184,7 +191,5 @@ def declare_fleet(connection: Connection, size: int | None = None) -> int:
 
 def _next_place(connection: Connection) -> int:
     """Return how many sequential tests have begun, of all streams and generations."""
-    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _PLACES_LOCK})
     declare_fleet(connection)
     return (connection.execute(select(func.max(watches.c.place))).scalar() or 0) + 1
