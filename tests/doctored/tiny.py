@@ -17,6 +17,7 @@ from reproduction import (
     mug_placement,
     mugs_and_bowls,
     power,
+    stronger_baselines,
     theorem_3,
     wind,
 )
@@ -47,6 +48,7 @@ def tiny_settings() -> dict[str, Any]:
         wind.NAME: {"policy": POLICY, "datasets": 10, "truth": 500},
         theorem_3.NAME: {"distributions": ("training", "difficulty:9"), "datasets": 200},
         power.NAME: {"held_out": 500},
+        stronger_baselines.NAME: {"environments": 100, "calibration": 200, "steps": 3},
         certificates.NAME: {"repetitions": 20},
         mug_placement.NAME: {
             "policy": GRASPING,

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from reproduction.baseline_network import Outputs
+from scipy.spatial.distance import cdist
+from scipy.stats import ks_2samp
 
 from doctored.made_up import SHIFTS, change, judged, row
 from reproduction import baselines, difficulty, irrelevant_shift, rates, stronger_baselines
@@ -369,8 +374,7 @@ def calibrated() -> dict:
         "baselines": [
             row(setting, name, n, adverse=0 if setting == "hard" else theirs[setting])
             for setting in SHIFTS
-            for name in stronger_baselines.LOOKS
-            if name != stronger_baselines.OURS
+            for name in stronger_baselines.BASELINES
             for n in (10, 50)
         ],
     }
@@ -385,11 +389,11 @@ def test_what_is_said_of_stronger_baselines_can_hold(calibrated):
 @pytest.mark.parametrize(
     ("kind", "where", "alarms", "claim", "holds"),
     [
-        ("baselines", {"detector": "knn", "setting": "easiest"}, 400, 0, "partly"),
+        ("baselines", {"detector": "policy:knn", "setting": "easiest"}, 400, 0, "partly"),
         ("tallies", {"setting": "easy"}, 51, 0, "no"),
-        ("baselines", {"detector": "ks", "setting": "harder", "n": 10}, 600, 1, "no"),
-        ("baselines", {"detector": "ks", "setting": "hard", "n": 10}, 60, 1, "partly"),
-        ("baselines", {"detector": "ks", "setting": "hard", "n": 10}, 40, 1, "yes"),
+        ("baselines", {"detector": "authors:ks", "setting": "harder", "n": 10}, 600, 1, "no"),
+        ("baselines", {"detector": "authors:ks", "setting": "hard", "n": 10}, 60, 1, "partly"),
+        ("baselines", {"detector": "authors:ks", "setting": "hard", "n": 10}, 40, 1, "yes"),
     ],
 )
 def test_of_stronger_baselines_numbers_decide(calibrated, kind, where, alarms, claim, holds):
@@ -397,16 +401,45 @@ def test_of_stronger_baselines_numbers_decide(calibrated, kind, where, alarms, c
     found = stronger_baselines.claims(calibrated)[claim]
     judged(found, holds)
     if claim == 1 and holds != "yes":
-        assert "two-sample, KS" in found.why
+        assert "two-sample, KS (the authors' shape)" in found.why
 
 
 def test_thresholds_give_every_baseline_the_same_false_alarm_rate():
     """The control: a threshold from the wrong data is nowhere near the level."""
     rng = np.random.default_rng(3)
-    statistics = stronger_baselines.statistics_of(rng.normal(size=(2000, 4)), stronger_baselines.QUICK)
-    usual, fresh = rng.normal(size=(2000, 20, 4)), rng.normal(size=(2000, 20, 4))
+
+    def seen(*shape: int, shift: float = 0.0) -> Outputs:
+        features = np.maximum(rng.normal(size=(*shape, 4)) + shift, 0.0)  # as after a ReLU: many are 0
+        return Outputs(features @ np.diag([3.0, 2.0, 1.0, 0.5]), features)
+
+    classes = rng.integers(4, size=2000)
+    statistics = stronger_baselines.statistics_of(seen(2000), classes, stronger_baselines.QUICK)
+    usual, fresh, other = seen(2000, 20), seen(2000, 20), seen(2000, 20, shift=1.0)
     for name, statistic in statistics.items():
         threshold = np.quantile(statistic(usual), 0.95)
         assert 0.02 < (statistic(fresh) > threshold).mean() < 0.09, name
-        assert (statistic(fresh + 3.0) > threshold).mean() > 0.5 or name in ("msp", "max-logit", "energy")
+        assert (statistic(other) > threshold).mean() > 0.5 or name in ("msp", "max-logit", "energy", "knn")
         assert (statistic(fresh) > np.quantile(statistic(usual), 0.5)).mean() > 0.3
+
+
+def test_statistics_are_the_published_ones():
+    """Nearest neighbors and distances by hand, and Kolmogorov and Smirnov's by scipy, with ties."""
+    rng = np.random.default_rng(4)
+    training, classes = np.maximum(rng.normal(size=(300, 3)), 0.0), rng.integers(2, size=300)
+    settings = dataclasses.replace(stronger_baselines.QUICK, references=300, neighbors=5)
+    statistics = stronger_baselines.statistics_of(Outputs(training, training), classes, settings)
+    new = np.maximum(rng.normal(size=(6, 20, 3)) + 0.2, 0.0)
+    seen = Outputs(new, new)
+    largest = [max(ks_2samp(one[:, i], training[:, i]).statistic for i in range(3)) for one in new]
+    assert statistics["ks"](seen) == pytest.approx(largest, abs=1e-12)
+
+    centers = [training[classes == each].mean(axis=0) for each in (0, 1)]
+    spread = sum(np.cov(training[classes == each].T, bias=True) * (classes == each).mean() for each in (0, 1))
+    distances = [cdist(new[0], [center], "mahalanobis", VI=np.linalg.inv(spread)) ** 2 for center in centers]
+    assert statistics["mahalanobis"](seen)[0] == pytest.approx(np.min(distances, axis=0).mean())
+
+    def unit(rows: np.ndarray) -> np.ndarray:
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+    fifth = np.sort(cdist(unit(new[0]), unit(training)), axis=1)[:, 4]
+    assert statistics["knn"](seen)[0] == pytest.approx(fifth.mean(), abs=1e-6)
