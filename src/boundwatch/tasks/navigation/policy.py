@@ -20,7 +20,8 @@ from boundwatch.training.threads import single_thread
 
 CHANNELS = 16
 HIDDEN = 64
-BATCH = 1024
+BATCH = 256
+"""Images at a time: their feature maps stay in the processor's cache, which larger batches overflow."""
 
 
 class Adapter(nn.Module):
