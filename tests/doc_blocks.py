@@ -28,6 +28,7 @@ import typer
 import yaml
 
 from boundwatch.cli import app
+from boundwatch.cli.root import built
 from program import forked
 
 ROOT = Path(__file__).parents[1]
@@ -105,7 +106,7 @@ def _check_commands(code):
     for line in code.splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True)
         if words[:1] == ["boundwatch"]:
-            command, arguments = typer.main.get_command(app), words[1:]
+            command, arguments = built(app), words[1:]
             while hasattr(command, "get_command"):
                 name = arguments.pop(0)
                 command = command.get_command(typer.Context(command), name)

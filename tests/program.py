@@ -2,7 +2,8 @@
 
 Behind `forked` a process has imported the program and waits at a socket. What a shell starts hands it its
 arguments, folder, environment and open files; the process forks, and its child is the program from `main` on.
-SIGINT and SIGTERM are passed on. Tests of starting, and of dying by SIGKILL, use `PROGRAM`.
+SIGINT and SIGTERM are passed on. `Forked` does the same without a shell. Tests of starting, and of dying by
+SIGKILL, use `PROGRAM`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import atexit
 import marshal
 import os
+import select
 import shlex
 import shutil
 import signal
@@ -19,6 +21,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
 
@@ -53,6 +56,28 @@ def forked() -> Path:
     return folder
 
 
+class Forked:
+    """A program that begins with `main`; as much of `subprocess.Popen` as the tests of servers need."""
+
+    def __init__(self, arguments: list[str], *, env: dict[str, str], output: IO[bytes]) -> None:
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(forked() / "socket"))
+        request = marshal.dumps((arguments, str(Path.cwd()), env))
+        with Path(os.devnull).open() as nothing:
+            files = [nothing.fileno(), output.fileno(), output.fileno()]
+            socket.send_fds(self._connection, [len(request).to_bytes(8, "big")], files)
+        self._connection.sendall(request)
+        self.pid = int.from_bytes(self._connection.recv(8), "big")  # of a group of its own, too
+        self.returncode: int | None = None
+
+    def poll(self, seconds: float = 0) -> int | None:
+        """Return how it ended, if it did within so many seconds."""
+        if self.returncode is None and select.select([self._connection], [], [], seconds)[0]:
+            self.returncode = int.from_bytes(self._connection.recv(8), "big")
+            self._connection.close()
+        return self.returncode
+
+
 def wait_for_work(path: str) -> None:
     """Return in a child of this process whenever somebody asks for one."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how those end that answer
@@ -77,6 +102,7 @@ def wait_for_work(path: str) -> None:
             code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
             connection.sendall((code if code >= 0 else 128 - code).to_bytes(8, "big"))
             os._exit(0)
+        os.setsid()
     arguments, there, environment = marshal.loads(request)  # noqa: S302  (from ourselves)
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
@@ -90,7 +116,10 @@ def wait_for_work(path: str) -> None:
 
 
 if __name__ == "__main__":
-    from boundwatch.cli import main
+    from boundwatch.cli import app, main
+    from boundwatch.cli.root import built
+    from boundwatch.server import run  # noqa: F401  (most of what `serve` imports)
 
+    built(app)
     wait_for_work(sys.argv[1])
     main()

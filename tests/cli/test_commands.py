@@ -9,10 +9,10 @@ import subprocess
 
 import numpy as np
 import pytest
-import typer
 
 import boundwatch as bw
 from boundwatch.cli import app
+from boundwatch.cli.root import built
 from program import forked
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -30,7 +30,7 @@ def test_without_arguments_help_and_usage_error(run):
 
 def commands(group=None, *path):
     """Return the path of every command that does something."""
-    children = getattr(group or typer.main.get_command(app), "commands", None)
+    children = getattr(group or built(app), "commands", None)
     if children is None:
         return [path]
     return [found for name, child in children.items() for found in commands(child, *path, name)]
@@ -44,7 +44,7 @@ def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path
     examples = [line[line.index("boundwatch ") :].split(" < ")[0].split()[1:] for line in lines]
     assert tuple(examples[0][: len(path)]) == path
     for words in examples:
-        command, words = typer.main.get_command(app), list(words)
+        command, words = built(app), list(words)
         while hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
         command.make_context("boundwatch", words)  # refuses what it does not know

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import boundwatch as bw
-from boundwatch.cli import main
+from boundwatch.cli import main, root
 
 HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas", "scipy.stats"}
 
@@ -84,11 +84,12 @@ main()
     assert done.stderr.count("\n") == 1
 
 
-def test_ctrl_c_between_the_imports_and_the_command(capsys):
+def test_ctrl_c_between_the_imports_and_the_command(capsys, monkeypatch):
     def interrupted(**_):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(root, "built", lambda _: interrupted)
     with pytest.raises(SystemExit) as ended:
-        main(interrupted)
+        main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "boundwatch: interrupted\n"

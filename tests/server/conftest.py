@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.server.access import create_token
 from boundwatch.server.database import Database
-from program import PROGRAM, forked
+from program import Forked, forked
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Server:
     options: tuple[str, ...] = ()
     environment: dict = field(default_factory=dict)
     port: int = 0
-    process: subprocess.Popen | None = None
+    process: Forked | None = None
 
     @property
     def url(self):
@@ -44,15 +45,9 @@ class Server:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 self.port = free.getsockname()[1]
-        command = [*PROGRAM, "serve", "--port", str(self.port), "--database", self.database, *self.options]
+        arguments = ["serve", "--port", str(self.port), "--database", self.database, *self.options]
         with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                env={**os.environ, **self.environment},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self.process = Forked(arguments, env={**os.environ, **self.environment}, output=log)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             try:
@@ -65,8 +60,9 @@ class Server:
 
     def stop(self, how=signal.SIGTERM):
         if self.process is not None:
-            os.killpg(self.process.pid, how)
-            self.process.wait(60)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(self.process.pid, how)
+            assert self.process.poll(60) is not None, self.log()
             self.process = None
 
     def log(self):

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from boundwatch.server.database import Database
 from boundwatch.server.demo import fill, load_flights
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import DATA, schema_versions
+from program import forked
 
 
 @pytest.fixture
@@ -115,8 +115,7 @@ def test_a_database_that_cannot_be_opened_is_named(url):
 def test_an_address_in_use_is_named_in_one_line(start):
     server = start()
     for options in (["--database", server.database], ["--demo"]):
-        program = [sys.executable, "-c", "from boundwatch.cli import main; main()", "serve"]
-        command = [*program, "--port", str(server.port), *options]
+        command = [forked() / "boundwatch", "serve", "--port", str(server.port), *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"boundwatch: {server.url}: cannot be listened on, Address already in")

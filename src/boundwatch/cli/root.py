@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -49,7 +50,7 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
     """Run a command line; an error that was foreseen is one line on stderr and exit code 1."""
     try:
         try:
-            application(prog_name=name)
+            built(application)(prog_name=name)
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:  # before typer waits for it, or after
@@ -70,6 +71,12 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(f"{name}: {printable(message)}", file=sys.stderr)
     sys.exit(1)
+
+
+@cache
+def built(application: typer.Typer) -> Any:
+    """Return the program with all of its commands; typer would build them again at every call."""
+    return typer.main.get_command(application)
 
 
 def _print_version(value: bool) -> None:
