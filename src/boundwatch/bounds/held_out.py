@@ -62,7 +62,7 @@ def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
     return limit
 
 
-def hoeffding_p_value(mean: ArrayLike, n: int, null_mean: float | Array) -> Array:
+def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return exp(-2n τ²), τ = max(mean - null_mean, 0): the paper's Theorem 2.
 
     Parameters
@@ -106,7 +106,7 @@ def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
     return kl_inverse_upper(mean, np.log(1 / delta) / n)
 
 
-def chernoff_p_value(mean: ArrayLike, n: int, null_mean: float | Array) -> Array:
+def chernoff_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return exp(-n kl(mean || null_mean)), or 1 unless mean > null_mean.
 
     Never above Hoeffding's; parameters as in `hoeffding_p_value`.
@@ -159,7 +159,7 @@ def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
     return np.where(k == n, 1.0, np.maximum(np.minimum(limit, 1.0), k / n))
 
 
-def binomial_p_value(failures: ArrayLike, n: int, null_mean: float | Array) -> Array:
+def binomial_p_value(failures: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return P[Binomial(n, null_mean) >= failures], or 1 unless failures/n > null_mean.
 
     Never above kl-Chernoff's; parameters as in `clopper_pearson_lower` and `hoeffding_p_value`.
@@ -170,7 +170,7 @@ def binomial_p_value(failures: ArrayLike, n: int, null_mean: float | Array) -> A
     0.00351
     """
     k = np.asarray(failures, dtype=np.float64)
-    if n > _LARGEST_EXACT:
+    if np.max(n) > _LARGEST_EXACT:
         return chernoff_p_value(k / n, n, null_mean)
     tail = special.betainc(np.maximum(k, 1), n - np.maximum(k, 1) + 1, null_mean)
     return np.where(k > n * null_mean, tail, 1.0)

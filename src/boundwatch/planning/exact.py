@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrc, betaincinv, logsumexp
 
 from boundwatch import bounds
@@ -18,31 +18,53 @@ from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 
-def p_value_of_counts(tail: str, failures: Array, n: int, null_mean: float) -> Array:
+def p_value_of_counts(tail: str, failures: Array, n: int | NDArray[np.int64], null_mean: float) -> Array:
     """Return what a tail's p-value is for so many costs of 1 among n, the others being 0."""
+    return _p_value(tail, np.broadcast_to(n, failures.shape), null_mean)(failures)
+
+
+def _p_value(tail: str, n: NDArray[np.int64], null_mean: float) -> Callable[[Array], Array]:
+    """Return a function of the number of failures for each of several n."""
     if tail == "hoeffding":
-        return bounds.hoeffding_p_value(failures / n, n, null_mean)
+        return lambda failures: bounds.hoeffding_p_value(failures / n, n, null_mean)
     if tail == "kl":
-        return bounds.chernoff_p_value(failures / n, n, null_mean)
+        return lambda failures: bounds.chernoff_p_value(failures / n, n, null_mean)
     if tail == "exact":
-        return bounds.binomial_p_value(failures, n, null_mean)
-    sizes, log_shares = bounds.fixed_bets(n)
-    lost = n - failures[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        capitals = np.where(lost > 0, lost * np.log1p(-sizes), 0.0)
-    capitals = capitals + failures[:, None] * np.log1p(sizes * (1 / null_mean - 1)) + log_shares
-    return np.asarray(np.exp(-np.maximum(logsumexp(capitals, axis=1), 0.0)))
+        return lambda failures: bounds.binomial_p_value(failures, n, null_mean)
+    different, where = np.unique(n, return_inverse=True)
+    bets = [bounds.fixed_bets(each) for each in different.tolist()]
+    sizes = np.zeros((len(bets), max(each.size for each, _ in bets)))  # bets of nothing fill the rows up
+    log_shares = np.full(sizes.shape, -np.inf)
+    for row, (own, shares) in enumerate(bets):
+        sizes[row, : own.size], log_shares[row, : own.size] = own, shares
+    with np.errstate(divide="ignore"):  # the whole capital is lost at a cost of 0
+        loses, gains = np.log1p(-sizes)[where], np.log1p(sizes * (1 / null_mean - 1))[where]
+
+    def of_betting(failures: Array) -> Array:
+        lost = (n - failures)[:, None]
+        with np.errstate(invalid="ignore"):
+            capitals = np.where(lost > 0, lost * loses, 0.0)
+        capitals = capitals + failures[:, None] * gains + log_shares[where]
+        return np.asarray(np.exp(-np.maximum(logsumexp(capitals, axis=1), 0.0)))
+
+    return of_betting
 
 
-def fewest_failures(tail: str, level: float, n: int, null_mean: float, near: int = 0) -> int:
+def fewest_failures(tail: str, level: float, n: int, null_mean: float) -> int:
     """Return the fewest failures among n with a p-value within the level; n + 1 if none has."""
-    for low, high in ((max(near - 2, 0), min(near + 4, n)), (0, n)):
-        failures = np.arange(low, high + 1, dtype=np.float64)
-        within = p_value_of_counts(tail, failures, n, null_mean) <= level
-        # Of a window around the last answer, only one that holds the step will do.
-        if within.any() and (not within[0] or low == 0):
-            return low + int(np.argmax(within))
-    return n + 1
+    return int(_fewest_of_each(tail, level, np.array([n]), null_mean)[0])
+
+
+def _fewest_of_each(tail: str, level: float, n: NDArray[np.int64], null_mean: float) -> NDArray[np.int64]:
+    """Return `fewest_failures` for each n: p-values fall with the failures, so that halving finds it."""
+    p_value = _p_value(tail, n, null_mean)
+    low, high = np.zeros_like(n), n + 1
+    while (low < high).any():
+        middle = (low + high) // 2
+        within = p_value(np.minimum(middle, n).astype(np.float64)) <= level
+        found = low == high
+        low, high = np.where(found | within, low, middle + 1), np.where(found | ~within, high, middle)
+    return low
 
 
 def _fewest_jointly(side: Side, level: float, n: int) -> int:
@@ -57,7 +79,7 @@ def _joint_power(side: Side, detector: str, level: float, rate: float) -> Power:
 
     @lru_cache
     def power(n: int) -> float:
-        return _reaching(_fewest_jointly(side, level, n), n, rate)
+        return float(_reaching(_fewest_jointly(side, level, n), n, rate))
 
     tried = [0, *(2**k for k in range(1, 13) if 2**k < MOST_TRIALS), MOST_TRIALS]
     reached = [0.0]
@@ -88,26 +110,23 @@ def exact_powers(side: Side, rate: float) -> list[Power]:
         if tail == "joint":
             rows.append(_joint_power(side, detector, level, rate))
             continue
-        powers: list[float] = []
-        needed, target = 0, 0
-        trials: dict[float, int | None] = dict.fromkeys(POWERS)
+        curve, reached = np.empty(0), 0
         # A little further than the last power, for the curve.
-        while len(powers) < MOST_TRIALS and (
-            target < len(POWERS) or len(powers) < 1.25 * (trials[POWERS[-1]] or 0)
-        ):
-            n = len(powers) + 1
-            needed = fewest_failures(tail, level, n, side.null_mean, needed)
-            powers.append(_reaching(needed, n, rate))
-            while target < len(POWERS) and powers[-1] >= POWERS[target]:
-                trials[POWERS[target]] = n
-                target += 1
-        curve = np.array(powers)
+        while curve.size < MOST_TRIALS and not 0 < 1.25 * reached <= curve.size:
+            n = np.arange(curve.size + 1, min(max(64, 2 * curve.size), MOST_TRIALS) + 1)
+            needed = _fewest_of_each(tail, level, n, side.null_mean)
+            curve = np.append(curve, _reaching(needed, n, rate))
+            reached = int(np.argmax(curve >= POWERS[-1])) + 1 if curve.max() >= POWERS[-1] else 0
+        curve = curve[: math.ceil(1.25 * reached) or None]
         rows.append(
             Power(
                 detector=detector,
                 tail=tail,
                 level=level,
-                trials=trials,
+                trials={
+                    power: int(np.argmax(curve >= power)) + 1 if curve.max() >= power else None
+                    for power in POWERS
+                },
                 n=np.arange(1.0, curve.size + 1),
                 power=curve,
             )
@@ -115,10 +134,11 @@ def exact_powers(side: Side, rate: float) -> list[Power]:
     return [*rows, exact_sequential(side, rate)]
 
 
-def _reaching(needed: int, n: int, rate: float) -> float:
-    if needed > n:
-        return 0.0
-    return 1.0 if needed <= 0 else float(bdtrc(needed - 1, n, rate))
+def _reaching(needed: ArrayLike, n: ArrayLike, rate: float) -> Array:
+    """Return P[at least so many failures among n]."""
+    least, trials = np.asarray(needed), np.asarray(n)
+    chances = np.where(least <= 0, 1.0, bdtrc(np.maximum(least - 1, 0), trials, rate))
+    return np.where(least > trials, 0.0, chances)
 
 
 def exact_sequential(side: Side, rate: float) -> Power:
