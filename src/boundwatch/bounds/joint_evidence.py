@@ -134,7 +134,7 @@ def joint_log_evidence(reference: Reference, stream: Wager, margin: float = 0.0)
 
 
 def joint_log_evidence_many(
-    reference: Reference, log_wealth: Callable[[float], Array], margin: float = 0.0
+    reference: Reference, log_wealth: Callable[[Array], Array], margin: float = 0.0, *, at_once: int = 1
 ) -> Array:
     """Return `joint_log_evidence` for many streams at once.
 
@@ -143,21 +143,22 @@ def joint_log_evidence_many(
     reference, margin
         As in `joint_log_evidence`.
     log_wealth
-        Returns the log wealth of every stream against a mean.
+        Returns the log wealth against each of some means (rows) of every stream (columns).
+    at_once
+        How many means to ask for at a time.
 
     Examples
     --------
     >>> sizes, log_shares = np.array([0.1, 0.3]), np.log([0.5, 0.5])
     >>> reference = Reference.of(Wager(sizes, log_shares, np.array([1.0, 0.0]), np.array([46.0, 4.0])))
     >>> stream = Wager(sizes, log_shares, np.array([0.0, 1.0]), np.array([6.0, 6.0]))
-    >>> many = joint_log_evidence_many(reference, lambda mean: stream.log_wealth(np.array([mean])))
+    >>> many = joint_log_evidence_many(reference, lambda means: stream.log_wealth(means)[:, None], at_once=9)
     >>> float(many[0]) == joint_log_evidence(reference, stream)
     True
     """
-    ends = np.clip(reference.means[1:] + margin, 0.0, 1.0)
-    evidence: Array = reference.logs[0] + log_wealth(float(ends[0]))
-    for log, end in zip(reference.logs[1:-1].tolist(), ends[1:].tolist(), strict=True):
-        evidence = np.minimum(evidence, log + log_wealth(end))
+    logs, ends = reference.logs[:-1, None], np.clip(reference.means[1:] + margin, 0.0, 1.0)
+    parts = [slice(first, first + at_once) for first in range(0, ends.size, at_once)]
+    evidence: Array = np.min([(logs[part] + log_wealth(ends[part])).min(axis=0) for part in parts], axis=0)
     return evidence
 
 

@@ -205,12 +205,11 @@ class CountStreams(Streams):
         hits = pairs[:, 0] - pairs[:, 1] if chosen.mirrored else pairs[:, 1]
         misses = pairs[:, 0] - hits
 
-        def log_wealth(mean: float) -> Array:
-            zero, one = self._bets.log_factors(clamp_bound(mean))
+        def log_wealth(means: Array) -> Array:
+            zero, one = self._bets.log_factors(clamp_bound(float(means[0])))  # one at a time
             logs = chosen.stream.log_shares + np.outer(misses, zero) + np.outer(hits, one)
             top = logs.max(axis=1)
-            wealth: Array = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
-            return wealth
+            return np.atleast_2d(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
         evidence: Array = joint_log_evidence_many(chosen.reference, log_wealth, chosen.margin)[where.ravel()]
         return evidence
