@@ -248,22 +248,28 @@ def _chance(n0: int, n1: int, needed: Counts, margin: float) -> float:
     """Bound, for all rates with p1 = p0 + margin, the chance of so many failures in the second series."""
     if margin >= 1 or margin <= -1:
         return 1.0
-    sure0, sure1 = (1 - abs(margin), 1.0) if margin >= 0 else (1.0, 1 - abs(margin))
-    floor0, floor1 = (0.0, margin) if margin >= 0 else (-margin, 0.0)
-    ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)[:, None]
-    first = _failures_given_ones(n0, ones0, sure0, floor0)
-    second = _failures_given_ones(n1, ones1, sure1, floor1)
-    tails = np.zeros((n1 + 1, n1 + 2))
-    tails[:, :-1] = np.cumsum(second[:, ::-1], axis=1)[:, ::-1]
-    chances = first @ tails[:, needed].T  # rows: ones in the first series; columns: ones in the second
-    ones = ones0 + ones1.T
-    orders = (
-        two_sample.log_choose(n0, ones0)
-        + two_sample.log_choose(n1, ones1.T)
-        - two_sample.log_choose(n0 + n1, ones)
-    )
+    ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
+    ones = ones0 + ones1
+    pooled = two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))
+    orders = two_sample.log_choose(n0, ones0) + two_sample.log_choose(n1, ones1) - pooled[ones]
+    if margin == 0:
+        chances = (ones1 >= needed[:, None]).astype(np.float64)  # a one fails, and nothing else does
+    else:
+        chances = _extreme_given_ones(n0, n1, needed, margin)
     coefficients = np.bincount(ones.ravel(), weights=(np.exp(orders) * chances).ravel())
     return min(two_sample.bernstein_upper(coefficients, max(2 * (n0 + n1), 1000)), 1.0)
+
+
+def _extreme_given_ones(n0: int, n1: int, needed: Counts, margin: float) -> Array:
+    """Return the chance of so many failures given the ones in the first (rows) and second series."""
+    sure0, sure1 = (1 - abs(margin), 1.0) if margin >= 0 else (1.0, 1 - abs(margin))
+    floor0, floor1 = (0.0, margin) if margin >= 0 else (-margin, 0.0)
+    first = _failures_given_ones(n0, np.arange(n0 + 1)[:, None], sure0, floor0)
+    second = _failures_given_ones(n1, np.arange(n1 + 1)[:, None], sure1, floor1)
+    tails = np.zeros((n1 + 1, n1 + 2))
+    tails[:, :-1] = np.cumsum(second[:, ::-1], axis=1)[:, ::-1]
+    chances: Array = first @ tails[:, needed].T
+    return chances
 
 
 def _failures_given_ones(n: int, ones: Counts, sure: float, floor: float) -> Array:
