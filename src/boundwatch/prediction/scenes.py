@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.validation import check_costs, check_level
 
+Array = NDArray[np.float64]
 Look = Literal["harder", "easier", "different"]
 _LOOKS: tuple[Look, ...] = ("harder", "easier", "different")
 _POWERS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -109,8 +110,20 @@ class SceneWatch:
 
     def update(self, predictions: ArrayLike) -> SceneNotice:
         """Count predictions on new scenes, in the order of their observation, and return the notice."""
-        for prediction in check_costs(np.atleast_1d(predictions), name="predictions").tolist():
-            self._count(prediction)
+        values = check_costs(np.atleast_1d(predictions), name="predictions").tolist()
+        start, end = np.transpose([self._place(value) for value in values])
+        logs = np.cumsum([self._logs, *np.log(_mean_densities(start, end))], axis=0)[1:]
+        capitals = np.logaddexp.reduce(logs, axis=2)
+        wealth = np.logaddexp.reduce(capitals, axis=1)
+        enough = np.flatnonzero(wealth >= math.log(1 / self.alpha))
+        if self.first_notice is None and enough.size:
+            self.first_notice = self.n + int(enough[0]) + 1
+        if self.first_notice is not None:  # the name may change with more scenes, the notice stands
+            self.look = _LOOKS[int(capitals[-1].argmax())]
+        self._logs, self._best = logs[-1], max(self._best, float(wealth.max()))
+        self.n += len(values)
+        for value in values:
+            self._total += value
         return SceneNotice(
             look=self.look,
             n=self.n,
@@ -121,38 +134,27 @@ class SceneWatch:
             first_notice=self.first_notice,
         )
 
-    def _count(self, prediction: float) -> None:
-        self.n += 1
-        self._total += prediction
+    def _place(self, prediction: float) -> tuple[float, float]:
+        """Put a prediction among the others and return its interval of ranks, counted from the top."""
         labeled = (prediction, self._labels.random())
-        self._logs += np.log(self._factors(labeled))
-        bisect.insort(self._sorted, labeled)
-        capitals = np.logaddexp.reduce(self._logs, axis=1)
-        wealth = float(np.logaddexp.reduce(capitals))
-        self._best = max(self._best, wealth)
-        if self.first_notice is None and wealth >= math.log(1 / self.alpha):
-            self.first_notice = self.n
-        if self.first_notice is not None:  # the name may change with more scenes, the notice stands
-            self.look = _LOOKS[int(capitals.argmax())]
-
-    def _factors(self, labeled: tuple[float, float]) -> NDArray[np.float64]:
-        """Return what each bet multiplies its capital by."""
-        places = len(self._sorted) + 1
-        above = places - 1 - bisect.bisect(self._sorted, labeled)
-        return _mean_densities(above / places, (above + 1) / places)
+        below = bisect.bisect(self._sorted, labeled)
+        self._sorted.insert(below, labeled)
+        places = len(self._sorted)
+        return (places - 1 - below) / places, (places - below) / places
 
 
-def _mean_densities(start: float, end: float) -> NDArray[np.float64]:
-    """Return the mean density of each bet over an interval of ranks, counted from the top."""
+def _mean_densities(start: Array, end: Array) -> Array:
+    """Return the mean density of each bet over intervals of ranks, counted from the top."""
+    first, last = start[:, None], end[:, None]
     areas = [
-        end**_POWERS - start**_POWERS,
-        (1 - start) ** _POWERS - (1 - end) ** _POWERS,
-        _both_ends(end) - _both_ends(start),
+        last**_POWERS - first**_POWERS,
+        (1 - first) ** _POWERS - (1 - last) ** _POWERS,
+        _both_ends(last) - _both_ends(first),
     ]
-    return np.array(areas) / (end - start)
+    return np.stack(areas, axis=1) / (last - first)[:, None]
 
 
-def _both_ends(rank: float) -> NDArray[np.float64]:
+def _both_ends(rank: Array) -> Array:
     """Return the distribution function of the bets on both ends."""
-    lower = 0.5 * (2 * min(rank, 1 - rank)) ** _POWERS
-    return lower if rank <= 0.5 else 1 - lower
+    lower = 0.5 * (2 * np.minimum(rank, 1 - rank)) ** _POWERS
+    return np.where(rank <= 0.5, lower, 1 - lower)
