@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,19 @@ sys.dont_write_bytecode = False
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)
 settings.load_profile("boundwatch")
+
+
+def pytest_configure() -> None:
+    """Parse each version of a source file once: every artifact of the reproduction asks what it imports."""
+    from reproduction import source
+
+    parse = source._imports
+
+    @cache
+    def parsed(file: Path, packages: tuple[Path, ...], _content: bytes) -> list[str]:
+        return list(parse(file, packages))
+
+    source._imports = lambda file, packages: parsed(file, packages, file.read_bytes())
 
 
 def made_once(factory: pytest.TempPathFactory, name: str) -> tuple[Path, Path]:

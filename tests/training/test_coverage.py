@@ -1,4 +1,4 @@
-"""Over 1200 independent training sets the bound fails no more often than promised; broken twins do.
+"""Over 1120 independent training sets the bound fails no more often than promised; broken twins do.
 
 The task is the hardest for a promise: labels are coin flips, so that every policy's expected cost is 1/2
 exactly, and whatever training gains on its m environments is overfitting. One bold step toward them overfits
@@ -22,7 +22,7 @@ from rates import assert_rate_at_most, min_trials
 
 EXPECTED_COST = 0.5
 DELTA = 0.1
-SETS = 1200  # the promise and its double can be told apart with 1119
+SETS = 1120  # the promise and its double can be told apart with 1119
 THROUGH_CERTIFY = 40  # of these sets: it writes five files each time
 
 
@@ -33,7 +33,7 @@ def training_set(m, dim, scale, index):
 
 
 def prior(dim, prior_variance):
-    net = nn.Linear(dim, 1, bias=False)
+    net = nn.utils.skip_init(nn.Linear, dim, 1, bias=False)
     nn.init.zeros_(net.weight)
     return GaussianPosterior.over(net, prior_variance=prior_variance)
 
