@@ -146,10 +146,8 @@ def assert_no_worse(
 
     Parameters
     ----------
-    certificate
-        The promise, made once from the policy that is in use.
-    costs
-        The costs of n new episodes.
+    certificate, costs
+        As in `assert_not_adverse`.
     margin
         How much more expected cost is acceptable.
     alpha

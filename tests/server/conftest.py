@@ -157,6 +157,15 @@ def database_url(request, tmp_path):
     return request.getfixturevalue("postgres")()
 
 
+@pytest.fixture
+def database(database_url):
+    """Return an open, empty database, of each kind."""
+    opened = Database(database_url)
+    opened.migrate()
+    yield opened
+    opened.close()
+
+
 def _starting(tmp_path_factory, certificate_file):
     servers = []
 

@@ -12,7 +12,6 @@ from sqlalchemy import select, update
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import outbox, upkeep
-from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger
 from boundwatch.server.outbox import Channel, Courier, sign
 from boundwatch.server.reports import Report
@@ -45,14 +44,6 @@ class Receiver:
     def close(self):
         self.server.shutdown()
         self.server.server_close()
-
-
-@pytest.fixture
-def database(database_url):
-    opened = Database(database_url)
-    opened.migrate()
-    yield opened
-    opened.close()
 
 
 def alarm(database, certificate, *channels):

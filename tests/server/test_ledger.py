@@ -19,14 +19,6 @@ from boundwatch.server.watches import Binding, add_certificate
 
 
 @pytest.fixture
-def database(database_url):
-    opened = Database(database_url)
-    opened.migrate()
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def binding(database, certificate):
     with database.write() as connection:
         return Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])

@@ -10,8 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import ray
-
 from boundwatch.training import Rollouts
 from training.noisy import ENVIRONMENTS, network, noisy
 
@@ -27,6 +25,8 @@ def checked_in(folder, workers, policy, environment, rng):
 
 
 if __name__ == "__main__":
+    import ray  # here, because pytest imports this file
+
     folder = Path(sys.argv[1])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     on_ray = Rollouts(functools.partial(checked_in, folder, 2), ENVIRONMENTS, jobs=2, backend="ray")(

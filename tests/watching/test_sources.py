@@ -25,6 +25,18 @@ def after(path, lines):
     return batch.position(lines)
 
 
+@pytest.fixture
+def counted(tmp_path):
+    """Return a function that writes a log, counts so many lines of it, and returns it and the position."""
+
+    def write(text, lines):
+        log = tmp_path / "log"
+        log.write_text(text)
+        return log, after(log, lines)
+
+    return write
+
+
 def take(source, count, found):
     for batch in source.batches():
         found += [line.raw.decode() for line in batch.lines]
@@ -81,19 +93,15 @@ def test_a_file_is_read_from_where_it_was_left(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["0.9\n0.2\n0.3\n", "0.1\n", ""])
-def test_a_file_that_was_rewritten_is_refused(tmp_path, text):
-    log = tmp_path / "log"
-    log.write_text("0.1\n0.2\n")
-    known = after(log, 2)
+def test_a_file_that_was_rewritten_is_refused(counted, text):
+    log, known = counted("0.1\n0.2\n", 2)
     log.write_text(text)
     with pytest.raises(InvalidSetting, match="2 lines that were counted are no longer"):
         list(FileSource(str(log), known).batches())
 
 
-def test_a_copy_with_the_same_beginning_is_the_same_file(tmp_path):
-    log = tmp_path / "log"
-    log.write_text("0.1\n0.2\n")
-    known = after(log, 2)
+def test_a_copy_with_the_same_beginning_is_the_same_file(counted):
+    log, known = counted("0.1\n0.2\n", 2)
     log.unlink()
     log.write_text("0.1\n0.2\n0.3\n")
     assert texts(FileSource(str(log), known).batches()) == ["0.3"]
@@ -140,10 +148,8 @@ def test_rotation_is_followed_to_the_last_line_of_the_old_file(tmp_path, suffix)
 
 
 @pytest.mark.parametrize("names", [["log.2", "log.1", "log"], ["log-1115", "log-1116", "log"]])
-def test_what_was_rotated_while_nobody_looked_is_read_first(tmp_path, names):
-    old = tmp_path / "log"
-    old.write_text("1\n2\n3\n")
-    known = after(old, 1)
+def test_what_was_rotated_while_nobody_looked_is_read_first(tmp_path, counted, names):
+    old, known = counted("1\n2\n3\n", 1)
     old.rename(tmp_path / names[0])
     (tmp_path / names[1]).write_text("4\n")
     (tmp_path / names[2]).write_text("5\n6\n")
@@ -151,20 +157,16 @@ def test_what_was_rotated_while_nobody_looked_is_read_first(tmp_path, names):
     assert texts(FileSource(str(old), known).batches()) == ["2", "3", "4", "5", "6"]
 
 
-def test_a_file_that_was_rotated_away_and_removed_is_refused(tmp_path):
-    log = tmp_path / "log"
-    log.write_text("1\n2\n3\n")
-    known = after(log, 2)
+def test_a_file_that_was_rotated_away_and_removed_is_refused(counted):
+    log, known = counted("1\n2\n3\n", 2)
     log.unlink()
     log.write_text("7\n")
     with pytest.raises(InvalidSetting, match="restore it, or start a new --state"):
         list(FileSource(str(log), known).batches())
 
 
-def test_the_unfinished_line_of_a_rotated_file_is_malformed(tmp_path):
-    log = tmp_path / "log"
-    log.write_text("0.1\n0.9")
-    known = after(log, 1)
+def test_the_unfinished_line_of_a_rotated_file_is_malformed(tmp_path, counted):
+    log, known = counted("0.1\n0.9", 1)
     log.rename(tmp_path / "log.1")
     log.write_text("0.2\n")
     assert faults(FileSource(str(log), known).batches()) == [(2, "has no newline, and its file was rotated")]

@@ -123,7 +123,7 @@ def pointwise_upper(mean: float, m: int, delta: float, log_ratio: float) -> floa
     Parameters
     ----------
     mean
-        Mean cost C_S of the policy on the m training environments.
+        As in `pac_bayes_upper`.
     m, delta, log_ratio
         As in `pointwise_complexity`.
 

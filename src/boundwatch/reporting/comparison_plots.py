@@ -61,12 +61,8 @@ def plot_comparison(
 
     Parameters
     ----------
-    test
-        A comparison without costs yet.
-    costs_a, costs_b
-        The costs of the two policies.
-    names
-        What to call them.
+    test, costs_a, costs_b, names
+        As in `boundwatch.reporting.comparison.render_comparison`.
 
     Examples
     --------

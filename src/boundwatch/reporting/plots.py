@@ -1,4 +1,7 @@
-"""Figures of costs and of plans (extra ``plot``). Readable in gray and by color-blind readers."""
+"""Figures of costs and of plans (extra ``plot``). Readable in gray and by color-blind readers.
+
+Every function returns a figure that is independent of pyplot; write it with `save_figure`.
+"""
 
 from __future__ import annotations
 
@@ -61,11 +64,6 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
         What a fixed-sample detector decided about the costs.
     costs : array_like
         The costs it decided about.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Independent of pyplot; write it with `save_figure`.
 
     Examples
     --------
@@ -205,11 +203,6 @@ def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
     subject : Certificate, Finding or TaskFinding
         What to draw; `plot_check` draws a finding with its costs.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Independent of pyplot; write it with `save_figure`.
-
     Examples
     --------
     >>> import boundwatch as bw
@@ -254,11 +247,6 @@ def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
     largest
         The largest distance to draw.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Independent of pyplot; write it with `save_figure`.
-
     Examples
     --------
     >>> import boundwatch as bw
@@ -301,11 +289,6 @@ def plot_trials(plan: TrialPlan) -> Figure:
     ----------
     plan
         What `boundwatch.plan` returned without a certificate.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Independent of pyplot; write it with `save_figure`.
 
     Examples
     --------
@@ -350,11 +333,6 @@ def plot_plan(plan: Plan) -> Figure:
     ----------
     plan
         What `boundwatch.plan` returned.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Independent of pyplot; write it with `save_figure`.
 
     Examples
     --------

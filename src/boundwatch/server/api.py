@@ -64,6 +64,8 @@ _ACKNOWLEDGE = {
 }
 Stream = Annotated[str, Path(max_length=100)]
 Page = Annotated[int, Query(ge=1, le=1_000_000)]
+VerdictName = Annotated[str, Query(pattern="^(|adverse|benign|within)$")]
+Words = Annotated[str, Query(max_length=100)]
 Size = Annotated[int, Query(ge=1, le=1000)]
 
 
@@ -128,9 +130,9 @@ async def report(request: Request) -> Response:
 @router.get("/streams")
 def list_streams(
     request: Request,
-    verdict: Annotated[str, Query(pattern="^(|adverse|benign|within)$")] = "",
-    search: Annotated[str, Query(max_length=100)] = "",
-    certificate: Annotated[str, Query(max_length=100)] = "",
+    verdict: VerdictName = "",
+    search: Words = "",
+    certificate: Words = "",
     page: Page = 1,
     size: Size = 100,
 ) -> dict[str, Any]:

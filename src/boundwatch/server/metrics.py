@@ -19,6 +19,16 @@ from boundwatch.server.tables import certificates, streams, watches
 router = APIRouter(include_in_schema=False)
 MOST_STREAMS = 2000
 _VERDICTS = {"within": 0, "benign": -1, "adverse": 1}
+_PER_STREAM = {
+    "n": ("episodes", "Episodes of the current generation"),
+    "evidence_adverse": ("evidence", "Evidence that costs have risen: an e-value"),
+    "threshold_adverse": (
+        "threshold",
+        "Evidence at which the stream alarms; none if at an exact line of failures",
+    ),
+    "verdict": ("verdict", "1 ADVERSE, 0 WITHIN, -1 BENIGN"),
+    "last_seen": ("last_seen_seconds", "When its last episode came, since 1970"),
+}
 
 
 class _Standing(Collector):
@@ -45,25 +55,8 @@ class _Standing(Collector):
 
     def _per_stream(self) -> Iterator[Metric]:
         families = {
-            "n": GaugeMetricFamily(
-                "boundwatch_stream_episodes", "Episodes of the current generation", labels=["stream"]
-            ),
-            "evidence_adverse": GaugeMetricFamily(
-                "boundwatch_stream_evidence", "Evidence that costs have risen: an e-value", labels=["stream"]
-            ),
-            "threshold_adverse": GaugeMetricFamily(
-                "boundwatch_stream_threshold",
-                "Evidence at which the stream alarms; none if at an exact line of failures",
-                labels=["stream"],
-            ),
-            "verdict": GaugeMetricFamily(
-                "boundwatch_stream_verdict", "1 ADVERSE, 0 WITHIN, -1 BENIGN", labels=["stream"]
-            ),
-            "last_seen": GaugeMetricFamily(
-                "boundwatch_stream_last_seen_seconds",
-                "When its last episode came, since 1970",
-                labels=["stream"],
-            ),
+            column: GaugeMetricFamily(f"boundwatch_stream_{name}", text, labels=["stream"])
+            for column, (name, text) in _PER_STREAM.items()
         }
         query = (
             select(

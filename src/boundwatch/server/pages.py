@@ -19,7 +19,7 @@ from boundwatch.planning.side import choose_side
 from boundwatch.reporting import wording
 from boundwatch.server import drawing, phrases, views
 from boundwatch.server.access import list_tokens
-from boundwatch.server.api import actor_of, database_of, settings_of
+from boundwatch.server.api import Page, VerdictName, Words, actor_of, database_of, settings_of
 from boundwatch.server.ledger import Refused
 from boundwatch.server.watchers import (
     DETECTORS,
@@ -57,11 +57,11 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
 @router.get("/")
 def streams_page(
     request: Request,
-    verdict: Annotated[str, Query(pattern="^(|adverse|benign|within)$")] = "",
-    search: Annotated[str, Query(max_length=100)] = "",
-    certificate: Annotated[str, Query(max_length=100)] = "",
+    verdict: VerdictName = "",
+    search: Words = "",
+    certificate: Words = "",
     silent: Annotated[str, Query(pattern="^(|1)$")] = "",
-    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    page: Page = 1,
 ) -> Response:
     """All streams, or what to do first when there is none."""
     actor_of(request, "read")
