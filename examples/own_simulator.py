@@ -19,7 +19,7 @@ def brake(policy, environment, rng):
 network = torch.nn.Sequential(torch.nn.Linear(2, 1))
 torch.nn.init.zeros_(network[0].weight), torch.nn.init.zeros_(network[0].bias)
 environments = np.random.default_rng(0).uniform([1.0, 1.0], [2.0, 3.0], (300, 2)).tolist()
-rollouts = Rollouts(brake, environments, jobs=2)
+rollouts = Rollouts(brake, environments)
 posterior = GaussianPosterior.over(network, prior_variance=4.0)
 train_evolution(posterior, rollouts, steps=12, samples=2, per_environment=True, learning_rate=0.35)
 certificate = certify(posterior, rollouts, "runs/brake")

@@ -75,7 +75,8 @@ def coefficients(lines: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [20, 50, 100, 400])
 def test_the_level_holds_for_every_rate_at_once(n):
-    found = coefficients(joint_lines(n))
+    lines = joint_lines(n)
+    found = coefficients(lines)
     fine = bernstein_values(found, np.linspace(0, 1, 1001))
     # On a fine grid, for every rate by the Bernstein form, and with all that may come after the horizon.
     assert fine.max() <= bernstein_upper(found) <= TOTAL
@@ -83,7 +84,7 @@ def test_the_level_holds_for_every_rate_at_once(n):
     # Nearly all of it is spent, where the rate is neither next to 0 nor next to 1.
     assert fine[200:800].min() > 0.7 * TOTAL
     # Broken on purpose: one failure fewer suffices.
-    broken = coefficients(np.maximum(joint_lines(n) - 1, 1))
+    broken = coefficients(np.maximum(lines - 1, 1))
     assert bernstein_values(broken, np.linspace(0, 1, 101)).max() > 1.3 * TOTAL
 
 

@@ -168,14 +168,22 @@ def test_the_confidence_sequence_covers_at_all_times_at_once(below):
     assert false_alarm_probability(broken, rate)[0] > ALPHA
 
 
-def declared(test: bw.SequentialTest, verdict: bw.Verdict, rate: float, depth: int = 12) -> float:
+def declared(test: bw.SequentialTest, verdict: bw.Verdict, *rates: float) -> list[float]:
     """P[a verdict is ever declared], by update on every binary sequence up to its first alarm."""
-    total = 0.0
+    depth, alarmed = 12, (2,)
+    found = np.zeros(depth + 1)  # by the number of failures
     for costs in itertools.product((0, 1), repeat=depth):
-        test.reset()
-        if any(test.update(cost).verdict is verdict for cost in costs):
-            total += rate ** sum(costs) * (1 - rate) ** (depth - sum(costs))
-    return total
+        if costs[: len(alarmed)] != alarmed:  # else it begins as the last one did up to its alarm
+            test.reset()
+            for n, cost in enumerate(costs, 1):
+                if test.update(cost).verdict is verdict:
+                    alarmed = costs[:n]
+                    break
+            else:
+                continue
+        found[sum(costs)] += 1
+    k = np.arange(depth + 1)
+    return [float(found @ (rate**k * (1 - rate) ** (depth - k))) for rate in rates]
 
 
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "bounded"])
@@ -184,10 +192,11 @@ def test_the_test_itself_keeps_its_level_on_every_sequence(side, binary):
     cert, verdict = certificate(0.3, side=side, binary=binary), bw.Verdict(side)
     rate, shifted = (0.3, 0.9) if side == "adverse" else (0.7, 0.1)
     test = bw.SequentialTest(cert, alpha_adverse=ALPHA, alpha_benign=ALPHA)
-    assert 0.2 * ALPHA < declared(test, verdict, rate) <= ALPHA
-    assert declared(test, verdict, shifted) > 0.9
+    level, power = declared(test, verdict, rate, shifted)
+    assert 0.2 * ALPHA < level <= ALPHA
+    assert power > 0.9
     broken = bw.SequentialTest(cert, alpha_adverse=5 * ALPHA, alpha_benign=5 * ALPHA)
-    assert declared(broken, verdict, rate) > ALPHA
+    assert declared(broken, verdict, rate)[0] > ALPHA
 
 
 def test_e_values_promise_nothing_on_average_over_certificates_but_p_values_do():

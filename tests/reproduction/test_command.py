@@ -43,7 +43,9 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys, arguments, mes
 
 
 def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch, with_policies):
-    monkeypatch.setattr(runner, "quick_settings", tiny_settings)
+    settings = tiny_settings()
+    monkeypatch.setattr(runner, "quick_settings", lambda: settings)
+    monkeypatch.setattr(runner, "EXPERIMENTS", {"wind": runner.EXPERIMENTS["wind"]})  # others take long
     (tmp_path / "fan.csv").write_text("cost\n" + "1\n" * 10)
     with_policies(tmp_path / "out")
     arguments = ["wind", "-o", str(tmp_path / "out"), "--quick", "--jobs", "1"]

@@ -11,7 +11,7 @@ from boundwatch.training import GaussianPosterior, Rollouts, train_backprop, tra
 from training.toy import posterior, rollout, targets
 
 
-def convolutional(seed):
+def convolutional(seed, jobs):
     """A network large enough for sums to be split over threads, if they were allowed to."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(
@@ -29,15 +29,17 @@ def convolutional(seed):
     return trained.sha256()
 
 
-def evolved(seed):
+def evolved(seed, jobs):
     trained = posterior()
     simulator = Rollouts(rollout, targets(12, 0), jobs=jobs)
     train_evolution(trained, simulator, steps=3, samples=4, seed=seed)
     return trained.sha256()
 
 
+def hashes(jobs):
+    return [train(seed, jobs) for train in (convolutional, evolved) for seed in (0, 1)]
+
+
 if __name__ == "__main__":
-    jobs = int(sys.argv[1])
-    if jobs > 1:
-        torch.set_num_threads(2)
-    sys.stdout.write(" ".join(train(seed) for train in (convolutional, evolved) for seed in (0, 1)))
+    torch.set_num_threads(2)
+    sys.stdout.write(" ".join(hashes(int(sys.argv[1]))))

@@ -70,13 +70,13 @@ def episode(policy, environment, _rng):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(jobs):
+    reset = Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=False))
+    assert reset.tolist() == pytest.approx(1 / (1 + np.exp(-1 - np.array(ENVIRONMENTS))))
     with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
         Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=True))
     learning = GaussianPosterior.over(Counting(persistent=True), prior_variance=1.0)
     with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
         train_evolution(learning, Rollouts(episode, ENVIRONMENTS, jobs=jobs), steps=1)
-    reset = Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=False))
-    assert reset.tolist() == pytest.approx(1 / (1 + np.exp(-1 - np.array(ENVIRONMENTS))))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
