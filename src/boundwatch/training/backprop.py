@@ -140,7 +140,7 @@ def train_backprop(
         steps=steps,
         settings={
             "algorithm": "backprop",
-            "data": digest(tensors),
+            "data": None if checkpoint is None else digest(tensors),  # only a checkpoint keeps it
             "delta": delta,
             "samples": samples,
             "batch_size": batch_size,

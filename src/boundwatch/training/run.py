@@ -64,7 +64,7 @@ class Run:
         self._every = checkpoint_every
         self._settings = {"bound": bound, **settings}
         self._start = {"start.mean": posterior.mean, "start.log_variance": posterior.log_variance}
-        self._fingerprint = self._identify()
+        self._fingerprint = "" if self._path is None else self._identify()
         self._progress = progress_bar("training")
         if self._path is not None:
             make_folder(self._path.parent)
