@@ -151,10 +151,11 @@ def _mean_densities(start: Array, end: Array) -> Array:
         (1 - first) ** _POWERS - (1 - last) ** _POWERS,
         _both_ends(last) - _both_ends(first),
     ]
-    return np.stack(areas, axis=1) / (last - first)[:, None]
+    densities: Array = np.stack(areas, axis=1) / (last - first)[:, None]
+    return densities
 
 
 def _both_ends(rank: Array) -> Array:
     """Return the distribution function of the bets on both ends."""
     lower = 0.5 * (2 * np.minimum(rank, 1 - rank)) ** _POWERS
-    return np.where(rank <= 0.5, lower, 1 - lower)
+    return np.asarray(np.where(rank <= 0.5, lower, 1 - lower))
