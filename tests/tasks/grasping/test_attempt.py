@@ -32,6 +32,18 @@ def test_expert_lifts_mugs():
     assert np.median([outcome.rise for outcome in outcomes]) == pytest.approx(APPROACH, abs=0.005)
 
 
+def test_expert_lifts_varied_mugs():
+    scenes = draw_scenes(12, np.random.default_rng(5), objects="varied-mugs")
+    assert sum(attempt(scene, expert_grasp(scene, 1.0)).cost for scene in scenes) <= 1
+
+
+def test_an_unsteady_expert_fails_where_the_mug_is_narrow():
+    narrow = dataclasses.replace(SCENE, item=dataclasses.replace(MUG, radius=0.037))
+    inward, outward = (expert_grasp(narrow, 0.0, outward=off) for off in (-0.025, 0.025))
+    assert attempt(narrow, inward).reason == "collision"  # the inner finger lands on the far side of the rim
+    assert attempt(narrow, outward).reason == "lifted"
+
+
 def test_expert_lifts_bowls():
     scenes = draw_scenes(12, np.random.default_rng(5), objects="bowls")
     assert np.mean([attempt(scene, expert_grasp(scene, 1.0)).cost for scene in scenes]) <= 0.25

@@ -6,9 +6,10 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.grasping import draw_scenes, expert_grasp
 from boundwatch.tasks.grasping.policy import (
     LATENT,
+    NETWORKS,
     GraspAutoencoder,
-    GraspNetwork,
     choose,
+    spatial_softmax,
     to_action,
     to_grasp,
 )
@@ -16,13 +17,13 @@ from boundwatch.tasks.grasping.task import Grasping, LatentCosts
 from boundwatch.training import GaussianPosterior, train_prior
 
 
-def network(seed=0):
-    return GraspAutoencoder(torch.Generator().manual_seed(seed)).network.eval().requires_grad_(False)
+def network(seed=0, kind="features"):
+    return GraspAutoencoder(torch.Generator().manual_seed(seed), kind).network.eval().requires_grad_(False)
 
 
-def test_size():
-    parameters = sum(parameter.numel() for parameter in GraspNetwork().parameters())
-    assert 28_000 <= parameters <= 34_000
+@pytest.mark.parametrize(("kind", "size"), [("features", 32_649), ("points", 13_385)])
+def test_size(kind, size):
+    assert sum(parameter.numel() for parameter in network(kind=kind).parameters()) == size
 
 
 def test_actions_are_grasps():
@@ -47,17 +48,41 @@ def test_weights_come_from_the_generator_only():
     assert not torch.equal(first["hand.0.weight"], network(1).state_dict()["hand.0.weight"])
 
 
-def test_features_are_all_that_the_latent_vector_meets():
-    net = network()
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_features_are_all_that_the_latent_vector_meets(kind):
+    net = network(kind=kind)
     images = torch.randint(0, 255, (3, 128, 128), dtype=torch.uint8)
     latent = torch.randn(LATENT)
     torch.testing.assert_close(net(images, latent), net.decode(net.features(images), latent))
 
 
-def test_cached_features_give_the_costs_of_the_policy():
+def test_points_follow_what_they_mark():
+    # A bright spot that moves by a quarter of the image moves its point by half of the way from -1 to 1.
+    maps = torch.zeros(2, 3, 64, 64)
+    maps[0, :, 16, 8] = maps[1, :, 32, 40] = 40.0
+    points = spatial_softmax(maps).reshape(2, 2, 3)  # image, direction, channel
+    moved = (points[1] - points[0]) * 63 / 2
+    torch.testing.assert_close(moved, torch.tensor([[16.0] * 3, [32.0] * 3]))
+
+
+def test_the_convolutions_of_the_papers_network_see_two_latent_numbers():
+    net = network(kind="points")
+    features = net.features(torch.randint(0, 255, (1, 128, 128), dtype=torch.uint8))
+    seen = []
+    net.eye.register_forward_hook(lambda _module, _inputs, maps: seen.append(maps))
+    for changed in (None, 0, 1, 2, 9):
+        latent = torch.zeros(LATENT)
+        if changed is not None:
+            latent[changed] = 1.0
+        net.decode(features, latent)
+    assert [bool(torch.equal(maps, seen[0])) for maps in seen[1:]] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_cached_features_give_the_costs_of_the_policy(kind):
     task = Grasping(placement=2)
     scenes = task.draw(6, np.random.default_rng(0))
-    net = network()
+    net = network(kind=kind)
     costs = LatentCosts(task, net, scenes, task.photographs(scenes))
     posterior = GaussianPosterior.over_latent(net, LATENT)
     weights = posterior.sample(2, np.random.default_rng(1))
@@ -88,6 +113,16 @@ def test_fingerprint_tells_training_sets_apart():
     prints = {
         LatentCosts(task, net, scenes, task.photographs(scenes)).fingerprint
         for scenes in (first, second, first)
+    }
+    assert len(prints) == 2
+
+
+def test_fingerprint_tells_cameras_apart():
+    net = network()
+    scenes = Grasping().draw(2, np.random.default_rng(0))
+    prints = {
+        LatentCosts(task, net, scenes, task.photographs(scenes)).fingerprint
+        for task in (Grasping(), Grasping(depth_noise=True))
     }
     assert len(prints) == 2
 

@@ -12,13 +12,18 @@ from typer.testing import CliRunner
 import boundwatch as bw
 from boundwatch.cli import app
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.tasks.grasping import VariedMug
 from boundwatch.tasks.grasping import train as training
-from boundwatch.tasks.grasping.recipe import QUICK, Draw, Recipe
-from boundwatch.tasks.grasping.runs import load_run
+from boundwatch.tasks.grasping.recipe import HARDER, QUICK, Draw, Recipe
+from boundwatch.tasks.grasping.runs import load_run, settings
 from boundwatch.tasks.grasping.scenes import draw_scenes
 from doctored.tiny import GRASPING
 
 TINY = GRASPING.recipe
+SIZES = {
+    name: getattr(TINY, name)
+    for name in ("clone_batch", "demonstrations", "clone_steps", "environments", "steps")
+} | {"prior_environments": 2}
 PRODUCTS = (
     "posterior.safetensors",
     "policy.safetensors",
@@ -59,6 +64,31 @@ def test_worse_placements_fail_more(quick):
     near, far = (run.deploy(40, placement=placement, jobs=2).costs.mean() for placement in (1, 6))
     assert near < far
     assert far >= 0.5
+
+
+@pytest.fixture(scope="module")
+def harder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("harder") / "run"
+    return folder, training.train(dataclasses.replace(HARDER, **SIZES, network="points"), folder)
+
+
+def test_the_harder_world_is_trained_and_deployed_in(harder):
+    folder, run = harder
+    assert load_run(folder).recipe == run.recipe
+    assert run.recipe.objects == "varied-mugs"
+    assert all(check.ok for check in run.certificate.verify())
+    deployed = run.deploy(2)
+    assert all(isinstance(scene.item, VariedMug) for scene in deployed.scenes)
+    assert deployed.images[0][:20].any()  # the bare table is not black: the camera's noise
+    assert run.deploy(2, objects="mugs").scenes != deployed.scenes
+
+
+def test_folders_from_before_there_was_a_choice_are_the_same_training(tiny):
+    written = json.loads((tiny / "settings.json").read_text())["recipe"]
+    assert not set(written) & {"objects", "depth_noise", "unsteadiness", "network"}
+    assert Recipe(**written) == TINY
+    changed = settings(dataclasses.replace(HARDER, network="points"), training.Physics())["recipe"]
+    assert set(changed) == set(written) | {"objects", "depth_noise", "unsteadiness", "network"}
 
 
 def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
@@ -213,6 +243,9 @@ def test_shared_environments_are_refused(tmp_path, monkeypatch):
         {"bound": "hoeffding"},
         {"rate": 0.0},
         {"clone_rate": float("nan")},
+        {"unsteadiness": -0.01},
+        {"objects": "bowls"},
+        {"network": "transformer"},
     ],
 )
 def test_impossible_recipes_are_refused(setting):

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import re
 import subprocess
@@ -8,12 +9,35 @@ import numpy as np
 import pytest
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.tasks.grasping import Bowl, Mug, Physics, Scene, draw_scenes, panda, photograph
-from boundwatch.tasks.grasping.camera import FULL_SCALE, PIXELS, VIEW
+from boundwatch.tasks.grasping import (
+    Bowl,
+    Mug,
+    Physics,
+    Scene,
+    VariedMug,
+    draw_scenes,
+    panda,
+    photograph,
+)
+from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, FULL_SCALE, PIXELS, VIEW
+from boundwatch.tasks.grasping.objects import FAMILIES
 from boundwatch.tasks.grasping.scenes import CENTER, PLACEMENTS
 from boundwatch.tasks.grasping.world import OBJECT_GROUP, arm_alone, compile_scene
 
 MUG = Mug(radius=0.045, height=0.1, wall=0.005, taper=0.9, handle_reach=0.035, handle_height=0.55)
+BARREL = VariedMug(
+    radius=0.045,
+    height=0.1,
+    wall=0.005,
+    taper=0.8,
+    handle_reach=0.035,
+    handle_height=0.55,
+    belly=1.2,
+    lip=0.0,
+    handle_radius=0.006,
+    handle_middle=0.5,
+    handle_power=0.6,
+)
 
 
 def denavit_hartenberg(joint, angle):
@@ -52,7 +76,7 @@ def test_ready_posture_holds_the_gripper_down():
     np.testing.assert_allclose(np.abs(axes[:, 1]), [0.0, 1.0, 0.0], atol=1e-9)  # fingers close along y
 
 
-@pytest.mark.parametrize("item", [MUG, Bowl(radius=0.075, height=0.06, wall=0.005, foot=0.5)])
+@pytest.mark.parametrize("item", [MUG, BARREL, Bowl(radius=0.075, height=0.06, wall=0.005, foot=0.5)])
 def test_objects_have_their_dimensions(item):
     model = compile_scene(Scene(item, 0.5, 0.0, 0.0), Physics())
     data = mujoco.MjData(model)
@@ -76,7 +100,7 @@ def test_mass_follows_density():
     assert 0.2 < heavy < 0.5
 
 
-@pytest.mark.parametrize("objects", ["mugs", "bowls"])
+@pytest.mark.parametrize("objects", ["mugs", "varied-mugs", "bowls"])
 def test_overlapping_parts_do_not_weigh_twice(objects):
     # Points in a box around the object tell its volume, without the handle.
     rng = np.random.default_rng(0)
@@ -108,8 +132,37 @@ def test_overlapping_parts_do_not_weigh_twice(objects):
         assert 1000.0 * volume * overlaps / len(points) > 1.05 * mass  # what the parts weighed one by one
 
 
-def test_handle_does_not_reach_inside():
-    model = compile_scene(Scene(MUG, 0.0, 0.0, 0.0), Physics())
+def test_varied_mugs_have_every_family_lip_and_handle():
+    mugs = [scene.item for scene in draw_scenes(200, np.random.default_rng(0), objects="varied-mugs")]
+    for (low, high), (thin, wide) in FAMILIES.values():
+        alike = [mug for mug in mugs if low <= mug.taper <= high and thin <= mug.belly <= wide]
+        assert len(alike) >= 25
+    assert 60 <= sum(mug.lip > 0.0 for mug in mugs) <= 140
+    assert min(mug.handle_power for mug in mugs) < 0.5 < 1.4 < max(mug.handle_power for mug in mugs)
+    for mug in mugs:
+        half = 0.5 * mug.handle_height * mug.height + mug.handle_radius
+        assert half < mug.handle_middle * mug.height < mug.height - half  # the handle ends on the wall
+
+
+def test_a_lip_and_a_belly_stand_out():
+    def widest(item, height):
+        model = compile_scene(Scene(item, 0.5, 0.0, 0.0), Physics())
+        data = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, data)
+        hit, groups = np.zeros(1, dtype=np.int32), np.zeros(6, dtype=np.uint8)
+        groups[OBJECT_GROUP] = 1
+        side = np.array([0.0, 0.0, height])
+        return 0.5 - mujoco.mj_ray(model, data, side, np.array([1.0, 0.0, 0.0]), groups, True, -1, hit)
+
+    lipped = dataclasses.replace(BARREL, lip=0.003)
+    assert widest(lipped, 0.098) - widest(BARREL, 0.098) == pytest.approx(0.003, abs=5e-4)
+    straight = dataclasses.replace(BARREL, belly=1.0)
+    assert widest(BARREL, 0.05) / widest(straight, 0.05) == pytest.approx(1.2, abs=0.03)
+
+
+@pytest.mark.parametrize("mug", [MUG, BARREL])
+def test_handle_does_not_reach_inside(mug):
+    model = compile_scene(Scene(mug, 0.0, 0.0, 0.0), Physics())
     ends = []
     for geom in range(model.ngeom):
         if model.geom_group[geom] == OBJECT_GROUP and model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CAPSULE:
@@ -118,8 +171,10 @@ def test_handle_does_not_reach_inside():
             radius, half = model.geom_size[geom, :2]
             for side in (-half, half):
                 x, _, z = model.geom_pos[geom] + side * axes.reshape(3, 3)[:, 2]
-                outside = MUG.radius * (MUG.taper + (1.0 - MUG.taper) * z / MUG.height)
-                ends.append(x - radius - (outside - MUG.wall))
+                middle = 0.5 * (1.0 + mug.taper) * getattr(mug, "belly", 1.0)
+                corners = [0.0, 0.5 * mug.height, mug.height]
+                outside = mug.radius * np.interp(z, corners, [mug.taper, middle, 1.0])
+                ends.append(x - radius - (outside - mug.wall))
     assert min(ends) == pytest.approx(0.0, abs=1e-4)  # the handle begins at the inside of the wall
 
 
@@ -172,6 +227,36 @@ def test_camera_sees_the_mug_where_it_stands():
 
 def test_camera_does_not_see_what_is_far():
     assert photograph(Scene(MUG, 0.8, 0.3, 0.0)).max() == 0
+
+
+def test_noise_has_the_published_size():
+    scenes = [Scene(MUG, 0.8, 0.3, yaw) for yaw in (0.0, 1.0)]  # the bare table
+    first, second = (photograph(scene, noisy=True) / 255 * FULL_SCALE for scene in scenes)
+    # Heights below the table are cut off, so that half of a normal distribution is left: at 0.7 m its
+    # standard deviation is 1.37 mm, and the rounding to 0.8 mm adds a little.
+    deviation = math.sqrt(2.0 * np.mean(first**2))
+    assert deviation == pytest.approx(0.0012 + 0.0019 * (CAMERA_HEIGHT - 0.4) ** 2, rel=0.06)
+    assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 0.05  # every scene has its own noise
+
+
+def test_noise_blurs_edges_and_steep_walls():
+    scene = Scene(MUG, 0.5, 0.0, 0.0)
+    clean, noisy = (
+        photograph(scene, noisy=noise).astype(float) / 255 * FULL_SCALE for noise in (False, True)
+    )
+    error = np.abs(noisy - clean)
+    edge = np.zeros_like(clean, dtype=bool)
+    edge[1:-1, 1:-1] = (
+        np.ptp([np.roll(clean, k, axis=(0, 1)) for k in ((1, 0), (-1, 0), (0, 1), (0, -1))], 0)[1:-1, 1:-1]
+        > 0.04
+    )
+    assert np.mean(error[edge] > 0.01) > 0.1  # a ray that goes astray passes the rim
+    assert np.mean(error[~edge] > 0.01) < 0.02
+
+
+def test_the_same_scene_gives_the_same_noise():
+    first, second = (photograph(Scene(BARREL, 0.5, 0.0, 0.0), noisy=True) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_missing_engine_names_the_extra():

@@ -27,6 +27,16 @@ def train(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small setting: 1,000 demonstrations, 60 mugs.")
     ] = False,
+    harder: Annotated[
+        bool,
+        typer.Option(
+            "--harder", help="Mugs of many shapes, a depth camera with a Kinect's noise, an unsteady expert."
+        ),
+    ] = False,
+    network: Annotated[
+        Literal["features", "points"],
+        typer.Option(help="Ours, or the paper's, which finds points in the image (spatial softmax)."),
+    ] = "features",
     jobs: Jobs = 1,
     backend: Backend = "loky",
     bound: Annotated[
@@ -44,12 +54,15 @@ def train(
     on 500 other mugs, which also give the certificate: six minutes on two cores,
     under a minute with --quick. An interrupted training continues when the same command is run again. Needs
     the extras `train` and `sim`.
+
+    With --harder there are 4,000 demonstrations; add --network points for the network of the paper.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.grasping.recipe import QUICK, Recipe
+    from boundwatch.tasks.grasping.recipe import HARDER, SMALL, Recipe
     from boundwatch.tasks.grasping.train import train
 
-    recipe = replace(QUICK if quick else Recipe(), bound=bound, delta=delta, seed=seed)
+    base = replace(HARDER if harder else Recipe(), **(SMALL if quick else {}))
+    recipe = replace(base, bound=bound, delta=delta, seed=seed, network=network)
     return train(recipe, folder, jobs=jobs, backend=backend)
 
 
@@ -74,9 +87,12 @@ def deploy(
     n: int,
     *,
     objects: Annotated[
-        Literal["mugs", "bowls", "wide-bowls"],
-        typer.Option(help="What stands on the table; bowls are 12-18 cm across, wide-bowls 15-21 cm."),
-    ] = "mugs",
+        Literal["mugs", "varied-mugs", "bowls", "wide-bowls"] | None,
+        typer.Option(
+            help="What stands on the table; bowls are 12-18 cm across, wide-bowls 15-21 cm. "
+            "[default: that of the training]"
+        ),
+    ] = None,
     placement: Annotated[
         int,
         typer.Option(
@@ -123,6 +139,7 @@ def deploy(
     )
     columns = dict(deployed.columns)
     if render is not None:
-        films = deployed.draw(render, f"{objects}, placement {placement}", MOST_FILMS)
+        title = f"{objects or run.recipe.objects}, placement {placement}"
+        films = deployed.draw(render, title, MOST_FILMS)
         columns["film"] = [*map(str, films), *[""] * (n - len(films))]
     return Grasped(deployed.costs, columns)

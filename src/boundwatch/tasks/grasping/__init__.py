@@ -18,7 +18,7 @@ from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import photograph
 from boundwatch.tasks.grasping.expert import expert_grasp
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.objects import Bowl, Mug
+from boundwatch.tasks.grasping.objects import Bowl, Mug, VariedMug
 from boundwatch.tasks.grasping.scenes import DRAWS, PLACEMENTS, Scene, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 
@@ -31,6 +31,7 @@ __all__ = [
     "Outcome",
     "Physics",
     "Scene",
+    "VariedMug",
     "attempt",
     "draw_scenes",
     "expert_grasp",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
@@ -16,45 +19,90 @@ CAMERA_HEIGHT = 0.7
 """Above the table, meters."""
 FULL_SCALE = 0.2
 """Height of the whitest pixel, meters: 0.8 mm for each of the 255 steps."""
+FOCAL_LENGTH = 585.0
+"""Of the Kinect, in its pixels: its lateral noise is given in these."""
+STEEPEST = math.radians(80.0)
+"""Largest angle between a ray and a surface's normal in the noise model, which has a pole at 90 degrees."""
 
+Array = NDArray[np.float64]
 Image = NDArray[np.uint8]
 
 
-def look(model: mujoco.MjModel, data: mujoco.MjData) -> Image:
+def look(model: mujoco.MjModel, data: mujoco.MjData, noise: np.random.Generator | None = None) -> Image:
     """Return the depth image of a scene as heights above the table; the arm has swung out of view.
 
-    Rows run along x, away from the base, and columns along y, to its left.
+    Rows run along x, away from the base, and columns along y, to its left. With a source of noise it is what
+    a real sensor sees: every ray goes astray sideways, and its length is misread.
     """
-    eye = np.array([*CENTER, CAMERA_HEIGHT])
     aims = _aims()
-    groups = np.zeros(6, dtype=np.uint8)
-    groups[[TABLE_GROUP, OBJECT_GROUP]] = 1
-    distance = np.empty(PIXELS**2)
-    hit = np.empty(PIXELS**2, dtype=np.int32)
-    mujoco.mj_multiRay(model, data, eye, aims.ravel(), groups, True, -1, hit, distance, None, len(hit), 10.0)
-    height = CAMERA_HEIGHT * (1.0 - distance)  # an aim of length 1 in distance ends on the table
+    share, slant = _cast(model, data, aims)
+    if noise is not None:
+        astray = _lateral_deviation(slant)[:, None] * noise.standard_normal((len(aims), 2))
+        aims[:, :2] += CAMERA_HEIGHT / FOCAL_LENGTH * astray
+        share, slant = _cast(model, data, aims)
+        depth = CAMERA_HEIGHT * share
+        share = share + _axial_deviation(depth, slant) / CAMERA_HEIGHT * noise.standard_normal(len(aims))
+    height = CAMERA_HEIGHT * (1.0 - share)
     scaled = np.clip(height / FULL_SCALE, 0.0, 1.0)
     return np.rint(255.0 * scaled).astype(np.uint8).reshape(PIXELS, PIXELS)
 
 
-def _aims() -> NDArray[np.float64]:
+def _cast(model: mujoco.MjModel, data: mujoco.MjData, aims: Array) -> tuple[Array, Array]:
+    """Return the share of the way to its aim, on the table, that each ray goes, and how it strikes there.
+
+    That is its angle to the surface's normal: 0 if it falls straight on it.
+    """
+    eye = np.array([*CENTER, CAMERA_HEIGHT])
+    groups = np.zeros(6, dtype=np.uint8)
+    groups[[TABLE_GROUP, OBJECT_GROUP]] = 1
+    n = len(aims)
+    hit, share, normals = np.empty(n, dtype=np.int32), np.empty(n), np.zeros((n, 3))
+    mujoco.mj_multiRay(model, data, eye, aims.ravel(), groups, True, -1, hit, share, normals.ravel(), n, 10.0)
+    cosine = np.abs((normals * aims).sum(1)) / np.linalg.norm(aims, axis=1)
+    return share, np.arccos(np.clip(cosine, math.cos(STEEPEST), 1.0))
+
+
+def _lateral_deviation(slant: Array) -> Array:
+    """Return the standard deviation of where a ray goes, in pixels of the Kinect (Nguyen et al. 2012)."""
+    return 0.8 + 0.035 * slant / (0.5 * math.pi - slant)
+
+
+def _axial_deviation(depth: Array, slant: Array) -> Array:
+    """Return the standard deviation of a depth, meters (Nguyen et al. 2012)."""
+    steep = (slant / (0.5 * math.pi - slant)) ** 2
+    return 0.0012 + 0.0019 * (depth - 0.4) ** 2 + 0.0001 / np.sqrt(depth) * steep
+
+
+def _aims() -> Array:
     """Return the vectors from the camera to the points on the table that its pixels aim at."""
     across = (np.arange(PIXELS) + 0.5) / PIXELS * VIEW - 0.5 * VIEW
     x, y = np.meshgrid(across, across, indexing="ij")
     return np.stack([x, y, np.full_like(x, -CAMERA_HEIGHT)], axis=-1).reshape(-1, 3)
 
 
-def photograph(scene: Scene) -> Image:
+def photograph(scene: Scene, *, noisy: bool = False) -> Image:
     """Return the depth image of a scene.
+
+    Parameters
+    ----------
+    scene
+        What to look at.
+    noisy
+        As a Kinect sees it: with its axial and lateral noise. The noise belongs to the scene, so that the
+        same scene gives the same image.
 
     Examples
     --------
     >>> from boundwatch.tasks.grasping import draw_scenes
-    >>> image = photograph(draw_scenes(1, np.random.default_rng(0))[0])
+    >>> scene = draw_scenes(1, np.random.default_rng(0))[0]
+    >>> image = photograph(scene)
     >>> image.shape, image.dtype
     ((128, 128), dtype('uint8'))
+    >>> bool((photograph(scene, noisy=True) == image).all())
+    False
     """
     model = compile_scene(scene, Physics())
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    return look(model, data)
+    digest = hashlib.sha256(repr(scene).encode()).digest()
+    return look(model, data, np.random.default_rng(list(digest)) if noisy else None)

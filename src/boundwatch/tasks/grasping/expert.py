@@ -13,7 +13,7 @@ ARC = 0.5 * math.pi
 """Largest angle, either way, between the grasp and the point of the rim opposite the handle, radians."""
 
 
-def expert_grasp(scene: Scene, angle: float) -> Grasp:
+def expert_grasp(scene: Scene, angle: float, *, outward: float = 0.0, upward: float = 0.0) -> Grasp:
     """Return a grasp of the rim, closing along the radius.
 
     Parameters
@@ -24,6 +24,8 @@ def expert_grasp(scene: Scene, angle: float) -> Grasp:
         Which point of the rim: 0 is opposite the handle. Demonstrations draw it between -ARC and ARC. Over
         the whole circle the demonstrations of an object would form a ring, which the Gaussian latent space
         of the policy can only cover with a hole in its middle; and the handle is in the way.
+    outward, upward
+        How far from where it belongs an unsteady expert grasps, along the radius and in height, meters.
 
     Examples
     --------
@@ -34,10 +36,10 @@ def expert_grasp(scene: Scene, angle: float) -> Grasp:
     (0.462, 0.0, 0.065, 3.142)
     """
     direction = scene.yaw + math.pi + angle
-    radius = scene.item.radius - 0.5 * scene.item.wall
+    radius = scene.item.radius - 0.5 * scene.item.wall + outward
     return Grasp(
         x=scene.x + radius * math.cos(direction),
         y=scene.y + radius * math.sin(direction),
-        z=scene.item.height - DEPTH,
+        z=scene.item.height - DEPTH + upward,
         yaw=direction,
     )

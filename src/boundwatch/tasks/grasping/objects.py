@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 MUG_SIDES = 20
 BOWL_SIDES = 24
@@ -21,6 +22,15 @@ HANDLE_RADIUS = 0.005
 """Half the thickness of a mug's handle, meters."""
 BASE = 0.005
 """Thickness of the bottom, meters."""
+LIP_HEIGHT = 0.006
+"""Of the lip of a varied mug, meters."""
+FAMILIES = {
+    "straight": ((0.93, 1.0), (1.0, 1.0)),
+    "cone": ((0.6, 0.9), (1.0, 1.0)),
+    "barrel": ((0.75, 0.95), (1.08, 1.25)),
+    "waisted": ((0.85, 1.0), (0.85, 0.95)),
+}
+"""Of varied mugs: ranges of the foot's radius over the rim's, and of the belly's over a straight wall's."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +83,81 @@ class Mug:
         outside = self.radius * (self.taper + (1.0 - self.taper) * heights / self.height)
         # Its ends are round, and must not show inside the mug.
         out = outside - self.wall + HANDLE_RADIUS + self.handle_reach * np.cos(turns)
-        for i in range(HANDLE_PARTS):
-            ends = f"{out[i]:.6f} 0 {heights[i]:.6f} {out[i + 1]:.6f} 0 {heights[i + 1]:.6f}"
-            length = math.hypot(out[i + 1] - out[i], heights[i + 1] - heights[i])
-            mass = density * math.pi * HANDLE_RADIUS**2 * length
-            form = f'type="capsule" fromto="{ends}" size="{HANDLE_RADIUS}"'
-            yield f'<geom class="object" {form} mass="{mass:.9f}"/>'
+        yield from _rod(out, heights, HANDLE_RADIUS, density)
+
+
+@dataclass(frozen=True)
+class VariedMug(Mug):
+    """A mug of one of four families, whose wall bends at half its height: straight, cone, barrel or waisted.
+
+    Its lip, and the shape, thickness and place of its handle vary as well.
+    """
+
+    belly: float
+    """Radius at half the height over that of a straight wall there."""
+    lip: float
+    """How far a lip stands out from the rim; 0 for none."""
+    handle_radius: float
+    """Half the thickness of the handle."""
+    handle_middle: float
+    """Height of the handle's middle over that of the mug."""
+    handle_power: float
+    """1 makes the handle half an ellipse, less squarer, more pointed."""
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> VariedMug:
+        """Draw a mug: first its family, each as likely as the others.
+
+        Examples
+        --------
+        >>> mug = VariedMug.draw(np.random.default_rng(0))
+        >>> round(1000 * mug.radius), round(mug.taper, 2), round(mug.belly, 2)
+        (37, 0.73, 1.0)
+        """
+        foot, belly = FAMILIES[list(FAMILIES)[rng.integers(len(FAMILIES))]]
+        lip = float(rng.uniform(0.001, 0.003))
+        return cls(
+            radius=float(rng.uniform(0.036, 0.052)),
+            height=float(rng.uniform(0.070, 0.120)),
+            wall=float(rng.uniform(0.0025, 0.007)),
+            taper=float(rng.uniform(*foot)),
+            handle_reach=float(rng.uniform(0.020, 0.050)),
+            handle_height=float(rng.uniform(0.35, 0.65)),
+            belly=float(rng.uniform(*belly)),
+            lip=lip if rng.random() < 0.5 else 0.0,
+            handle_radius=float(rng.uniform(0.004, 0.0065)),
+            handle_middle=float(rng.uniform(0.45, 0.55)),
+            handle_power=float(rng.uniform(0.4, 1.5)),
+        )
+
+    def geoms(self, density: float) -> Iterator[str]:
+        """Yield the parts, of a material with this density, kg/m³, as MJCF."""
+        heights = [0.0, 0.5 * self.height, self.height]
+        foot, middle, rim = zip(self._outside(heights), heights, strict=True)
+        yield _base(foot[0], self.wall, density)
+        yield from _ring(MUG_SIDES, foot, middle, self.wall, density)
+        yield from _ring(MUG_SIDES, middle, rim, self.wall, density)
+        if self.lip:
+            edge = self.radius + self.lip
+            lower, upper = (edge, self.height - LIP_HEIGHT), (edge, self.height)
+            yield from _ring(MUG_SIDES, lower, upper, self.lip, density)
+        yield from self._handle(density)
+
+    def _outside(self, heights: ArrayLike) -> NDArray[np.float64]:
+        """Return the outer radius at heights."""
+        middle = 0.5 * (1.0 + self.taper) * self.belly
+        corners = [0.0, 0.5 * self.height, self.height]
+        return self.radius * np.interp(heights, corners, [self.taper, middle, 1.0])
+
+    def _handle(self, density: float) -> Iterator[str]:
+        half = 0.5 * self.handle_height * self.height
+        turns = np.linspace(-0.5 * math.pi, 0.5 * math.pi, HANDLE_PARTS + 1)
+        up, away = (
+            np.sign(part) * np.abs(part) ** self.handle_power for part in (np.sin(turns), np.cos(turns))
+        )
+        heights = self.handle_middle * self.height + half * up
+        out = self._outside(heights) - self.wall + self.handle_radius + self.handle_reach * away
+        yield from _rod(out, heights, self.handle_radius, density)
 
 
 @dataclass(frozen=True)
@@ -146,6 +225,18 @@ def _base(radius: float, wall: float, density: float) -> str:
     mass = density * math.pi * (radius - wall) ** 2 * BASE  # within the wall, which weighs for itself
     form = f'type="cylinder" size="{radius:.6f} {half}" pos="0 0 {half}"'
     return f'<geom class="object" {form} mass="{mass:.9f}"/>'
+
+
+def _rod(
+    out: NDArray[np.float64], heights: NDArray[np.float64], radius: float, density: float
+) -> Iterator[str]:
+    """Yield capsules along a line in the plane y = 0."""
+    for i in range(len(out) - 1):
+        ends = f"{out[i]:.6f} 0 {heights[i]:.6f} {out[i + 1]:.6f} 0 {heights[i + 1]:.6f}"
+        length = math.hypot(out[i + 1] - out[i], heights[i + 1] - heights[i])
+        mass = density * math.pi * radius**2 * length
+        form = f'type="capsule" fromto="{ends}" size="{radius}"'
+        yield f'<geom class="object" {form} mass="{mass:.9f}"/>'
 
 
 def _ring(

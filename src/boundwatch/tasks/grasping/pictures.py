@@ -81,7 +81,7 @@ def film(
 
     last: list[tuple[mujoco.MjModel, mujoco.MjData]] = []
     outcome = attempt(scene, grasp, physics, observer=watch)
-    model, data = last[0] if last else _at_home(scene, physics)  # out of reach, the arm does not move
+    model, data = last[0] if last else at_home(scene, physics)  # out of reach, the arm does not move
     views.append(view(model, data, grasp))
     text = f"{title}{outcome.reason}: rise {round(1000.0 * outcome.rise)} mm, cost {outcome.cost:.0f}"
     eye = overhead(image, grasp)
@@ -95,7 +95,8 @@ def film(
     return outcome
 
 
-def _at_home(scene: Scene, physics: Physics) -> tuple[mujoco.MjModel, mujoco.MjData]:
+def at_home(scene: Scene, physics: Physics) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """Return a scene before the arm moves, for `view`."""
     model = compile_scene(scene, physics)
     data = mujoco.MjData(model)
     data.qpos[:7], data.qpos[7:9] = panda.HOME, panda.OPENING

@@ -1,12 +1,14 @@
 """The policy: a depth image and a latent vector to a grasp; and the variational autoencoder that teaches it.
 
-The latent vector enters after the image features, so that the features of an environment are computed once
-and serve every policy.
+There are two networks. In ours the latent vector enters after the image features, so that the features of an
+environment are computed once and serve every policy. The paper's, whose convolutions see a part of the latent
+vector, finds points in the image.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -19,6 +21,10 @@ from boundwatch.tasks.grasping.scenes import CENTER
 LATENT = 10
 """Length of the latent vector z."""
 FEATURES = 20
+LATENT_CHANNELS = 2
+"""How many latent numbers the convolutions of the paper's network see."""
+POINTS = 20
+"""How many points the paper's network finds."""
 ACTIONS = 5
 """x, y, z, and cosine and sine of the yaw."""
 SCALE = 0.1
@@ -64,28 +70,87 @@ class GraspNetwork(nn.Module):
         return self.decode(self.features(images), latent)
 
 
-class GraspAutoencoder(nn.Module):
-    """The network with an encoder, which guesses the latent vector from where the expert grasped the rim.
+class PointNetwork(nn.Module):
+    """The paper's network: each channel of the convolutions is a point in the image, its spatial softmax.
 
-    The encoder sees that angle in the object's frame, and nothing else. If it saw the grasp itself, the
-    latent vector would learn its direction in the room: a ring, with a hole in the middle of the latent
-    space where policies fail.
+    The first two latent numbers are two more channels of the image, the other eight join the points.
     """
 
-    def __init__(self, generator: torch.Generator) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.network = GraspNetwork()
-        self.encoder = nn.Sequential(nn.Linear(1, 32), nn.ReLU(), nn.Linear(32, 2 * LATENT))
+        self.eye = nn.Sequential(
+            nn.Conv2d(1 + LATENT_CHANNELS, POINTS // 2, 5, stride=2, padding=2),
+            nn.ReLU(),
+            nn.Conv2d(POINTS // 2, POINTS, 3, padding=1),
+            nn.ReLU(),
+        ).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        inputs, width = 2 * POINTS + LATENT - LATENT_CHANNELS, 4 * POINTS
+        self.hand = nn.Sequential(
+            nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, ACTIONS)
+        )
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return what does not depend on the latent vector: the images (n, 1, 128, 128), scaled."""
+        return images[:, None].float() / 255.0
+
+    def decode(self, features: Tensor, latent: Tensor) -> Tensor:
+        """Return outputs (n, 5) for features and latent vectors."""
+        latent = latent.expand(len(features), LATENT)
+        channels, rest = latent[:, :LATENT_CHANNELS], latent[:, LATENT_CHANNELS:]
+        planes = channels[:, :, None, None].expand(-1, -1, *features.shape[2:])
+        maps = self.eye(torch.cat([features, planes], dim=1))
+        outputs: Tensor = self.hand(torch.cat([spatial_softmax(maps), rest], dim=1))
+        return outputs
+
+    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
+        """Return outputs (n, 5) for images and latent vectors."""
+        return self.decode(self.features(images), latent)
+
+
+def spatial_softmax(maps: Tensor) -> Tensor:
+    """Return for each channel of maps (n, c, h, w) the mean place under its softmax: (n, 2 c), -1 to 1.
+
+    Examples
+    --------
+    >>> maps = torch.zeros(1, 1, 3, 3)
+    >>> maps[0, 0, 2, 0] = 50.0
+    >>> spatial_softmax(maps)
+    tensor([[ 1., -1.]])
+    """
+    weights = maps.flatten(2).softmax(2).reshape(maps.shape)
+    down, right = (torch.linspace(-1.0, 1.0, side) for side in maps.shape[2:])
+    return torch.cat([weights.sum(3) @ down, weights.sum(2) @ right], dim=1)
+
+
+NETWORKS: dict[str, Callable[[], GraspNetwork | PointNetwork]] = {
+    "features": GraspNetwork,
+    "points": PointNetwork,
+}
+"""By the names that a recipe gives them."""
+
+
+class GraspAutoencoder(nn.Module):
+    """The network with an encoder, which guesses the latent vector from how the expert grasped the rim.
+
+    The encoder sees the angle in the object's frame, how far off an unsteady expert was (``manners`` = 3
+    numbers in all), and nothing else. If it saw the grasp itself, the latent vector would learn its direction
+    in the room: a ring, with a hole in the middle of the latent space where policies fail.
+    """
+
+    def __init__(self, generator: torch.Generator, network: str = "features", manners: int = 1) -> None:
+        super().__init__()
+        self.network = NETWORKS[network]()
+        self.encoder = nn.Sequential(nn.Linear(manners, 32), nn.ReLU(), nn.Linear(32, 2 * LATENT))
         for layer in self.modules():  # torch's layers draw their first weights from the global generator
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
 
-    def loss(self, images: Tensor, actions: Tensor, angles: Tensor, generator: torch.Generator) -> Tensor:
+    def loss(self, images: Tensor, actions: Tensor, manner: Tensor, generator: torch.Generator) -> Tensor:
         """Return the negative evidence lower bound of each demonstration."""
         features = self.network.features(images)
-        mean, log_variance = self.encoder(angles[:, None]).chunk(2, dim=1)
+        mean, log_variance = self.encoder(manner.reshape(len(manner), -1)).chunk(2, dim=1)
         noise = torch.randn(mean.shape, generator=generator)
         latent = mean + torch.exp(0.5 * log_variance) * noise
         error = self.network.decode(features, latent) - actions

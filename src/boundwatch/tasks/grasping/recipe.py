@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -54,6 +54,14 @@ class Recipe:
     """Probability with which the certificate may fail."""
     seed: int = 0
     """Of everything random."""
+    objects: Literal["mugs", "varied-mugs"] = "mugs"
+    """What is grasped: mugs of one shape in many sizes, or of many shapes."""
+    depth_noise: bool = False
+    """Whether the camera sees as a real sensor does, with noise."""
+    unsteadiness: float = 0.0
+    """Standard deviation, meters, of the expert's grasps along the radius and in height."""
+    network: Literal["features", "points"] = "features"
+    """Ours, or the paper's, in which each channel of the convolutions is a point in the image."""
 
     def __post_init__(self) -> None:
         least = {
@@ -70,8 +78,18 @@ class Recipe:
                 raise InvalidSetting(
                     f"{name} = {getattr(self, name)} is not above 0; leave it out if in doubt"
                 )
-        if self.bound not in ("pointwise", "kl", "pinsker"):
-            raise InvalidSetting(f"bound = {self.bound!r} is not one of pointwise, kl, pinsker")
+        if not 0.0 <= self.unsteadiness < math.inf:
+            raise InvalidSetting(
+                f"unsteadiness = {self.unsteadiness} is below 0; leave it out for a steady hand"
+            )
+        choices = {
+            "bound": ("pointwise", "kl", "pinsker"),
+            "objects": ("mugs", "varied-mugs"),
+            "network": ("features", "points"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InvalidSetting(f"{name} = {getattr(self, name)!r} is not one of {', '.join(allowed)}")
         check_level(self.delta, "delta")
 
     def generator(self, purpose: Draw, *index: int) -> np.random.Generator:
@@ -79,5 +97,25 @@ class Recipe:
         return generator(self.seed, Stream.SCENES, purpose, *index)
 
 
-QUICK = Recipe(demonstrations=1_000, clone_steps=800, prior_environments=50, environments=60, steps=2)
+HARDER = Recipe(
+    demonstrations=4_000,
+    clone_steps=2_000,
+    clone_batch=32,
+    prior_environments=200,
+    steps=6,
+    rate=0.2,
+    variance_rate=0.1,
+    objects="varied-mugs",
+    depth_noise=True,
+    unsteadiness=0.01,
+)
+"""Mugs of many shapes, seen through a real sensor's noise and shown by an unsteady hand."""
+SMALL: dict[str, Any] = {
+    "demonstrations": 1_000,
+    "clone_steps": 800,
+    "prior_environments": 50,
+    "environments": 60,
+    "steps": 2,
+}
+QUICK = replace(Recipe(), **SMALL)
 """Small enough to wait for: a minute instead of six, for a looser certificate."""

@@ -19,7 +19,7 @@ from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping.attempt import Outcome
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.policy import GraspNetwork
+from boundwatch.tasks.grasping.policy import NETWORKS
 from boundwatch.tasks.grasping.recipe import Draw, Recipe
 from boundwatch.tasks.grasping.scenes import Scene
 from boundwatch.tasks.grasping.task import Grasping
@@ -27,6 +27,8 @@ from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, LatentPolicy, load_policy
 
 NAME = "grasping"
+LATER = ("objects", "depth_noise", "unsteadiness", "network")
+"""Settings of a recipe that came later than the others."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +83,21 @@ class Run:
         self,
         n: int,
         *,
-        objects: str = "mugs",
+        objects: str | None = None,
         placement: int = 1,
         physics: Physics | None = None,
         seed: int = 0,
         jobs: int = 1,
         backend: str = "loky",
     ) -> Deployment:
-        """Try the policy on n new objects.
+        """Try the policy on n new objects, by default such as it was trained on.
 
         They are independent of the training's, and of those of other objects and placements, whatever the
         seed. With another ``physics`` they are the same objects.
         """
-        task = Grasping(objects, placement, self.physics if physics is None else physics, jobs, backend)
+        objects = self.recipe.objects if objects is None else objects
+        physics = self.physics if physics is None else physics
+        task = Grasping(objects, placement, physics, jobs, backend, self.recipe.depth_noise)
         rng = self.recipe.generator(Draw.DEPLOYMENT, seed, placement, *objects.encode())
         scenes = task.draw(n, rng)
         images = task.photographs(scenes)
@@ -113,7 +117,13 @@ class Run:
 
 def settings(recipe: Recipe, physics: Physics) -> dict[str, Any]:
     """Return everything that determines a training, as plain JSON values."""
-    return {"recipe": dataclasses.asdict(recipe), "physics": dataclasses.asdict(physics)}
+    chosen = {
+        field.name: getattr(recipe, field.name)
+        for field in dataclasses.fields(recipe)
+        # Folders written before there was a choice do not name it, and hold the same training.
+        if field.name not in LATER or getattr(recipe, field.name) != field.default
+    }
+    return {"recipe": chosen, "physics": dataclasses.asdict(physics)}
 
 
 def finish(
@@ -126,7 +136,7 @@ def finish(
 ) -> None:
     """Write the summary."""
     certificate = Certificate.load(claimed.folder / folders.CERTIFICATE)
-    policy = load_policy(claimed.folder / folders.POLICY, GraspNetwork())
+    policy = load_policy(claimed.folder / folders.POLICY, NETWORKS[recipe.network]())
     if not isinstance(policy, LatentPolicy):
         raise SchemaMismatch(f"{claimed.folder / folders.POLICY} has no latent vector; train again")
     limits = folders.three_bounds(
@@ -146,4 +156,5 @@ def load_run(folder: str | Path) -> Run:
     with folders.whole(folder, NAME):
         recipe, physics = Recipe(**saved.settings["recipe"]), Physics(**saved.settings["physics"])
         summary = {name: float(value) for name, value in saved.summary.items()}
-    return Run(recipe, physics, load_policy(saved.policy, GraspNetwork()), saved.certificate, summary)
+    policy = load_policy(saved.policy, NETWORKS[recipe.network]())
+    return Run(recipe, physics, policy, saved.certificate, summary)

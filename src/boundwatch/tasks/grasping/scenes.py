@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.tasks.grasping.objects import Bowl, Item, Mug
+from boundwatch.tasks.grasping.objects import Bowl, Item, Mug, VariedMug
 
 CENTER = (0.5, 0.0)
 """Where the camera looks, meters from the base of the arm; the middle of every placement."""
@@ -19,6 +19,7 @@ training."""
 
 DRAWS: dict[str, Callable[[np.random.Generator], Item]] = {
     "mugs": Mug.draw,
+    "varied-mugs": VariedMug.draw,
     "bowls": Bowl.draw,
     "wide-bowls": Bowl.draw_wide,
 }
@@ -49,7 +50,8 @@ def draw_scenes(
     rng
         Where the randomness comes from.
     objects
-        ``"mugs"``, ``"bowls"`` (12-18 cm) or ``"wide-bowls"`` (15-21 cm).
+        ``"mugs"``, ``"varied-mugs"`` (of many shapes), ``"bowls"`` (12-18 cm) or ``"wide-bowls"``
+        (15-21 cm).
     placement
         1 (training) to 6: uniform on a square with a side of 10, 20, 30, 40, 50 or 60 cm around (0.5, 0) m.
         The yaw is uniform.
@@ -61,7 +63,7 @@ def draw_scenes(
     True
     >>> draw_scenes(1, np.random.default_rng(0), objects="plates")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: objects = 'plates' is unknown; choose mugs, bowls or wide-bowls
+    boundwatch.errors.InvalidSetting: objects = 'plates' is unknown; choose mugs, varied-mugs, ...
     """
     check_distribution(objects, placement)
     if n < 1:

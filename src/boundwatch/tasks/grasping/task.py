@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from boundwatch._support.parallel import in_parallel
 from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.policy import GraspNetwork, choose, to_grasp
+from boundwatch.tasks.grasping.policy import GraspNetwork, PointNetwork, choose, to_grasp
 from boundwatch.tasks.grasping.scenes import Scene, check_distribution, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, environment_hash
@@ -38,7 +39,7 @@ class Grasping:
     """
 
     objects: str = "mugs"
-    """``"mugs"``, ``"bowls"`` or ``"wide-bowls"``."""
+    """``"mugs"``, ``"varied-mugs"``, ``"bowls"`` or ``"wide-bowls"``."""
     placement: int = 1
     """1 (training) to 6."""
     physics: Physics = field(default_factory=Physics)
@@ -46,6 +47,8 @@ class Grasping:
     """Processes."""
     backend: str = "loky"
     """Where they run: ``"loky"``, on this machine, or ``"ray"``, on a Ray cluster (extra ``ray``)."""
+    depth_noise: bool = False
+    """Whether the camera sees as a real sensor does, with noise."""
     binary: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +69,8 @@ class Grasping:
 
     def photographs(self, scenes: Sequence[Scene]) -> list[Image]:
         """Return the depth images of scenes."""
-        return in_parallel(photograph, [(scene,) for scene in scenes], **self._workers, label="depth images")
+        see = partial(photograph, noisy=self.depth_noise)
+        return in_parallel(see, [(scene,) for scene in scenes], **self._workers, label="depth images")
 
     def grasps(self, policy: nn.Module, images: Sequence[Image]) -> list[Grasp]:
         """Return the grasps that a policy chooses."""
@@ -88,13 +92,18 @@ class LatentCosts:
     """
 
     def __init__(
-        self, task: Grasping, network: GraspNetwork, scenes: Sequence[Scene], images: Sequence[Image]
+        self,
+        task: Grasping,
+        network: GraspNetwork | PointNetwork,
+        scenes: Sequence[Scene],
+        images: Sequence[Image],
     ):
         self._task = task
         self._network = network
         self._scenes = scenes
         self._images = images
-        self.fingerprint = environment_hash([list(scenes), task.physics])
+        world = [list(scenes), task.physics]
+        self.fingerprint = environment_hash([*world, "noisy"] if task.depth_noise else world)
         with torch.no_grad(), single_thread():
             self._features = [network.features(torch.from_numpy(image)[None]) for image in images]
 

@@ -21,7 +21,7 @@ from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping import runs
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.expert import ARC, expert_grasp
-from boundwatch.tasks.grasping.policy import LATENT, GraspAutoencoder, GraspNetwork, to_action
+from boundwatch.tasks.grasping.policy import LATENT, GraspAutoencoder, GraspNetwork, PointNetwork, to_action
 from boundwatch.tasks.grasping.recipe import Draw, Recipe
 from boundwatch.tasks.grasping.runs import Run
 from boundwatch.tasks.grasping.scenes import Scene
@@ -72,7 +72,8 @@ def train(
     physics = Physics() if physics is None else physics
     with folders.claim(folder, runs.NAME, runs.settings(recipe, physics)) as claimed:
         if not claimed.finished:
-            _train(claimed, recipe, Grasping(physics=physics, jobs=jobs, backend=backend))
+            task = Grasping(recipe.objects, 1, physics, jobs, backend, recipe.depth_noise)
+            _train(claimed, recipe, task)
     return runs.load_run(folder)
 
 
@@ -120,10 +121,11 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
 
 def _clone(
     recipe: Recipe, checkpoints: Path, demonstrations: Sequence[Tensor], training_images: Image
-) -> GraspNetwork:
-    """Return the network cloned from images, actions and angles."""
+) -> GraspNetwork | PointNetwork:
+    """Return the network cloned from images, actions and the manner of grasping."""
     generator = torch.Generator().manual_seed(recipe.seed)
-    autoencoder = GraspAutoencoder(generator)
+    manners = demonstrations[2].reshape(len(demonstrations[2]), -1).shape[1]
+    autoencoder = GraspAutoencoder(generator, recipe.network, manners)
     for stage, (share, rate) in enumerate(_STAGES):
         generator.manual_seed(recipe.seed + stage)
         train_prior(
@@ -144,9 +146,16 @@ def _clone(
 def _demonstrations(
     recipe: Recipe, task: Grasping, checkpoints: Path, scenes: list[Scene]
 ) -> tuple[Tensor, Tensor, Tensor, float]:
-    """Return images, actions and angles of the expert's successes, and how often there was one."""
-    angles = recipe.generator(Draw.RIM_ANGLES).uniform(-ARC, ARC, len(scenes))
-    grasps = [expert_grasp(scene, angle) for scene, angle in zip(scenes, angles.tolist(), strict=True)]
+    """Return images, actions and manners of the expert's successes, and how often there was one.
+
+    The manner of a steady expert is the angle; that of an unsteady one, how far off it was as well.
+    """
+    rng = recipe.generator(Draw.RIM_ANGLES)
+    manner = np.column_stack([rng.uniform(-ARC, ARC, len(scenes)), rng.standard_normal((len(scenes), 2))])
+    grasps = [
+        expert_grasp(scene, angle, outward=recipe.unsteadiness * out, upward=recipe.unsteadiness * up)
+        for scene, (angle, out, up) in zip(scenes, manner.tolist(), strict=True)
+    ]
     parts = []
     for start in range(0, len(scenes), _PART):
         part = slice(start, min(start + _PART, len(scenes)))
@@ -164,5 +173,5 @@ def _demonstrations(
             f"{recipe.clone_batch}; raise demonstrations, or choose a physics in which mugs can be lifted"
         )
     actions = torch.tensor([to_action(grasp) for grasp in grasps])
-    chosen = torch.from_numpy(angles).float()
+    chosen = torch.from_numpy(manner if recipe.unsteadiness else manner[:, 0]).float()
     return images[lifted], actions[lifted], chosen[lifted], float(lifted.float().mean())
