@@ -46,7 +46,7 @@ from boundwatch.training import GaussianPosterior, LatentPolicy
 
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"
 FRESH, TABLE, DATASETS, TRIALS, STREAM, WHY = 2000, 500, 20, 10, 25, 200
-HARDER_FRESH, HARDER_TABLE, PRIOR_DRAWS = 1000, 200, 10
+HARDER_FRESH, HARDER_TABLE, PRIOR_DRAWS = 500, 100, 6
 FRICTIONS = (0.1, 0.2, 0.3, 0.4, 0.5)
 NOISY = 500
 NOISE = {"small": (0.01, 0.01, 0.2), "large": (0.02, 0.015, 0.3)}

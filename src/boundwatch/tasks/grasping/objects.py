@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 MUG_SIDES = 20
 BOWL_SIDES = 24
@@ -132,7 +132,7 @@ class VariedMug(Mug):
 
     def geoms(self, density: float) -> Iterator[str]:
         """Yield the parts, of a material with this density, kg/m³, as MJCF."""
-        heights = [0.0, 0.5 * self.height, self.height]
+        heights = np.array([0.0, 0.5 * self.height, self.height])
         foot, middle, rim = zip(self._outside(heights), heights, strict=True)
         yield _base(foot[0], self.wall, density)
         yield from _ring(MUG_SIDES, foot, middle, self.wall, density)
@@ -143,10 +143,10 @@ class VariedMug(Mug):
             yield from _ring(MUG_SIDES, lower, upper, self.lip, density)
         yield from self._handle(density)
 
-    def _outside(self, heights: ArrayLike) -> NDArray[np.float64]:
+    def _outside(self, heights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the outer radius at heights."""
         middle = 0.5 * (1.0 + self.taper) * self.belly
-        corners = [0.0, 0.5 * self.height, self.height]
+        corners = np.array([0.0, 0.5 * self.height, self.height])
         return self.radius * np.interp(heights, corners, [self.taper, middle, 1.0])
 
     def _handle(self, density: float) -> Iterator[str]:
