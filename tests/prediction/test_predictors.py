@@ -47,6 +47,28 @@ def test_a_convolutional_critic_learns_from_images_and_is_calibrated():
     np.testing.assert_array_equal(again(fresh), predictions)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float64])
+def test_a_critic_takes_images_as_cameras_and_numpy_give_them(kind):
+    images, costs, _ = scenes_and_costs(400, 3)
+    stored = np.round(255 * images).astype(np.uint8)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 1))
+    critics = [
+        train_critic(network, scenes, costs, steps=50)
+        for scenes in ((stored / 255).astype(np.float32), stored if kind is np.uint8 else stored / 255)
+    ]
+    fresh = np.round(255 * scenes_and_costs(50, 4)[0]).astype(np.uint8)
+    expected = critics[0]((fresh / 255).astype(np.float32))
+    np.testing.assert_allclose(critics[1](fresh if kind is np.uint8 else fresh / 255), expected, atol=1e-5)
+
+
+def test_a_critic_keeps_integers_that_are_no_pixels():
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(4, size=(400, 1))  # which of four bins: an embedding's input
+    costs = (rng.random(400) < np.array([0.1, 0.3, 0.6, 0.9])[numbers[:, 0]]).astype(float)
+    critic = train_critic(nn.Embedding(4, 1), numbers, costs, steps=200, learning_rate=0.05)
+    assert (np.diff(critic(np.arange(4)[:, None])) > 0).all()
+
+
 def test_a_critic_without_anything_to_see_says_so():
     rng = np.random.default_rng(2)
     noise = rng.normal(size=(800, 3)).astype(np.float32)

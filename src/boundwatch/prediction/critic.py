@@ -38,7 +38,9 @@ def train_critic(
     module
         Maps a batch of scenes to one number per scene, on any scale.
     scenes
-        Where the policy was rolled out, one row each: images, states, anything that the module takes.
+        Where the policy was rolled out, one row each: images, states, anything that the module takes. Bytes
+        (``uint8`` images) become numbers in [0, 1], divided by 255; floating-point numbers get the precision
+        of the module's parameters; other types are passed on as they are. The same is done to new scenes.
     costs
         What it cost there, in [0, 1]. The rollouts that certified the policy will do; trials that the critic
         will predict must not be among them.
@@ -71,9 +73,15 @@ def train_critic(
     order = np.random.default_rng(seed).permutation(known.size)
     held_out, training = np.split(order, [max(known.size // 4, 2)])
     network = copy.deepcopy(module).requires_grad_(True).train()
+    precision = next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+
+    def as_input(scenes: Tensor) -> Tensor:
+        if scenes.dtype == torch.uint8:
+            return scenes.to(precision) / 255
+        return scenes.to(precision) if scenes.is_floating_point() else scenes
 
     def cross_entropy(critic: nn.Module, scenes: Tensor, costs: Tensor) -> Tensor:
-        logits = critic(scenes).reshape(len(scenes))
+        logits = critic(as_input(scenes)).reshape(len(scenes))
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, costs)
 
     targets = torch.from_numpy(known[training]).float()
@@ -93,7 +101,7 @@ def train_critic(
     def score(scenes: Any) -> NDArray[np.float64]:
         with torch.inference_mode(), single_thread():
             batches = torch.split(torch.as_tensor(scenes), _BATCH)
-            parts = [network(part).reshape(len(part)) for part in batches]
+            parts = [network(as_input(part)).reshape(len(part)) for part in batches]
             result: NDArray[np.float64] = torch.cat(parts).double().numpy()
             return result
 
