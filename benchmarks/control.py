@@ -11,7 +11,6 @@ import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ import torch
 from numpy.typing import NDArray
 
 import gymnasium
+from benchmarks.trained import CACHE
 
-CACHE = Path.home() / ".cache" / "boundwatch-benchmarks"
 Array = NDArray[np.float64]
 
 
@@ -63,15 +62,15 @@ def make(plant: Plant) -> Any:
     return gymnasium.make(plant.name)
 
 
-def policy(name: str, folder: Path = CACHE, seed: int = 0) -> Callable[[Array], Array]:
+def policy(name: str, seed: int = 0) -> Callable[[Array], Array]:
     """Return the trained policy, from observations to actions; from the folder if it is there."""
     from stable_baselines3 import PPO, SAC
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecNormalize
 
     torch.set_num_threads(1)
-    path, plant = folder / f"{name}-{seed}.zip", PLANTS[name]
-    folder.mkdir(parents=True, exist_ok=True)
+    path, plant = CACHE / f"{name}-{seed}.zip", PLANTS[name]
+    CACHE.mkdir(parents=True, exist_ok=True)
     if name == "pendulum":
         if not path.exists():
             model: Any = SAC(
@@ -109,14 +108,14 @@ def policy(name: str, folder: Path = CACHE, seed: int = 0) -> Callable[[Array], 
     return lambda seen: model.predict(np.clip((seen - mean) / spread, -10, 10), deterministic=True)[0]
 
 
-def step_costs(name: str, world: str, folder: Path = CACHE, seed: int = 0) -> Array:
+def step_costs(name: str, world: str, seed: int = 0) -> Array:
     """Return step costs, shape (n, horizon), of which each episode's mean is its cost; kept in the folder."""
     n = PLANTS[name].episodes * (3 if world == "home" else 1)
-    path = folder / f"{name}-{world}-{n}-{seed}.npy"
+    path = CACHE / f"{name}-{world}-{n}-{seed}.npy"
     if path.exists():
         kept: Array = np.load(path).astype(np.float64)
         return kept
-    plant, act = PLANTS[name], policy(name, folder)
+    plant, act = PLANTS[name], policy(name)
     torch.set_num_threads(1)
     rng = np.random.default_rng([seed, n, WORLDS.index(world)])
     found = [_batch(plant, act, world, min(_BATCH, n - start), rng) for start in range(0, n, _BATCH)]
@@ -152,14 +151,3 @@ def _batch(
             costs[number, step] = (high - np.clip(reward, low, high)) / (high - low)
             standing[number] = not fell
     return costs
-
-
-if __name__ == "__main__":
-    import time
-
-    for name in sys.argv[2:]:
-        start = time.time()
-        policy(name, Path(sys.argv[1]))
-        for world in WORLDS:
-            costs = step_costs(name, world, Path(sys.argv[1]))
-            print(f"{name} {world} {costs.mean():.4f} ({time.time() - start:.0f} s)", flush=True)

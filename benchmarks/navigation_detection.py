@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import trained
 from boundwatch.detectors import HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.tasks.navigation.recipe import Recipe
-from boundwatch.tasks.navigation.runs import Run, load_run
-from boundwatch.tasks.navigation.train import train
+from boundwatch.tasks.navigation.runs import Run
 
 SEED = 0
 WORLDS = dict.fromkeys(("training", "easier", "harder", "task-irrelevant"), 20480) | {
@@ -22,12 +20,9 @@ SIZES = (10, 50)
 ALPHA = 0.04  # and the certificate's 0.01 make 5 %
 
 
-def run(folder: Path | None = None) -> dict[str, Any]:
-    """Measure, and return the numbers, with the policy in the folder or a new one."""
-    if folder is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            return measure(train(Recipe(seed=SEED), temporary))
-    return measure(load_run(folder))
+def run() -> dict[str, Any]:
+    """Measure, and return the numbers."""
+    return measure(trained.drone(Recipe(seed=SEED)))
 
 
 def measure(run: Run) -> dict[str, Any]:

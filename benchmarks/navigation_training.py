@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-import tempfile
-from pathlib import Path
 from typing import Any
 
+from benchmarks import trained
 from boundwatch import bounds
 from boundwatch.tasks.navigation import THRESHOLDS
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import Run, load_run
-from boundwatch.tasks.navigation.train import train
+from boundwatch.tasks.navigation.runs import Run
 
 HELD_OUT = 50_000
 SEED = 1
@@ -30,29 +28,14 @@ POSTERIORS = {
 }  # fmt: skip
 
 
-def run(folder: Path | None = None) -> dict[str, Any]:
-    """Train, and return the numbers. Trainings that the folder holds already are loaded."""
-    if folder is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            return run(Path(temporary))
+def run() -> dict[str, Any]:
+    """Train, and return the numbers."""
     thresholds = {f"{1000 * d:g} mm": Recipe(d_thresh=d, seed=SEED) for d in THRESHOLDS}
     tables = {
-        table: {
-            name: row(trained(recipe, folder / name.replace(" ", "_").replace("/", "_per_")))
-            for name, recipe in recipes.items()
-        }
+        table: {name: row(trained.drone(recipe)) for name, recipe in recipes.items()}
         for table, recipes in (("thresholds", thresholds), ("posteriors", POSTERIORS))
     }
     return {"seed": SEED, "held_out": HELD_OUT, **tables}
-
-
-def trained(recipe: Recipe, folder: Path) -> Run:
-    """Train, or load what was trained by the same recipe."""
-    if not (folder / "summary.json").exists():
-        return train(recipe, folder)
-    run = load_run(folder)
-    assert run.recipe == recipe, f"{folder} was trained by another recipe"
-    return run
 
 
 def row(run: Run) -> dict[str, Any]:

@@ -7,18 +7,17 @@ many new environments. A negative control certifies the same policies as if thei
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks import trained
 from boundwatch import bounds
 from boundwatch.tasks.navigation import TRAINING, World
 from boundwatch.tasks.navigation.policy import Adapter
 from boundwatch.tasks.navigation.recipe import Recipe
-from boundwatch.tasks.navigation.train import train
 from boundwatch.training import GaussianPosterior, train_backprop
 
 DRAWS = 300
@@ -33,12 +32,11 @@ SEED = 7
 def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
     world = World()
-    with tempfile.TemporaryDirectory() as folder:
-        recipe = Recipe(
-            seed=SEED, prior_distribution="obstacles:1", prior_environments=500, environments=500,
-            prior_steps=300, steps=1, prior_log_variance=-1.0,
-        )  # fmt: skip
-        policy = train(recipe, folder, world).policy
+    recipe = Recipe(
+        seed=SEED, prior_distribution="obstacles:1", prior_environments=500, environments=500,
+        prior_steps=300, steps=1, prior_log_variance=-1.0,
+    )  # fmt: skip
+    policy = trained.drone(recipe).policy
     truth = embed(policy, world, TRUTH, (SEED, 100))
     names = ("pinsker", "kl", "pointwise", "no spread (control)")
     misses = dict.fromkeys(names, 0)

@@ -6,19 +6,17 @@ The quick setting's policy; the same environments in every row.
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import trained
 from boundwatch.detectors import ConfidenceInterval
 from boundwatch.tasks.navigation import TRAINING, Wind
 from boundwatch.tasks.navigation.recipe import QUICK, Draw
-from boundwatch.tasks.navigation.runs import Run, load_run
+from boundwatch.tasks.navigation.runs import Run
 from boundwatch.tasks.navigation.task import Navigation
-from boundwatch.tasks.navigation.train import train
 
 SEED = 0
 FLIGHTS = 1024
@@ -36,12 +34,9 @@ JETS = {
 }
 
 
-def run(folder: Path | None = None) -> dict[str, Any]:
-    """Measure, and return the numbers, with the policy in the folder or a new one."""
-    if folder is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            return measure(train(replace(QUICK, seed=SEED), temporary))
-    return measure(load_run(folder))
+def run() -> dict[str, Any]:
+    """Measure, and return the numbers."""
+    return measure(trained.drone(replace(QUICK, seed=SEED)))
 
 
 def measure(run: Run) -> dict[str, Any]:

@@ -1,19 +1,19 @@
-"""How much earlier an alarm comes when the running episode is peeked at: Pendulum and the drone.
+"""How much earlier an alarm comes when the running episode is peeked at: Pendulum and the drone; its level.
 
-python -m benchmarks.peek FOLDER DRONE      of benchmarks.control, and of `boundwatch train navigation`
+Part of `python -m benchmarks predicted`.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import boundwatch as bw
+from benchmarks import trained
 from benchmarks.control import step_costs
 
 SEEDS = 100
@@ -21,28 +21,67 @@ MOST = 100
 SEED = 5
 DRONE_WORLDS = ("harder", "difficulty:3.5", "windy:3")
 Array = NDArray[np.float64]
+# The level is enumerated with episodes of three steps that cost 0 or 1/3: an episode's expected cost is the
+# rate of the steps.
+STEPS = 3
+LEVEL = 0.3
+RATE = 0.3
+SMALL = bw.Certificate.from_bounds(lower=0.0, upper=RATE, delta=1e-9)
 
 
-def run(folder: Path, drone: Path) -> dict[str, Any]:
+def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
-    home = step_costs("pendulum", "home", folder)
+    home = step_costs("pendulum", "home")
     rows: dict[str, Any] = {}
     for world in ("mass", "actuator", "sensor"):
-        partial = np.cumsum(step_costs("pendulum", world, folder), axis=1) / home.shape[1]
+        partial = np.cumsum(step_costs("pendulum", world), axis=1) / home.shape[1]
         certificate = bw.Certificate.from_held_out(home[:200].mean(axis=1), delta=0.01)
         rows[f"pendulum {world}"] = measure(certificate, partial)
-    rows |= measure_drone(drone)
-    return {"seeds": SEEDS, "most": MOST, "rows": rows}
+    rows |= measure_drone()
+    chances = {how: alarm_chance(RATE, how) for how in ("peek", "update")}
+    # An end that takes half of the cost back: peeks alarm on what is never paid.
+    control = {how: alarm_chance(0.9, how, drop=0.5) for how in ("peek", "update")}
+    exact = {"level": LEVEL, "rate": RATE, "chances": chances, "control": control}
+    return {"seed": SEED, "seeds": SEEDS, "most": MOST, "exact": exact, "rows": rows}
 
 
-def measure_drone(folder: Path) -> dict[str, Any]:
+def alarm_chance(rate: float, how: str, *, drop: float = 0.0) -> float:
+    """Return the exact probability that two episodes alarm, by peeks along them or by updates alone.
+
+    Parameters
+    ----------
+    rate
+        With which a step costs something, independently of the others.
+    how
+        ``"peek"`` or ``"update"``.
+    drop
+        What the end of an episode takes back from its cost: above 0 it breaks what peeks rest on.
+    """
+    total = 0.0
+    for flat in itertools.product((0, 1), repeat=2 * STEPS):
+        weight = rate ** sum(flat) * (1 - rate) ** (2 * STEPS - sum(flat))
+        total += weight * alarms([flat[:STEPS], flat[STEPS:]], drop=drop)[how]
+    return total
+
+
+def alarms(episodes: Sequence[Sequence[int]], *, drop: float = 0.0) -> dict[str, bool]:
+    """Return whether these episodes alarm: by peeks along each, and by updates alone."""
+    test = bw.SequentialTest(SMALL, alpha_adverse=LEVEL)
+    by_peek = False
+    for steps in episodes:
+        for partial in np.minimum(np.cumsum(steps) / STEPS, 1.0).tolist():
+            by_peek |= test.peek(partial).verdict is bw.Verdict.ADVERSE
+        test.update(max(min(sum(steps) / STEPS, 1.0) - drop, 0.0))
+    return {"peek": by_peek, "update": test.verdict is bw.Verdict.ADVERSE}
+
+
+def measure_drone() -> dict[str, Any]:
     """Return the same for the drone, whose cost so far is that of the smallest clearance so far."""
     from boundwatch.tasks.navigation import scene as scenes
     from boundwatch.tasks.navigation.policy import logits_of
     from boundwatch.tasks.navigation.recipe import Draw
-    from boundwatch.tasks.navigation.runs import load_run
 
-    run = load_run(folder)
+    run = trained.drone()
     rows = {}
     for name in DRONE_WORLDS:
         task = run.task(name)
@@ -92,5 +131,22 @@ def measure(certificate: bw.Certificate, partial: Array) -> dict[str, float]:
     }
 
 
-if __name__ == "__main__":
-    print(json.dumps(run(Path(sys.argv[1]), Path(sys.argv[2])), indent=1))
+def show(results: dict[str, Any]) -> None:
+    """Print the tables."""
+    exact = results["exact"]
+    for name, chances in (
+        ("exact, at the limit", exact["chances"]),
+        ("control: a cost that falls again", exact["control"]),
+    ):
+        print(
+            f"{name}: alarms by peeks {chances['peek']:.4f}, by updates {chances['update']:.4f}, "
+            f"level {exact['level']}"
+        )
+    for name, row in results["rows"].items():
+        found = f"{name:22s} cost {row['cost']:.3f}  alarms {row['alarms']:.0%} of {results['seeds']}"
+        if "episodes" in row:
+            found += (
+                f"  after {row['episodes']:.1f} episodes, {row['steps_earlier']:.0f} +- "
+                f"{row['steps_earlier_error']:.0f} of {row['horizon']} steps before the end"
+            )
+        print(found)

@@ -1,6 +1,6 @@
 """Trials saved by a critic and by a twin on the drone and the arm, with real worlds that the twin gets wrong.
 
-    python -m benchmarks.predicted_robots DRONE ARM     folders of `boundwatch train navigation|grasping`
+Part of `python -m benchmarks predicted`.
 
 A stream draws its trials, and the scenes that are not run, from a world of many scenes. Everything that a
 predictor says about a scene was computed before, and the "real" outcome has randomness of its own.
@@ -12,18 +12,16 @@ the twin has the nominal ones, and sees the object 5 mm and 5 degrees (standard 
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import boundwatch as bw
+from benchmarks import trained
 from boundwatch.prediction import train_critic
 
 SEED = 11
@@ -37,23 +35,22 @@ ARM_SCENES = 200
 Array = NDArray[np.float64]
 
 
-def run(drone: Path, arm: Path) -> dict[str, Any]:
+def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
     return {"seed": SEED, "streams": STREAMS, "most": MOST, "unrun": UNRUN} | {
-        "drone": measure_drone(drone),
-        "arm": measure_arm(arm),
+        "drone": measure_drone(),
+        "arm": measure_arm(),
     }
 
 
-def measure_drone(folder: Path) -> dict[str, Any]:
+def measure_drone() -> dict[str, Any]:
     """Return trials to alarm of the drone in its worlds."""
     from boundwatch.tasks.navigation import scene as scenes
     from boundwatch.tasks.navigation.distributions import TRAINING
     from boundwatch.tasks.navigation.policy import Policy, logits_of
     from boundwatch.tasks.navigation.recipe import Draw
-    from boundwatch.tasks.navigation.runs import load_run
 
-    run = load_run(folder)
+    run = trained.drone()
     known = run.world.draw(TRAINING, run.recipe.environments, seed=(run.recipe.seed, Draw.TRAINING))
     costs = run.task().costs(logits_of(run.policy, known.images), known)
     critic = train_critic(Policy(primitives=1), known.images, costs, steps=1500, learning_rate=2e-3)
@@ -70,25 +67,23 @@ def measure_drone(folder: Path) -> dict[str, Any]:
             "twin": np.nanmean(every[np.arange(len(chosen)), chosen], axis=1),
         }
         rows[name] = compare(run.certificate, task.costs(logits, flown), predictions)
-        print("drone", name, json.dumps(rows[name]), flush=True)
     return {"upper": run.certificate.upper, "critic": critic.correlation, "worlds": rows}
 
 
-def measure_arm(folder: Path) -> dict[str, Any]:
+def measure_arm() -> dict[str, Any]:
     """Return trials to alarm of the arm in its worlds."""
     import torch
     from torch import nn
 
     from boundwatch.tasks.grasping.recipe import Draw
-    from boundwatch.tasks.grasping.runs import load_run
     from boundwatch.tasks.grasping.task import Grasping
 
-    run = load_run(folder)
+    run = trained.arm()
     rng = np.random.default_rng(SEED)
     task = Grasping(physics=run.physics)
     known = task.draw(run.recipe.environments, run.recipe.generator(Draw.TRAINING))
     images = task.photographs(known)
-    certified = bw.read_costs(folder / "costs.csv", cost="cost").costs
+    certified = bw.read_costs(trained.folder("arm", run.recipe) / "costs.csv", cost="cost").costs
     torch.manual_seed(SEED)
     network = nn.Sequential(nn.Flatten(1), nn.Linear(images[0].size, 32), nn.ReLU(), nn.Linear(32, 1))
     critic = train_critic(network, pixels(images), certified, steps=500)
@@ -118,9 +113,7 @@ def measure_arm(folder: Path) -> dict[str, Any]:
             )
             costs.append(Grasping(objects, placement, physics).attempts([scene], [grasp], label="")[0].cost)
         predictions = {"critic": critic(pixels(images)), "twin": np.array(twin)}
-        name = f"{objects}, placement {placement}"
-        rows[name] = compare(run.certificate, np.array(costs), predictions)
-        print("arm", name, json.dumps(rows[name]), flush=True)
+        rows[f"{objects}, placement {placement}"] = compare(run.certificate, np.array(costs), predictions)
     return {"upper": run.certificate.upper, "critic": critic.correlation, "worlds": rows}
 
 
@@ -169,6 +162,19 @@ def compare(certificate: bw.Certificate, costs: Array, predictions: dict[str, Ar
     return row
 
 
-if __name__ == "__main__":
-    result = run(Path(sys.argv[1]), Path(sys.argv[2]))
-    print(json.dumps(result, indent=1))
+def show(results: dict[str, Any]) -> None:
+    """Print the tables."""
+    print(f"{results['streams']} streams of {results['most']} trials, {results['unrun']} unrun scenes each")
+    for robot in ("drone", "arm"):
+        found = results[robot]
+        print(f"{robot}, certified at most {found['upper']:.3f}, critic's correlation {found['critic']:.2f}")
+        for world, row in found["worlds"].items():
+            helped = "  ".join(
+                f"{name} {row[name]:.1f} (saved {row[f'{name}_saved']:+.0%} +- {row[f'{name}_error']:.0%}, "
+                f"alarms {row[f'{name}_alarms']:.0%})"
+                for name in ("critic", "twin")
+            )
+            print(
+                f"  {world:18s} cost {row['cost']:.2f}  alone {row['alone']:.1f} "
+                f"(alarms {row['alone_alarms']:.0%})  {helped}"
+            )

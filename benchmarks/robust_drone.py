@@ -1,11 +1,9 @@
 """Distributionally robust training of the drone: one policy for a range of winds and difficulties.
 
-    python -m benchmarks.robust_drone ORDINARY ROBUST FIGURE
-
 Prior and posterior are trained, and the certificate issued, on a mixture: each environment is drawn from one
-of the components with equal chances, and the policy is not told which. ORDINARY is a folder of
-`boundwatch train navigation`; ROBUST is written if it is not there. Both policies are then judged, each by
-its own certificate, in the paper's 21 settings and in winds from 0 to 5 m/s.
+of the components with equal chances, and the policy is not told which. It and the ordinary policy are then
+judged, each by its own certificate, in the paper's 21 settings and in winds from 0 to 5 m/s.
+`python -m benchmarks.robust_drone FIGURE` draws what `python -m benchmarks robust_drone` has measured.
 """
 
 from __future__ import annotations
@@ -20,12 +18,13 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
+from benchmarks import trained
 from boundwatch._support.figures import new_figure, save_figure
 from boundwatch.tasks.navigation import train as training
 from boundwatch.tasks.navigation.distributions import DIFFICULTIES, distribution
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import load_run, network
+from boundwatch.tasks.navigation.runs import network
 from boundwatch.tasks.navigation.scene import cost
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import certify, load_policy
@@ -74,9 +73,10 @@ def train_robust(recipe: Recipe, folder: Path) -> None:
     certify(posterior, costs, folder, bound=recipe.bound, delta=recipe.delta, seed=recipe.seed)
 
 
-def run(ordinary: Path, robust: Path) -> dict[str, Any]:
+def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
-    home = load_run(ordinary)
+    home = trained.drone()
+    robust = trained.folder("robust-drone", home.recipe)
     if not (robust / "certificate.json").exists():
         train_robust(home.recipe, robust)
     policies = {
@@ -87,7 +87,13 @@ def run(ordinary: Path, robust: Path) -> dict[str, Any]:
         ),
     }
     settings = {f"difficulty:{v:g}": v for v in DIFFICULTIES} | {f"windy:{speed:g}": speed for speed in WINDS}
-    result: dict[str, Any] = {"flights": FLIGHTS, "components": COMPONENTS, "policies": {}}
+    result: dict[str, Any] = {
+        "policy_seed": home.recipe.seed,
+        "seed": SEED,
+        "flights": FLIGHTS,
+        "components": COMPONENTS,
+        "policies": {},
+    }
     for name, (policy, certificate) in policies.items():
         rows = {}
         for world in settings:
@@ -106,6 +112,17 @@ def run(ordinary: Path, robust: Path) -> dict[str, Any]:
             "worlds": rows,
         }
     return result
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the numbers as a table."""
+    for name, found in result["policies"].items():
+        low, high = found["certified"]
+        cost, error = found["home"]
+        verdicts = [row["verdict"] for row in found["worlds"].values()]
+        counts = ", ".join(f"{verdicts.count(kind)} {kind}" for kind in ("adverse", "within", "benign"))
+        print(f"{name}: certified {low:.3f} to {high:.3f}, at home {cost:.3f} +- {error:.3f}; {counts}")
+        print("  " + ", ".join(f"{world} {row['cost']:.2f}" for world, row in found["worlds"].items()))
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
@@ -137,6 +154,5 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    measured = run(Path(sys.argv[1]), Path(sys.argv[2]))
-    print(json.dumps(measured, indent=1))
-    draw(measured, Path(sys.argv[3]))
+    measured = json.loads(Path(__file__).with_name("results.json").read_text())["robust_drone"]
+    draw(measured, Path(sys.argv[1]))

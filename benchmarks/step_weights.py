@@ -1,27 +1,24 @@
 """Weights on the steps of an episode: fewer episodes to an alarm? Beside Greenberg and Mannor's test.
 
-    python -m benchmarks.step_weights FOLDER [PLANT ...]
-
 The weights w, proportional to the positive part of S^-1 1 with S the covariance of the step costs, are fitted
 on one half of the reference episodes and certified on the other. Greenberg and Mannor (ICML 2021) weigh by
 S^-1 1 from all reference episodes, test the means of several last episodes after every episode, and calibrate
-the threshold by a bootstrap of the reference. All three see the same streams.
+the threshold by a bootstrap of the reference. All three see the same streams. Three times fewer episodes on
+two of three systems were asked for; with two that miss it, the third (HalfCheetah) is not measured.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import boundwatch as bw
-from benchmarks.control import PLANTS, WORLDS, step_costs
+from benchmarks.control import WORLDS, step_costs
 
+SYSTEMS = ("pendulum", "hopper")
 SEEDS = 100
 REFERENCE = 400
 MOST = 100
@@ -33,14 +30,12 @@ BOOTSTRAP = 400
 Array = NDArray[np.float64]
 
 
-def run(folder: Path, names: list[str]) -> dict[str, Any]:
+def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
     rows = {}
-    for name in names:
-        pools = {world: blocks(step_costs(name, world, folder)) for world in WORLDS}
+    for name in SYSTEMS:
+        pools = {world: blocks(step_costs(name, world)) for world in WORLDS}
         rows[name] = {world: measure(pools["home"], pools[world], world == "home") for world in WORLDS}
-        for world, row in rows[name].items():
-            print(name, world, json.dumps(row), flush=True)
     return {"seeds": SEEDS, "reference": REFERENCE, "most": MOST, "alpha": ALPHA, "plants": rows}
 
 
@@ -118,6 +113,12 @@ def statistics(streams: Array, scores: Array) -> Array:
     return np.stack(parts, axis=1)
 
 
-if __name__ == "__main__":
-    chosen = sys.argv[2:] or list(PLANTS)
-    print(json.dumps(run(Path(sys.argv[1]), chosen), indent=1))
+def show(results: dict[str, Any]) -> None:
+    """Print the numbers as a table."""
+    for name, worlds in results["plants"].items():
+        for world, row in worlds.items():
+            cells = "  ".join(
+                f"{test} {row[test]:.1f} ({row[f'{test}_alarms']:.0%})"
+                for test in ("costs", "weighted", "greenberg-mannor")
+            )
+            print(f"{name:9s} {world:9s} cost {row['cost']:.3f}  {cells}")

@@ -6,53 +6,27 @@ import itertools
 
 import numpy as np
 import pytest
+from benchmarks.peek import LEVEL, RATE, STEPS, alarm_chance, alarms
 
 import boundwatch as bw
 import gymnasium
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=1e-9)
-# An episode has three steps; each costs 0 or 1/3. Its expected cost is that of a step.
-STEPS = 3
-
-
-def alarms(episodes, *, drops=0.0):
-    """Return whether a stream alarms: by peeks along each episode, and by updates alone."""
-    peeking, updating = (bw.SequentialTest(CERTIFICATE, alpha_adverse=0.3) for _ in range(2))
-    by_peek = False
-    for steps in episodes:
-        partial = 0.0
-        for cost in steps:
-            partial += cost / STEPS
-            by_peek |= peeking.peek(min(partial, 1.0)).verdict is bw.Verdict.ADVERSE
-        final = max(min(partial, 1.0) - drops, 0.0)
-        peeking.update(final)
-        updating.update(final)
-    return by_peek, updating.verdict is bw.Verdict.ADVERSE
-
-
-def chance(rate, which, **settings):
-    total = 0.0
-    for flat in itertools.product((0, 1), repeat=2 * STEPS):
-        episodes = np.array(flat).reshape(2, STEPS).tolist()
-        weight = rate ** sum(flat) * (1 - rate) ** (2 * STEPS - sum(flat))
-        total += weight * alarms(episodes, **settings)[which]
-    return total
 
 
 def test_an_adverse_peek_is_final_and_the_level_holds():
     """Exactly, over all streams of two episodes of three steps: peeks alarm where updates do."""
     for flat in itertools.product((0, 1), repeat=2 * STEPS):
-        by_peek, by_update = alarms(np.array(flat).reshape(2, STEPS).tolist())
-        assert by_peek == by_update
-    assert 0 < chance(0.3, 0) <= 0.3
-    assert chance(0.9, 0) > 0.7
+        found = alarms([flat[:STEPS], flat[STEPS:]])
+        assert found["peek"] == found["update"]
+    assert 0 < alarm_chance(RATE, "peek") <= LEVEL
+    assert alarm_chance(0.9, "peek") > 0.7
 
 
 def test_a_cost_that_falls_again_breaks_it():
     """The broken twin: the last step takes cost back, so peeks alarm on what never became a cost."""
-    assert chance(0.3, 0, drops=0.0) == chance(0.3, 1, drops=0.0)
-    assert chance(0.9, 0, drops=0.5) > chance(0.9, 1, drops=0.5) + 0.3
+    assert alarm_chance(0.9, "peek", drop=0.5) > alarm_chance(0.9, "update", drop=0.5) + 0.3
 
 
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "bounded"])

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.predicted import enumerate_streams, worlds
 
 import boundwatch as bw
 from boundwatch.detectors.predicted import BINS, Design
@@ -15,31 +16,6 @@ from rates import assert_rate_at_most, min_trials
 UPPER, LOWER = 0.3, 0.2
 CERTIFICATE = bw.Certificate.from_bounds(lower=LOWER, upper=UPPER, delta=1e-12, binary=True)
 SCENES = (0, 1)
-
-
-def worlds(mean):
-    """Yield (probability of scene 1, failure rates of the scenes, predictions of the scenes), with this mean.
-
-    Predictors that are right, useless, inverted, optimistic, and hopelessly sure of the wrong thing.
-    """
-    for share, spread in itertools.product((0.2, 0.5, 0.8), (0.0, 0.9)):
-        high = min(1.0, mean + spread * min(1 - mean, mean * (1 - share) / share))
-        low = (mean - share * high) / (1 - share)
-        for predictions in ((low, high), (0.5, 0.5), (high, low), (0.0, 0.1), (0.0, 1.0), (1.0, 0.0)):
-            yield share, (low, high), predictions
-
-
-def enumerate_streams(share, rates, rounds, k):
-    """Yield (probability, [(cost, scene, others)] for each stream of rounds."""
-    chance = (1 - share, share)
-    single = []
-    for scene, *others in itertools.product(SCENES, repeat=k + 1):
-        for cost in (0, 1):
-            weight = chance[scene] * (rates[scene] if cost else 1 - rates[scene])
-            single.append((weight * math.prod(chance[s] for s in others), cost, scene, others))
-    single = [outcome for outcome in single if outcome[0] > 0]
-    for stream in itertools.product(single, repeat=rounds):
-        yield math.prod(outcome[0] for outcome in stream), [outcome[1:] for outcome in stream]
 
 
 @pytest.mark.parametrize(("side", "mean"), [("adverse", UPPER), ("benign", LOWER)])

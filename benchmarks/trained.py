@@ -1,0 +1,45 @@
+"""Policies that several benchmarks use: trained once, and kept in one folder.
+
+A folder in it is named by the hash of its recipe. After a change of the code that trains, remove the folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from boundwatch.tasks.grasping.recipe import Recipe as ArmRecipe
+from boundwatch.tasks.navigation.recipe import Recipe as DroneRecipe
+
+if TYPE_CHECKING:  # simulators are imported where a policy is trained
+    from boundwatch.tasks.grasping.runs import Run as ArmRun
+    from boundwatch.tasks.navigation.runs import Run as DroneRun
+
+CACHE = Path.home() / ".cache" / "boundwatch-benchmarks"
+SEED = 20
+"""Of the policies that more than one benchmark uses; also that of the reproduction's first ones."""
+
+
+def folder(kind: str, recipe: Any) -> Path:
+    """Return where a training by this recipe is kept."""
+    text = json.dumps(dataclasses.asdict(recipe), sort_keys=True)
+    return CACHE / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def drone(recipe: DroneRecipe | None = None) -> DroneRun:
+    """Return a drone's training, by default the full one: from the folder, or else trained now."""
+    from boundwatch.tasks.navigation.train import train
+
+    recipe = DroneRecipe(seed=SEED) if recipe is None else recipe
+    return train(recipe, folder("drone", recipe))
+
+
+def arm(recipe: ArmRecipe | None = None) -> ArmRun:
+    """Return an arm's training, by default the full one: from the folder, or else trained now."""
+    from boundwatch.tasks.grasping.train import train
+
+    recipe = ArmRecipe(seed=SEED) if recipe is None else recipe
+    return train(recipe, folder("arm", recipe), jobs=2)
