@@ -78,7 +78,7 @@ def main(names: list[str]) -> None:
         print(f"\n== {name} ==", flush=True)
         results[name] = BENCHMARKS[name].run()
         BENCHMARKS[name].show(results[name])
-    RESULTS.write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
+        RESULTS.write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":
