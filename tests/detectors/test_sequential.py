@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
-from boundwatch.bounds.joint_region import joint_region
+from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.detectors import mixture
 from boundwatch.errors import InvalidCost, InvalidLevel, ProvenanceMismatch, SchemaMismatch
 
@@ -307,3 +307,10 @@ def test_what_the_joint_limits_refuted_stays_refuted():
     later = test.update_many([0.0] * 40)
     assert later.verdict is bw.Verdict.ADVERSE
     assert later.shift_lower == 0
+
+
+def test_a_line_that_a_plan_has_made_longer_is_no_obstacle():
+    lab = bw.Certificate.from_held_out([1] * 9 + [0] * 21, binary=True)
+    alarm_line(30, 9, 0.04 + lab.delta_upper).needed(2000)  # as `plan` does; the other side's line is shorter
+    test = bw.SequentialTest(lab)
+    assert test.update_many([0, 0, 1] * 200).n == 600

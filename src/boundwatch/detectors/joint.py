@@ -224,14 +224,16 @@ class JointCounts(Evidence):
         self.reached, self.no_worse = [False, False], False
         self._n, self._failures = 0, 0
         self._lines: list[list[int]] = [[], []]
+        self._reach = 0
 
     def step(self, cost: float) -> None:
         """Count one more episode."""
         n = self._n = self._n + 1
         if cost:
             self._failures += 1
-        if n >= len(self._lines[0]):
+        if n >= self._reach:
             self._lines = self._extended(n)
+            self._reach = min(map(len, self._lines))  # a line that others share may be longer
         adverse, benign = self._lines
         if self._failures >= adverse[n]:
             self.reached[0] = True
