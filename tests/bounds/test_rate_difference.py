@@ -112,3 +112,18 @@ def test_a_look_at_very_many_trials_loses_nothing():
     against_limits = bw.HypothesisTest(lab, tail="exact").decide([1] * 216 + [0] * 1784)
     jointly = bw.HypothesisTest(lab).decide([1] * 216 + [0] * 1784)
     assert (against_limits.verdict, jointly.verdict) == ("within", "adverse")
+
+
+def test_a_first_guess_changes_no_limit(monkeypatch):
+    cases = [
+        (15, 2, 6, 4, 0.05),
+        (15, 12, 6, 1, 0.05),
+        (40, 4, 25, 9, 0.01),
+        (7, 0, 30, 3, 0.2),
+        (3, 1, 2, 1, 0.1),
+    ]
+    guessed = [rate_difference_lower(*case) for case in cases]
+    rate_difference_lower.cache_clear()
+    monkeypatch.setattr(rate_difference, "_chance_at_some", lambda *_: 0.0)
+    assert [rate_difference_lower(*case) for case in cases] == guessed
+    rate_difference_lower.cache_clear()

@@ -20,6 +20,7 @@ weaker. Other margins are refuted there by an exact limit on each rate, with fix
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -35,6 +36,8 @@ _NODES = 256
 MOST_CELLS = 1_100_000
 """Above so many entries its largest table is not computed: it would take longer than a second."""
 _SMALLEST_SHARE = 0.05
+_GRID = 2048  # limits on a difference are multiples of one over this
+_SOME = 65  # rates at which a chance is computed before it is bounded for all
 
 
 def is_computable(n0: int, n1: int) -> bool:
@@ -148,14 +151,22 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
     below = rates[1] - held_out.clopper_pearson_lower(np.arange(n1 + 1), n1, alpha)
     limits = rates[1] - rates[0] - np.sqrt(above**2 + below**2)
     needed = np.minimum.accumulate(_fewest(limits >= limits[k0, k1] - 1e-12)[::-1])[::-1]
-    low, high = (0.0, 1.0) if _chance(n0, n1, needed, 0.0) <= alpha else (-1.0, 0.0)
-    for _ in range(11):
-        middle = (low + high) / 2
-        if _chance(n0, n1, needed, middle) <= alpha:
-            low = middle
-        else:
-            high = middle
-    return low
+    # The chance is quick to compute at some rates, and takes long to bound for all: only near the end.
+    steps = bisect_left(
+        range(1 - _GRID, _GRID), True, key=lambda i: _chance_at_some(n0, n1, needed, i / _GRID) > alpha
+    )
+    return _largest_within(lambda i: _chance(n0, n1, needed, i / _GRID) <= alpha, steps - _GRID) / _GRID
+
+
+def _largest_within(is_within: Callable[[int], bool], most: int) -> int:
+    """Return the largest margin, in steps of the grid and at most `most`, that is within; at least -1."""
+    beyond, step = most + 1, 1
+    while most > -_GRID and not is_within(most):
+        beyond, most, step = most, max(most - step, -_GRID), 2 * step
+    while beyond - most > 1:
+        middle = (most + beyond) // 2
+        most, beyond = (middle, beyond) if is_within(middle) else (most, middle)
+    return most
 
 
 def fewest_that_differ(n0: int, k0: int, n1: int, alpha: float) -> int:
@@ -175,11 +186,18 @@ def fewest_that_differ(n0: int, k0: int, n1: int, alpha: float) -> int:
     """
     # More failures are never less evidence, and Fisher's p-value, which takes no time, is rarely much larger.
     k1 = bisect_left(range(n1 + 1), True, key=lambda k: _fisher(n0, k0, n1, k) <= alpha)
-    while k1 <= n1 and rate_difference_p_value(n0, k0, n1, k1) > alpha:
+    while k1 <= n1 and not _differs(n0, k0, n1, k1, alpha):
         k1 += 1
-    while k1 > 0 and rate_difference_p_value(n0, k0, n1, k1 - 1) <= alpha:
+    while k1 > 0 and _differs(n0, k0, n1, k1 - 1, alpha):
         k1 -= 1
     return k1
+
+
+def _differs(n0: int, k0: int, n1: int, k1: int, alpha: float) -> bool:
+    """Return whether the p-value is at most alpha; if it is above at some rates, that is seen at once."""
+    if is_computable(n0, n1) and _chance_at_some(n0, n1, _as_extreme(n0, k0, n1, k1, 0.0), 0.0) > alpha:
+        return False
+    return rate_difference_p_value(n0, k0, n1, k1) <= alpha
 
 
 @lru_cache(maxsize=4096)
@@ -233,9 +251,9 @@ def _ranks(n0: int, n1: int, margin: float) -> Array:
     k0, k1 = np.arange(n0)[:, None], np.arange(1, n1 + 1)
     logs = special.xlogy(k0, rates) + special.xlog1py(n0 - k0 - 1, -rates) + np.log(steps)
     density = np.exp(logs - logs.max(axis=1, keepdims=True))
-    within = np.ones((_NODES, n1 + 1))  # without a failure the lower limit is 0
     moved = np.clip(rates + margin, 0.0, 1.0)[:, None]
-    within[:, 1:] = special.betainc(k1, n1 - k1 + 1.0, moved)
+    within = _tails(n1, moved)
+    within[:, 0] = 1.0  # without a failure the lower limit is 0
     within[moved[:, 0] <= 0, 0] = 0.0 if margin < 0 else 1.0
     ranks = np.ones((n0 + 1, n1 + 1))  # if all failed in the first series, the upper limit is 1
     ranks[:-1] = (density @ within) / density.sum(axis=1, keepdims=True)
@@ -249,43 +267,75 @@ def _chance(n0: int, n1: int, needed: Counts, margin: float) -> float:
     if margin >= 1 or margin <= -1:
         return 1.0
     ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
-    ones = ones0 + ones1
-    pooled = two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))
-    orders = two_sample.log_choose(n0, ones0) + two_sample.log_choose(n1, ones1) - pooled[ones]
-    if margin == 0:
-        chances = (ones1 >= needed[:, None]).astype(np.float64)  # a one fails, and nothing else does
+    if margin == 0:  # then ones are failures
+        chances: Array = (ones1 >= needed[:, None]).astype(np.float64)
     else:
-        chances = _extreme_given_ones(n0, n1, needed, margin)
-    coefficients = np.bincount(ones.ravel(), weights=(np.exp(orders) * chances).ravel())
+        (sure0, floor0), (sure1, floor1) = _on_line(margin)
+        second = _failures_given_ones(n1, sure1, floor1)
+        tails = np.zeros((n1 + 1, n1 + 2))
+        tails[:, :-1] = np.cumsum(second[:, ::-1], axis=1)[:, ::-1]
+        # Rows: ones in the first series; columns: ones in the second.
+        chances = _failures_given_ones(n0, sure0, floor0) @ tails[:, needed].T
+    chances *= _orders(n0, n1)
+    coefficients = np.bincount((ones0 + ones1).ravel(), weights=chances.ravel())
     return min(two_sample.bernstein_upper(coefficients, max(2 * (n0 + n1), 1000)), 1.0)
 
 
-def _extreme_given_ones(n0: int, n1: int, needed: Counts, margin: float) -> Array:
-    """Return the chance of so many failures given the ones in the first (rows) and second series."""
-    sure0, sure1 = (1 - abs(margin), 1.0) if margin >= 0 else (1.0, 1 - abs(margin))
-    floor0, floor1 = (0.0, margin) if margin >= 0 else (-margin, 0.0)
-    first = _failures_given_ones(n0, np.arange(n0 + 1)[:, None], sure0, floor0)
-    second = _failures_given_ones(n1, np.arange(n1 + 1)[:, None], sure1, floor1)
-    tails = np.zeros((n1 + 1, n1 + 2))
-    tails[:, :-1] = np.cumsum(second[:, ::-1], axis=1)[:, ::-1]
-    chances: Array = first @ tails[:, needed].T
+def _on_line(margin: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return with which chances trials of both series fail if their bit is 1, and if it is 0."""
+    rest = 1 - abs(margin)
+    return ((rest, 0.0), (1.0, margin)) if margin >= 0 else ((1.0, -margin), (rest, 0.0))
+
+
+@lru_cache(maxsize=4)  # up to 9 MB each
+def _orders(n0: int, n1: int) -> Array:
+    """Return how likely it is, given all ones, that so many are in the first series (rows) and the second."""
+    ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
+    orders: Array = np.exp(
+        two_sample.log_choose(n0, ones0)
+        + two_sample.log_choose(n1, ones1)
+        - two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))[ones0 + ones1]
+    )
+    return orders
+
+
+def _chance_at_some(n0: int, n1: int, needed: Counts, margin: float) -> float:
+    """Return the largest of the chances that `_chance` bounds at some rates, less what rounding may add."""
+    bits = np.sin(np.linspace(0, np.pi / 2, _SOME)[:, None]) ** 2
+    first, second = (floor + (sure - floor) * bits for sure, floor in _on_line(margin))
+    tails = np.append(_tails(n1, second), np.zeros((_SOME, 1)), axis=1)[:, needed]
+    return float((_chances(n0, first) * tails).sum(axis=1).max()) * (1 - 1e-9)
+
+
+def _chances(n: int, rates: Array) -> Array:
+    """Return the chances of k = 0, …, n failures among n trials (columns), at some rates (rows)."""
+    k = np.arange(n + 1)
+    chances: Array = np.exp(
+        two_sample.log_choose(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)
+    )
     return chances
 
 
-def _failures_given_ones(n: int, ones: Counts, sure: float, floor: float) -> Array:
+def _tails(n: int, rates: Array) -> Array:
+    """Return the chances of k failures or more; the smallest are added first, and so keep their digits."""
+    return np.cumsum(_chances(n, rates)[:, ::-1], axis=1)[:, ::-1]
+
+
+def _failures_given_ones(n: int, sure: float, floor: float) -> Array:
     """Return the distribution of the failures among n trials (columns), for each number of ones (rows).
 
     A trial with a one fails with probability `sure`, another with `floor`: `sure` is 1, or `floor` is 0.
     """
-    failures = np.arange(n + 1)
+    ones, failures = np.arange(n + 1)[:, None], np.arange(n + 1)
     if sure == 1:  # all ones fail, and some of the others
         others, hits, chance = n - ones, failures - ones, floor
     else:
-        others, hits, chance = ones, failures + 0 * ones, sure
-    inside = (hits >= 0) & (hits <= others)
-    hits = np.where(inside, hits, 0)
+        others, hits, chance = ones, failures, sure
     factorials = special.gammaln(np.arange(1, n + 2))
-    logs = factorials[others] - factorials[hits] - factorials[np.where(inside, others - hits, 0)]
-    logs = logs + special.xlogy(hits, chance) + special.xlog1py(np.where(inside, others - hits, 0), -chance)
+    misses = others - hits
+    inside = (hits >= 0) & (misses >= 0)
+    hits, misses = np.where(inside, hits, 0), np.where(inside, misses, 0)
+    logs = factorials[others] - factorials[hits] - factorials[misses]
+    logs += hits * np.log(chance) + misses * np.log1p(-chance)
     result: Array = np.exp(np.where(inside, logs, -np.inf))
     return result

@@ -59,10 +59,14 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     values = np.asarray(coefficients, dtype=np.float64)
     if values.size * degree <= 1_500_000:  # 12 MB
         return _elevation(values.size - 1, degree) @ values
+    raised, places = np.zeros(degree + 1), np.arange(degree + 1.0)
+    raised[: values.size] = values
     for n in range(values.size, degree + 1):  # from degree n - 1 to degree n
-        share = np.arange(n + 1) / n
-        values = np.append(values, 0.0) * (1 - share) + np.append(0.0, values) * share
-    return values
+        share = places[: n + 1] / n
+        moved = raised[:n] * share[1:]
+        raised[: n + 1] *= 1 - share
+        raised[1 : n + 1] += moved
+    return raised
 
 
 @lru_cache(maxsize=4)

@@ -297,6 +297,8 @@ class CostStreams(_Betting):
         place = costs * STEPS
         index = place.astype(np.int64)
         beyond = place - index
-        memory = self._memory
-        memory[rows, index] += 1.0 - beyond
-        memory[rows, np.minimum(index + 1, STEPS)] += beyond
+        flat = self._memory.reshape(-1)  # one index is much quicker than two
+        index += rows * (STEPS + 1)
+        flat[index] += 1.0 - beyond
+        # A cost of 1 has nothing beyond it, and so adds nothing to where the next row begins.
+        flat[np.minimum(index + 1, flat.size - 1)] += beyond

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -70,12 +71,16 @@ class Side:
     certificate: Certificate
     null_mean: float
     levels: dict[str, float]
-    threshold: float
     bets: Bets
     reference: tuple[int, int] | None
     """Trials and failures of the certificate, if new costs of 0 and 1 are judged jointly with them."""
     delta: float
     """The certificate's, of this side; what is judged jointly spends it together with the level."""
+
+    @cached_property  # takes half a second, and what is judged jointly needs none
+    def threshold(self) -> float:
+        """The wealth at which the sequential test alarms against the certified limit."""
+        return Mark(self.null_mean, self.levels["sequential-test"], self.certificate.binary).threshold
 
     @property
     def known_mean(self) -> float:
@@ -127,13 +132,12 @@ def choose_side(certificate: Certificate, mean: float, alpha: float | None) -> t
         "sequential-test": alpha or 0.04,
     }
     null_mean = bet_bounds(certificate.lower, certificate.upper)[not adverse]
-    threshold = Mark(null_mean, levels["sequential-test"], certificate.binary).threshold
     reference = None
     if record is not None and SMALLEST_TOTAL <= levels["sequential-test"] + delta < 1:
         failures = round(record.n * record.mean)
         reference = record.n, (failures if adverse else record.n - failures)
     bets = Bets.for_costs(binary=certificate.binary)
-    side = Side(certificate, null_mean, levels, threshold, bets, reference, delta)
+    side = Side(certificate, null_mean, levels, bets, reference, delta)
     return (Verdict.ADVERSE if adverse else Verdict.BENIGN), side
 
 
