@@ -7,11 +7,11 @@ from boundwatch.planning.promises import simulate_promises
 
 
 def test_promises_beside_what_was_simulated(run, folder):
-    done = run("selftest", folder / "certificate.json", "--costs", folder / "costs.csv", "--runs", "2")
+    done = run("selftest", folder / "certificate.json", "--costs", folder / "costs.csv", "--runs", "1")
     assert done.code == 0
     assert "its own costs" in done.out
     assert "0 broken" in done.out
-    as_json = json.loads(run("selftest", folder / "binary.json", "--runs", "10", "--json").out)
+    as_json = json.loads(run("selftest", folder / "binary.json", "--runs", "1", "--json").out)
     assert as_json["kept"]
     assert {"promised", "rate", "low", "high"} <= set(as_json["promises"][0])
 
@@ -23,7 +23,7 @@ def test_a_broken_promise_fails_loudly(run, folder, monkeypatch):
         return [dataclasses.replace(p, kept=False) for p in simulate_promises(certificate, **settings)]
 
     monkeypatch.setattr(library, "simulate_promises", broken)
-    done = run("selftest", folder / "certificate.json", "--runs", "2")
+    done = run("selftest", folder / "binary.json", "--runs", "1")
     assert done.code == 1
     assert "BROKEN" in done.out
     assert "broken promises: " in done.err

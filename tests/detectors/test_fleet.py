@@ -200,3 +200,11 @@ def test_a_finding_names_its_detector_and_is_a_table():
     assert finding.to_frame()["e_adverse"].item() == finding.e_adverse
     assert "ADVERSE" in finding._repr_html_()
     assert "&lt;arm&gt;" in finding._repr_html_()
+
+
+def test_no_worse_is_known_of_all_streams_at_once():
+    fleet = bw.Fleet(BINARY, margin=0.3)
+    assert bw.Fleet(BINARY).no_worse is None
+    for cost in [0.0] * 30:
+        fleet.update(["good", "bad"], [cost, 1.0])
+    assert fleet.no_worse == [fleet.finding(name).no_worse for name in fleet.ids] == [True, False]

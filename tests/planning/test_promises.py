@@ -1,22 +1,40 @@
 """The self-test: keeps quiet when promises are kept, and cries when one is broken."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidLevel, InvalidSetting
+from boundwatch.planning import claims as given_limits
+from boundwatch.planning import claims_over_labs as over_labs
 from boundwatch.planning import promises as selftest
 from boundwatch.planning.promises import simulate_promises
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
+BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+LAB = bw.Certificate.from_held_out([0, 0, 0, 1] * 10, binary=True)
+BOUNDED_LAB = bw.Certificate.from_held_out([0.1, 0.2, 0.3, 0.4] * 3)
+CAMPAIGN = bw.Campaign(binary=True).update_many([0, 0, 0, 1] * 10).certificate()
+LEVELS = {bw.Verdict.ADVERSE: 0.04, bw.Verdict.BENIGN: 0.04}
+
+
+def claims(certificate, name, *, detectors=None):
+    """The claims about one kind of detector, in words that begin so."""
+    found = [c for c in selftest._claims(certificate, None, detectors, LEVELS) if c.detector.startswith(name)]
+    assert found
+    return found
+
+
+def kept(found, runs, seed=70):
+    rng = np.random.default_rng(seed)
+    return [selftest._judge(claim, rng, runs).kept for claim in found]
 
 
 def test_our_promises_are_kept_and_not_vacuous():
-    promises = simulate_promises(
-        bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True), runs=300
-    )
+    promises = simulate_promises(BINARY, runs=150)
     assert all(promise.kept for promise in promises)
     assert all(promise.low <= promise.rate <= promise.high for promise in promises)
     spent = max(promise.rate / promise.promised for promise in promises)
@@ -24,19 +42,19 @@ def test_our_promises_are_kept_and_not_vacuous():
 
 
 def test_its_own_costs_are_simulated_too():
-    costs = np.random.default_rng(1).beta(2, 6, 300)
+    costs = np.random.default_rng(1).beta(2, 6, 60)
     certificate = bw.Certificate.from_held_out(costs)
     promises = simulate_promises(certificate, costs=costs, detectors=[], runs=2)
-    assert sum("own costs" in promise.world for promise in promises) == 7
+    assert sum("own costs" in promise.world for promise in promises) == 9
     with pytest.raises(InvalidSetting, match="not the certificate's own"):
         simulate_promises(certificate, costs=costs[:-1], runs=10)
 
 
 def test_worlds_between_the_points():
-    worlds = {world.name for world in selftest._worlds(BOUNDED, None)}
+    worlds = {world.name for world in given_limits.worlds(BOUNDED, None)}
     assert {"0.2 or 1, mean 0.6", "0 or 0.735, mean 0.7", "0.58 or 1, mean 0.6"} <= worlds
     low = bw.Certificate.from_bounds(lower=0.05, upper=0.1, delta=0.01)
-    assert "0 or 0.105, mean 0.1" in {world.name for world in selftest._worlds(low, None)}
+    assert "0 or 0.105, mean 0.1" in {world.name for world in given_limits.worlds(low, None)}
 
 
 CLAIMED = (
@@ -45,52 +63,154 @@ CLAIMED = (
     "confidence-interval, exact, lower shift limit",
     "hypothesis-test, kl, upper shift limit",
     "fleet, read 200 times",
+    "fleet, margin 0.1, read 200 times",
+    "sequential-test, read 200 times",
+    "sequential-test, upper shift limit",
     "discoveries in 5 streams",
+    "discoveries, 5 streams, restarted",
     "change-detector, run length <= 200",
+    "certificate, upper limit",
     "hypothesis-test, total, n = 50",
-    "hypothesis-test, margin 0.1, n = 50",
+    "hypothesis-test, total, lower shift limit",
+    "hypothesis-test, total, margin 0.1, n = 50",
+    "confidence-interval, total, n = 10",
     "fleet, total, 200 times",
+    "fleet, total, margin 0.1, 200 times",
+    "sequential-test, total, lower shift limit",
+    "discoveries, total, 5 streams",
 )
+ONLY_BINARY = {"hypothesis-test, exact, n = 100", "confidence-interval, exact, lower shift limit"}
 
 
-def test_a_rate_of_one_and_a_half_times_any_promise_is_noticed():
-    held_out = bw.Certificate.from_held_out([0, 0, 0, 1] * 20, binary=True)
-    levels = {bw.Verdict.ADVERSE: 0.04, bw.Verdict.BENIGN: 0.04}
-    claims = list(selftest._claims(held_out, None, None, levels))
-    assert set(CLAIMED) <= {claim.detector for claim in claims}
+@pytest.mark.parametrize("lab", [LAB, BOUNDED_LAB, CAMPAIGN], ids=["binary", "bounded", "campaign"])
+def test_a_rate_of_one_and_a_half_times_any_promise_is_noticed(lab):
+    found = list(selftest._claims(lab, None, None, LEVELS))
+    names = {claim.detector.replace("n = 10", "n = 50") for claim in found}
+    if lab is CAMPAIGN:
+        assert "campaign, looked at 10 times" in names
+    else:
+        missing = set(CLAIMED) - names - (set() if lab.binary else ONLY_BINARY)
+        assert not {name.replace("n = 10", "n = 50") for name in missing} - names
     rng = np.random.default_rng(71)
-    for claim in claims:
-        if claim.detector.startswith("sequential-test"):  # its streams are few; a fleet's are many
-            continue
+    for claim in found:
         broken = dataclasses.replace(
             claim, count=lambda rng, runs, rate=1.5 * claim.promised: int(rng.binomial(runs, rate))
         )
-        found = selftest._judge(broken, rng, selftest.RUNS)
-        assert found.sees <= 1.5 * claim.promised, claim
-        assert not found.kept, claim
+        promise = selftest._judge(broken, rng, selftest.RUNS)
+        assert promise.sees <= 1.5 * claim.promised, claim
+        assert not promise.kept, claim
         exact = dataclasses.replace(
             claim, count=lambda rng, runs, rate=claim.promised: int(rng.binomial(runs, rate))
         )
         assert selftest._judge(exact, rng, selftest.RUNS).kept
 
 
-def test_the_totals_are_tried_over_the_draw_of_the_lab_too(monkeypatch):
-    held_out = bw.Certificate.from_held_out([0, 0, 0, 1] * 10, binary=True)
+def hasty(kind):
+    """A detector with twenty times the level."""
 
+    class Hasty(kind):
+        def __init__(self, certificate, *, alpha_adverse=0.04, alpha_benign=0.04, **settings):
+            adverse, benign = min(20 * alpha_adverse, 0.9), min(20 * alpha_benign, 0.9)
+            super().__init__(certificate, alpha_adverse=adverse, alpha_benign=benign, **settings)
+
+    return Hasty
+
+
+def carefree(kind):
+    """A detector that takes the mean of the lab's costs for the truth, and any evidence for enough."""
+
+    class Carefree(kind):
+        def __init__(self, certificate, *, alpha_adverse, alpha_benign, **settings):
+            del alpha_adverse, alpha_benign
+            mean = certificate.mean_cost
+            bound = bw.Certificate.from_bounds(lower=mean, upper=mean, delta=0.01)
+            super().__init__(bound, alpha_adverse=0.9, alpha_benign=0.9, **settings)
+
+    return Carefree
+
+
+def rash(kind):
+    """A detector that takes every difference for a shift."""
+
+    class Rash(kind):
+        def found(self, costs, **fields):
+            change = np.asarray(costs).mean(axis=-1) - self.certificate.mean_cost
+            verdict = np.where(change > 0, bw.Verdict.ADVERSE, bw.Verdict.BENIGN)
+            no_worse = change <= (self.margin or 0.0)
+            limits = {"shift_lower": change, "shift_upper": change}
+            return SimpleNamespace(verdict=verdict, no_worse=no_worse, **limits, **fields)
+
+        def decide_many(self, costs):
+            return self.found(costs)
+
+        def update_many(self, costs):
+            return self.found(costs, e_adverse=99, e_benign=99)
+
+    return Rash
+
+
+@pytest.mark.parametrize("lab", [LAB, BOUNDED_LAB], ids=["binary", "bounded"])
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("hypothesis-test, total, n = 10", rash(bw.HypothesisTest)),
+        ("hypothesis-test, total, lower shift limit", rash(bw.HypothesisTest)),
+        ("hypothesis-test, total, upper shift limit", rash(bw.HypothesisTest)),
+        ("hypothesis-test, total, margin", rash(bw.HypothesisTest)),
+        ("confidence-interval, total", rash(bw.ConfidenceInterval)),
+        ("sequential-test, total, lower shift limit", rash(bw.SequentialTest)),
+        ("sequential-test, total, upper shift limit", rash(bw.SequentialTest)),
+        ("fleet, total, 200", carefree(bw.Fleet)),
+        ("fleet, total, margin", carefree(bw.Fleet)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_totals_that_are_not_kept_are_found_out(lab, name, twin, monkeypatch):
+    found = [claim for claim in claims(lab, name, detectors=[]) if "0.25" in claim.world][:1]
+    assert all(kept(found, 100))
+    monkeypatch.setattr(over_labs, twin.__base__.__name__, twin)
+    assert not any(kept(found, 100))
+
+
+def test_who_takes_the_mean_of_the_lab_for_the_truth_is_found_out(monkeypatch):
     class Careless(bw.HypothesisTest):
-        """Takes the mean of the lab's costs for the truth."""
-
-        def __init__(self, certificate, **levels):
+        def __init__(self, certificate, **settings):
             mean = certificate.mean_cost
             bound = bw.Certificate.from_bounds(lower=mean, upper=mean, delta=0.01, binary=True)
-            super().__init__(bound, tail="exact", **levels)
+            super().__init__(bound, tail="exact", **settings)
 
-    levels = {bw.Verdict.ADVERSE: 0.04, bw.Verdict.BENIGN: 0.04}
-    claims = [c for c in selftest._joint_claims(held_out, levels) if c.detector.startswith("hypothesis")]
-    rng = np.random.default_rng(72)
-    assert all(selftest._judge(claim, rng, 400).kept for claim in claims)
-    monkeypatch.setattr(selftest, "HypothesisTest", Careless)
-    assert not all(selftest._judge(claim, rng, 400).kept for claim in claims)
+    found = claims(LAB, "hypothesis-test, total, n = 50", detectors=[])
+    monkeypatch.setattr(over_labs, "HypothesisTest", Careless)
+    assert not all(kept(found, 1500))
+
+
+def test_a_certificate_that_spends_more_than_its_delta_is_found_out(monkeypatch):
+    class Spendthrift(bw.Certificate):
+        @classmethod
+        def from_held_out(cls, costs, **settings):
+            deltas = {name: 4 * settings.pop(name) for name in ("delta_upper", "delta_lower")}
+            return bw.Certificate.from_held_out(costs, **settings, **deltas)
+
+    found = claims(LAB, "certificate, ", detectors=[])
+    assert all(kept(found, 600))
+    monkeypatch.setattr(over_labs, "Certificate", Spendthrift)
+    assert not all(kept(found, 600))
+
+
+def test_limits_for_one_look_are_found_out_when_a_campaign_looks_often(monkeypatch):
+    class Impatient:
+        """Certifies as if the number of trials had been fixed in advance."""
+
+        def __init__(self, **settings):
+            self.settings = settings
+
+        def update_many(self, costs):
+            return bw.Certificate.from_held_out(costs, **self.settings)
+
+    found = claims(CAMPAIGN, "campaign", detectors=[])
+    assert all(kept(found, 600))
+    monkeypatch.setattr(over_labs, "Campaign", Impatient)
+    assert not all(kept(found, 600))
 
 
 def test_the_worlds_lie_on_the_side_where_the_verdict_is_wrong():
@@ -101,7 +221,7 @@ def test_the_worlds_lie_on_the_side_where_the_verdict_is_wrong():
             return np.full(shape, [np.nextafter(0.2, 0), 0.2])
 
     for verdict, mean in ((bw.Verdict.ADVERSE, 0.0), (bw.Verdict.BENIGN, 1.0)):
-        assert selftest._two_point(verdict, 0.0, 1.0, 0.2, Fixed(), (3, 2)).mean() == mean
+        assert given_limits._two_point(verdict, 0.0, 1.0, 0.2, Fixed(), (3, 2)).mean() == mean
 
 
 def test_each_verdict_of_the_change_detector_has_its_own_level(monkeypatch):
@@ -109,7 +229,7 @@ def test_each_verdict_of_the_change_detector_has_its_own_level(monkeypatch):
         def __init__(self, certificate):
             super().__init__(certificate, alpha_adverse=0.0001, alpha_benign=0.002)
 
-    monkeypatch.setattr(selftest, "ChangeDetector", Uneven)
+    monkeypatch.setattr(given_limits, "ChangeDetector", Uneven)
     promises = simulate_promises(BOUNDED, detectors=[], runs=20)
     promised = {p.verdict: p.promised for p in promises if p.detector.startswith("change-detector")}
     assert promised == {bw.Verdict.ADVERSE: pytest.approx(0.02), bw.Verdict.BENIGN: pytest.approx(0.4)}
@@ -124,26 +244,55 @@ def test_a_detector_that_errs_more_often_is_found_out():
     assert all(promise.detector.startswith("hypothesis-test") for promise in broken)
 
 
-def test_a_fleet_with_too_low_a_threshold_is_found_out(monkeypatch):
-    class Hasty(bw.Fleet):
-        def __init__(self, certificate, *, alpha_adverse=0.04, alpha_benign=0.04):
-            super().__init__(certificate, alpha_adverse=8 * alpha_adverse, alpha_benign=8 * alpha_benign)
+@pytest.mark.parametrize(
+    ("name", "kind", "runs"),
+    [
+        ("fleet, read", bw.Fleet, 100),
+        ("fleet, margin", bw.Fleet, 100),
+        ("sequential-test, read", bw.SequentialTest, 400),
+    ],
+)
+def test_who_alarms_too_soon_is_found_out(name, kind, runs, monkeypatch):
+    found = claims(BOUNDED, name, detectors=[])[:1]
+    assert all(kept(found, runs))
+    monkeypatch.setattr(given_limits, kind.__name__, hasty(kind))
+    assert not any(kept(found, runs))
 
-    monkeypatch.setattr(selftest, "Fleet", Hasty)
-    promises = simulate_promises(BOUNDED, detectors=[], runs=120)
-    assert {promise.detector for promise in promises if not promise.kept} == {"fleet, read 200 times"}
+
+@pytest.mark.parametrize("name", ["sequential-test, lower", "sequential-test, upper"])
+def test_sequential_limits_that_exclude_too_much_are_found_out(name, monkeypatch):
+    class Narrow(bw.SequentialTest):
+        def update_many(self, _costs):
+            return SimpleNamespace(e_adverse=99, e_benign=99, shift_lower=1.0, shift_upper=-1.0)
+
+    found = claims(BOUNDED, name, detectors=[])[:1]
+    assert all(kept(found, 100))
+    monkeypatch.setattr(given_limits, "SequentialTest", Narrow)
+    assert not any(kept(found, 400))
 
 
-def test_a_sequential_test_that_alarms_too_soon_is_found_out(monkeypatch):
-    class Hasty(bw.SequentialTest):
-        def __init__(self, certificate, *, alpha_adverse, alpha_benign):
-            super().__init__(certificate, alpha_adverse=8 * alpha_adverse, alpha_benign=8 * alpha_benign)
+@pytest.mark.parametrize("name", ["discoveries in", "discoveries, total"])
+def test_a_list_of_whatever_has_some_evidence_is_found_out(name, monkeypatch):
+    class Listing(bw.Fleet):
+        def discoveries(self, _rate):
+            return self.ids
 
-    monkeypatch.setattr(selftest, "SequentialTest", Hasty)
-    promises = simulate_promises(BOUNDED, detectors=[], runs=120)
-    assert {promise.detector for promise in promises if not promise.kept} == {
-        "sequential-test, read 200 times"
-    }
+    found = claims(LAB if "total" in name else BINARY, name, detectors=[])
+    assert all(kept(found, 100))
+    monkeypatch.setattr(given_limits, "Fleet", Listing)
+    assert not any(kept(found, 400))
+
+
+def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
+    class Generous(given_limits.Roll):
+        def look(self, total, _streams=None):
+            return np.zeros(total)
+
+    found = claims(BINARY, "discoveries, 5 streams, restarted", detectors=[])
+    assert all(kept(found, 100))
+    monkeypatch.setattr(given_limits, "Roll", Generous)
+    monkeypatch.setattr("boundwatch.detectors.fleet.Roll", Generous)
+    assert not any(kept(found, 400))
 
 
 def test_bad_input():

@@ -150,6 +150,13 @@ class Fleet:
         """The latched verdict of each stream."""
         return [_VERDICTS[code] for code in self._verdict[: len(self._rows)].tolist()]
 
+    @property
+    def no_worse(self) -> list[bool] | None:
+        """Which streams are shown to cost at most the margin more than certified; None without a margin."""
+        if self.margin is None:
+            return None
+        return [bool(count) for count in self._book[: len(self._rows), _REACHED][:, 2].tolist()]
+
     def update(self, ids: Iterable[str | int] | str | int, costs: ArrayLike) -> list[str | int]:
         """Count one more episode of each stream named; a stream may be named repeatedly, and may be new.
 

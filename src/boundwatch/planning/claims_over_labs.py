@@ -1,0 +1,302 @@
+"""What is promised in all, the certificate's delta included: here the lab's trials are drawn again, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.certificates.campaign import Campaign
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.detectors import Fleet, SequentialTest, Verdict
+from boundwatch.detectors.confidence_interval import ConfidenceInterval
+from boundwatch.detectors.fixed_sample import Findings, FixedSampleDetector
+from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.planning.claims import (
+    EPISODES,
+    LIST_EPISODES,
+    LOOKS,
+    MARGIN,
+    RATE,
+    STREAMS,
+    Array,
+    Claim,
+    Flags,
+    Levels,
+    chance_of_high,
+    count_lists,
+    is_declared,
+    limit_of,
+    run_fleet,
+    two_costs,
+)
+
+Counts = NDArray[np.int64]
+MakeDetector = Callable[[Certificate], FixedSampleDetector]
+
+_READ = (10, 50)  # the numbers of new trials at which limits are read that hold at all times
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A world of two costs from which both the lab's trials and the new ones come."""
+
+    certificate: Certificate
+    verdict: Verdict
+    low: float
+    high: float
+    mean: float
+
+    @property
+    def name(self) -> str:
+        """The world in words."""
+        return f"{self.low:.3g} or {self.high:.3g}, mean {self.mean:.3g}, lab drawn, too"
+
+    def certify(self, rng: np.random.Generator, runs: int) -> Iterator[tuple[Certificate, int]]:
+        """Yield certificates from trials drawn again, and how many of the runs have each."""
+        like, size = self.certificate, self.certificate.n or 1
+        # Labs with as many high costs have the same certificate.
+        drawn = np.unique(rng.binomial(size, self.chance(), runs), return_counts=True)
+        for highs, count in zip(*drawn, strict=True):
+            yield (
+                Certificate.from_held_out(
+                    self.costs(highs[None], size)[0],
+                    method=cast("Any", like.method),
+                    binary=like.binary,
+                    delta_upper=like.delta_upper,
+                    delta_lower=like.delta_lower,
+                ),
+                int(count),
+            )
+
+    def chance(self, more: float = 0.0) -> float:
+        """Return the chance of the high cost where the mean is so much higher than in the lab."""
+        return chance_of_high(self.verdict, self.low, self.high, self.mean + more)
+
+    def costs(self, highs: Counts, n: int) -> Array:
+        """Return datasets of n costs, one per number of high ones."""
+        return np.where(np.arange(n) < highs[:, None], self.high, self.low)
+
+    def streams(self, rng: np.random.Generator, shape: tuple[int, int], more: float = 0.0) -> Array:
+        """Return new costs."""
+        return np.where(rng.random(shape) < self.chance(more), self.high, self.low)
+
+
+def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim]:
+    """Return what is promised over the draw of the lab's trials and the new ones."""
+    deltas = {Verdict.ADVERSE: certificate.delta_upper, Verdict.BENIGN: certificate.delta_lower}
+    if certificate.method == "anytime":
+        for lab in _labs(certificate):
+            yield _limit_claim(
+                lab, deltas[lab.verdict], f"campaign, looked at {LOOKS} times", _count_campaigns
+            )
+        return
+    totals = {verdict: level + deltas[verdict] for verdict, level in levels.items()}
+    test = partial(_hypothesis_test, levels)
+    sizes = (10, 50) if certificate.binary else (10,)
+    for lab in _labs(certificate):
+        total, is_central = totals[lab.verdict], lab.mean == certificate.mean_cost
+        for n in sizes:
+            yield _fixed_claim(f"hypothesis-test, total, n = {n}", lab, total, test, n, _is_declared)
+        if is_central or certificate.binary:
+            yield _stream_claim(f"fleet, total, {EPISODES} times", lab, total, levels, _declared_by_fleet)
+            if lab.verdict is Verdict.BENIGN and lab.mean + MARGIN < lab.high:
+                yield from _margin_claims(lab, total, levels)
+        if is_central:
+            side = "upper" if lab.verdict is Verdict.ADVERSE else "lower"
+            yield _limit_claim(lab, deltas[lab.verdict], f"certificate, {side} limit", _count_labs)
+            interval, limit = partial(_interval, levels), limit_of(lab.verdict)
+            name = f"confidence-interval, total, n = {sizes[-1]}"
+            yield _fixed_claim(name, lab, total, interval, sizes[-1], _is_declared)
+            name = f"hypothesis-test, total, {limit}"
+            yield _fixed_claim(name, lab, total, test, sizes[-1], _is_excluded)
+            yield _stream_claim(f"sequential-test, total, {limit}", lab, total, levels, _missed_by_limits)
+            if lab.verdict is Verdict.ADVERSE:
+                yield Claim(
+                    f"discoveries, total, {STREAMS} streams",
+                    lab.verdict,
+                    lab.name,
+                    RATE,
+                    partial(_count_lists, lab),
+                )
+
+
+def _labs(certificate: Certificate) -> Iterator[Lab]:
+    """Yield worlds at the limits and between them; those that are hardest for other costs, at the mean."""
+    mean_cost = certificate.mean_cost or 0.0
+    for mean in sorted({certificate.lower, mean_cost, certificate.upper}):
+        for verdict in (Verdict.ADVERSE, Verdict.BENIGN):
+            pairs = two_costs(verdict, mean, binary=certificate.binary)
+            for low, high in pairs if mean == mean_cost else pairs[:1]:
+                if low < mean < high:
+                    yield Lab(certificate, verdict, low, high, mean)
+
+
+def _limit_claim(
+    lab: Lab, delta: float, name: str, count: Callable[[Lab, np.random.Generator, int], int]
+) -> Claim:
+    """Promise that a certified limit fails with probability delta; so rarely that it takes more runs."""
+    return Claim(name, lab.verdict, lab.name, delta, partial(count, lab), scale=max(1.0, 0.05 / delta))
+
+
+def _count_labs(lab: Lab, rng: np.random.Generator, runs: int) -> int:
+    return sum(count for redrawn, count in lab.certify(rng, runs) if _fails(lab, redrawn))
+
+
+def _fails(lab: Lab, limits: Certificate | Campaign) -> bool:
+    """Return whether the limit behind a verdict is beyond the true mean."""
+    if lab.verdict is Verdict.ADVERSE:
+        return limits.upper < lab.mean - 1e-12
+    return limits.lower > lab.mean + 1e-12
+
+
+def _count_campaigns(lab: Lab, rng: np.random.Generator, runs: int) -> int:
+    """Count campaigns whose limit fails at any look."""
+    like = lab.certificate
+    ends = np.unique(np.linspace(0, like.n or 1, LOOKS + 1).round().astype(np.int64))
+    highs = np.cumsum([rng.binomial(n, lab.chance(), runs) for n in np.diff(ends)], axis=0)
+    failed = np.zeros(runs, dtype=np.bool_)
+    for n, row in zip(ends[1:].tolist(), highs, strict=True):
+        for number in np.unique(row):
+            campaign = Campaign(
+                delta_upper=like.delta_upper, delta_lower=like.delta_lower, binary=like.binary
+            )
+            if _fails(lab, campaign.update_many(lab.costs(number[None], n)[0])):
+                failed |= row == number
+    return int(failed.sum())
+
+
+def _fixed_claim(
+    name: str, lab: Lab, total: float, detector: MakeDetector, n: int, errs: Callable[[Lab, Findings], Flags]
+) -> Claim:
+    return Claim(name, lab.verdict, lab.name, total, partial(_count_datasets, lab, detector, n, 0.0, errs))
+
+
+def _hypothesis_test(
+    levels: Levels, certificate: Certificate, margin: float | None = None
+) -> FixedSampleDetector:
+    adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
+    return HypothesisTest(certificate, alpha_adverse=adverse, alpha_benign=benign, margin=margin)
+
+
+def _interval(levels: Levels, certificate: Certificate) -> FixedSampleDetector:
+    return ConfidenceInterval(
+        certificate,
+        false_positive_rate=levels[Verdict.ADVERSE] + certificate.delta_upper,
+        false_negative_rate=levels[Verdict.BENIGN] + certificate.delta_lower,
+    )
+
+
+def _count_datasets(
+    lab: Lab,
+    detector: MakeDetector,
+    n: int,
+    more: float,
+    errs: Callable[[Lab, Findings], Flags],
+    rng: np.random.Generator,
+    runs: int,
+) -> int:
+    """Draw the lab's trials, certify them alike, and judge n new ones: their order does not matter."""
+    hits = 0
+    for redrawn, count in lab.certify(rng, runs):
+        highs, counts = np.unique(rng.binomial(n, lab.chance(more), count), return_counts=True)
+        hits += int(counts[errs(lab, detector(redrawn).decide_many(lab.costs(highs, n)))].sum())
+    return hits
+
+
+def _is_declared(lab: Lab, found: Findings) -> Flags:
+    return np.asarray(found.verdict == lab.verdict)
+
+
+def _is_excluded(lab: Lab, found: Any) -> Flags:
+    """Return where the limits exclude a shift of zero, which is the true one."""
+    if lab.verdict is Verdict.ADVERSE:
+        return np.asarray(found.shift_lower > 1e-9)
+    return np.asarray(found.shift_upper < -1e-9)
+
+
+def _is_shown(lab: Lab, found: Findings) -> Flags:  # noqa: ARG001  (as the others)
+    return np.zeros(found.verdict.size, dtype=np.bool_) if found.no_worse is None else found.no_worse
+
+
+def _stream_claim(
+    name: str,
+    lab: Lab,
+    total: float,
+    levels: Levels,
+    errs: Callable[[Lab, Levels, Certificate, Array], int],
+    more: float = 0.0,
+) -> Claim:
+    world = lab.name if not more else _with_margin(lab)
+    return Claim(name, lab.verdict, world, total, partial(_count_streams, lab, levels, errs, more))
+
+
+def _count_streams(
+    lab: Lab,
+    levels: Levels,
+    errs: Callable[[Lab, Levels, Certificate, Array], int],
+    more: float,
+    rng: np.random.Generator,
+    runs: int,
+) -> int:
+    """Draw the lab's trials, certify them alike, and watch streams of the same world, one per column."""
+    return sum(
+        errs(lab, levels, redrawn, lab.streams(rng, (EPISODES, count), more))
+        for redrawn, count in lab.certify(rng, runs)
+    )
+
+
+def _declared_by_fleet(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:
+    return int(is_declared(_fleet(levels, certificate, streams, None).verdicts, lab.verdict).sum())
+
+
+def _shown_by_fleet(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:  # noqa: ARG001
+    return sum(_fleet(levels, certificate, streams, MARGIN).no_worse or [])
+
+
+def _fleet(levels: Levels, certificate: Certificate, streams: Array, margin: float | None) -> Fleet:
+    adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
+    fleet = Fleet(certificate, alpha_adverse=adverse, alpha_benign=benign, margin=margin)
+    return run_fleet(fleet, streams)
+
+
+def _missed_by_limits(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:
+    """Count streams whose limit excludes a shift of zero at any look."""
+    highs = np.cumsum(streams == lab.high, axis=0)
+    missed = np.zeros(streams.shape[1], dtype=np.bool_)
+    adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
+    for n in _READ:
+        for number in np.unique(highs[n - 1]):
+            same = highs[n - 1] == number  # and so are their limits
+            test = SequentialTest(certificate, alpha_adverse=adverse, alpha_benign=benign)
+            found = test.update_many(streams[:n, int(np.argmax(same))])
+            evidence = found.e_adverse if lab.verdict is Verdict.ADVERSE else found.e_benign
+            if evidence > 1 and _is_excluded(lab, found):  # limits take longer than e-values
+                missed |= same
+    return int(missed.sum())
+
+
+def _margin_claims(lab: Lab, total: float, levels: Levels) -> Iterator[Claim]:
+    """Try "no worse by more than a margin" at sites that are worse by just that."""
+    n = 50 if lab.certificate.binary else 10
+    detector = partial(_hypothesis_test, levels, margin=MARGIN)
+    shown = partial(_count_datasets, lab, detector, n, MARGIN, _is_shown)
+    name = f"hypothesis-test, total, margin {MARGIN:g}, n = {n}"
+    yield Claim(name, lab.verdict, _with_margin(lab), total, shown)
+    name = f"fleet, total, margin {MARGIN:g}, {EPISODES} times"
+    yield _stream_claim(name, lab, total, levels, _shown_by_fleet, MARGIN)
+
+
+def _with_margin(lab: Lab) -> str:
+    return f"{lab.low:.3g} or {lab.high:.3g}, {lab.mean:.3g} to {lab.mean + MARGIN:.3g}, lab drawn, too"
+
+
+def _count_lists(lab: Lab, rng: np.random.Generator, runs: int) -> int:
+    return sum(
+        count_lists(redrawn, lab.streams(rng, (LIST_EPISODES, STREAMS * count)))
+        for redrawn, count in lab.certify(rng, runs)
+    )
