@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from boundwatch.episodes import read_costs
@@ -92,7 +92,12 @@ def test_other_columns_may_hold_any_text(tmp_path_factory, rows, quoting):
     path = tmp_path_factory.mktemp("costs") / "log.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, quoting=quoting).writerows([("cost", "note"), *rows])
-    assert read_costs(path).costs.tolist() == [cost for cost, _ in rows]
+    try:
+        found = read_costs(path).costs
+    except InvalidCost as error:
+        assume("looks like a summary" not in str(error))  # a last row with the note "avg", say
+        raise
+    assert found.tolist() == [cost for cost, _ in rows]
 
 
 @given(st.binary(max_size=200))

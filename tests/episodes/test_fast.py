@@ -140,6 +140,17 @@ def test_oddities_in_the_middle_are_read_as_with_care(tmp_path, monkeypatch, nam
     assert found == _outcome(path, **what)
 
 
+@pytest.mark.parametrize("smallest", [0, 1 << 30])
+def test_a_decimal_comma_anywhere_makes_points_ambiguous(tmp_path, monkeypatch, smallest):
+    monkeypatch.setattr(fast, "SMALLEST", smallest)
+    before = "weight;force\n" + "300;1.234\n" * 3000 + "0,"
+    monkeypatch.setattr(fast, "_CHUNK", len(before))
+    path = tmp_path / "x.csv"
+    path.write_text(f"{before}5;1.234\n" + "300;1.234\n" * 3000)
+    with pytest.raises(InvalidCost, match=r"'force' = 1.234 could have a decimal mark or a mark between"):
+        read_costs(path, cost="force", cost_range=(0, 10))
+
+
 @pytest.mark.parametrize("cell", ["1", "yes", "ok"])
 @pytest.mark.parametrize("odd", ["", "# moved\n", "#1\n", "success\n", "Success \n", "\n"])
 def test_oddities_in_the_middle_of_a_single_column(tmp_path, monkeypatch, odd, cell):

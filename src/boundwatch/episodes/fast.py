@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,8 @@ SMALLEST = 1 << 20
 """Bytes below which nothing is gained."""
 _HEAD = 1 << 16
 _CHUNK = 1 << 24
+_COMMA = re.compile(r",\d")
+_SAMPLE = 1000  # lines of the head and of the end that the careful reader looks at
 
 
 def read_table(
@@ -72,17 +75,18 @@ def _read_csv(file: Any, size: int, asked: tuple[str, ...]) -> Table | None:
         return None
     delimiter = separator(lines[:200], asked)
     names = lines[0].split(delimiter)
-    sample = read_csv("\n".join(lines), "head", asked)
+    sample = read_csv("\n".join(lines[:_SAMPLE]), "head", asked)
     if not sample.named or sample.commas or sample.names != names or len(set(names)) < len(names):
         return None
     # What is peculiar about the last rows, such as a total, must not be counted.
-    last = file.read_at(min(size, _HEAD), max(0, size - _HEAD)).splitlines()[1:]
+    last = file.read_at(min(size, _HEAD), max(0, size - _HEAD)).splitlines()[1:][-_SAMPLE:]
     if last:
         end = read_csv("\n".join([lines[0], *(line.decode("utf-8") for line in last)]), "end", asked)
         if end.names != names or end.notes or len(end.values(names[0])) != len(last):
             return None
-    # Quotes may hold separators and ends of lines, or be wrong.
-    rows = _count_lines(file, size, refused=b'"\0') - 1
+    # Quotes may hold separators and ends of lines, or be wrong. A decimal comma in any column makes 1.234 in
+    # another ambiguous.
+    rows = _count_lines(file, size, refused=b'"\0', commas=delimiter == ",") - 1
 
     def read(kinds: dict[str, Any]) -> Any:
         table = pyarrow.csv.read_csv(
@@ -113,7 +117,7 @@ def _read_csv(file: Any, size: int, asked: tuple[str, ...]) -> Table | None:
     def values(name: str) -> list[Any]:
         # All lines are UTF-8 and as wide as the header, so that any other column can still be read.
         found = columns if kinds.get(name) == text else read({name: text})
-        return [cell.strip() for cell in found.column(name).to_pylist()]
+        return _texts(found.column(name))
 
     return Table(
         names,
@@ -124,14 +128,24 @@ def _read_csv(file: Any, size: int, asked: tuple[str, ...]) -> Table | None:
     )
 
 
+def _texts(column: Any) -> list[str]:
+    """Return the cells of a column of text without spaces around them."""
+    texts: list[str] = []
+    for chunk in column.chunks:
+        encoded = chunk.dictionary_encode()  # a text that comes often is made and looked at once
+        known = [text.strip() for text in encoded.dictionary.to_pylist()]
+        texts += map(known.__getitem__, _array(encoded.indices).tolist())
+    return texts
+
+
 def _any_but_trials(column: Any, name: str) -> bool:
     """Return whether the first cell of any row is blank, a remark, or the name in the header."""
     import pyarrow.compute as compute
 
-    cells = compute.utf8_trim_whitespace(column)
-    names = compute.equal(compute.utf8_lower(compute.utf8_trim(cells, characters="# ")), name.lower())
-    others = (compute.equal(cells, ""), compute.starts_with(cells, pattern="#"), names)
-    return any(compute.any(found).as_py() for found in others)
+    cells = compute.utf8_lower(compute.utf8_trim_whitespace(column))
+    # Not with `equal`: pyarrow imports pandas to compare with a text.
+    pattern = f"^(#|{re.escape(name.lower())}[# ]*$|$)"
+    return bool(compute.any(compute.match_substring_regex(cells, pattern)).as_py())
 
 
 def _read_lines(file: Any, size: int, careful: Callable[[], Table]) -> Table | None:
@@ -165,14 +179,17 @@ def _read_lines(file: Any, size: int, careful: Callable[[], Table]) -> Table | N
     )
 
 
-def _count_lines(file: Any, size: int, refused: bytes = b"") -> int:
-    """Count the lines of a file; raise `BoundwatchError` or `UnicodeDecodeError` if it has other bytes."""
+def _count_lines(file: Any, size: int, refused: bytes = b"", *, commas: bool = True) -> int:
+    """Count the lines of a file; raise `BoundwatchError` or `UnicodeDecodeError` if it has other bytes.
+
+    Without `commas`, one before a digit is refused, too.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, part = 0, b""
+    lines, part, text = 0, b"", ""
     for start in range(0, size, _CHUNK):
         part = file.read_at(min(_CHUNK, size - start), start)
-        decoder.decode(part)
-        if any(byte in part for byte in refused):
+        text = text[-1:] + decoder.decode(part)  # a comma may end one part, and its digit begin the next
+        if any(byte in part for byte in refused) or not (commas or _COMMA.search(text) is None):
             raise BoundwatchError("left to the careful reader")
         lines += part.count(b"\n")
     decoder.decode(b"", final=True)
@@ -189,17 +206,17 @@ def _is_number(kind: Any) -> bool:
     return bool(pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind))
 
 
+def _array(chunk: Any) -> NDArray[Any]:
+    # Not a column's to_numpy, which imports pandas.
+    kind = np.dtype(chunk.type.to_pandas_dtype())
+    return np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
+
+
 def _numbers(column: Any) -> NDArray[np.float64] | None:
     """Return a column of finite numbers as an array, None for any other."""
     if not _is_number(column.type):
         return None
-    kind = np.dtype(column.type.to_pandas_dtype())
-    # Not its to_numpy, which imports pandas.
-    parts = [
-        np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
-        for chunk in column.chunks
-        if len(chunk)
-    ]
+    parts = [_array(chunk) for chunk in column.chunks if len(chunk)]
     values: NDArray[np.float64] = np.concatenate([np.empty(0), *parts])
     # The careful reader says what is missing.
     return values if math.isfinite(values.min(initial=0)) and math.isfinite(values.max(initial=0)) else None

@@ -29,7 +29,6 @@ _SUMMARY = {
     ),
 }
 _SUMMARY_WITHIN = 5  # of the last rows
-_COMMAS_WITHIN = 2000  # of the first rows
 
 
 class Row(NamedTuple):
@@ -160,15 +159,11 @@ def _find_header(rows: Sequence[Row], asked: Collection[str], source: str, where
             if plausible is None:
                 _refuse_outcome_as_header(cells, column, below, row.line, source, where)
                 return start, True
-        words_below = any(isinstance(cell, str) and looks_like_outcome(cell) for cell in _below(rows, start))
-        if (
-            plausible is None
-            and names
-            and not (words_below and all(map(looks_like_outcome, filter(None, cells))))
-        ):
+        if plausible is None:
+            outcomes = all(map(looks_like_outcome, filter(None, cells)))
+            if not names or (outcomes and any(map(_is_outcome, _below(rows, start)))):
+                break  # a row of data, with no names above it
             plausible = start
-        elif plausible is None:
-            break  # a row of data, with no names above it
     # No row of names has such a name: what looks like names is still the header, for the error to list them.
     if plausible is None:
         for start, row in enumerate(head):
@@ -176,6 +171,10 @@ def _find_header(rows: Sequence[Row], asked: Collection[str], source: str, where
                 return start, True  # too narrow for the rows below it, which is for them to complain about
         return 0, False
     return plausible, True
+
+
+def _is_outcome(cell: object) -> bool:
+    return isinstance(cell, str) and looks_like_outcome(cell)
 
 
 def _below(rows: Sequence[Row], start: int) -> list[Any]:
@@ -380,14 +379,12 @@ def _refuse_units(cells: list[list[Any]], body: list[Row], source: str, where: s
 
 
 def has_decimal_commas(rows: Sequence[Row]) -> bool:
-    """Return whether numbers among the first rows have decimal commas.
+    """Return whether any number has a decimal comma.
 
     Examples
     --------
     >>> has_decimal_commas([Row(["1", "0,5"], 1)]), has_decimal_commas([Row(["1", "5"], 1)])
     (True, False)
     """
-    cells = (
-        cell for row in rows[:_COMMAS_WITHIN] for cell in row.cells if isinstance(cell, str) and "," in cell
-    )
+    cells = (cell for row in rows for cell in row.cells if isinstance(cell, str) and "," in cell)
     return any(parse_decimal(cell) is not None for cell in cells)
