@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +44,7 @@ class Bets:
         Gauss-Legendre nodes in the cube root of b are closer together near 0, where small shifts have their
         best bets: with 16 of them no shift above 1e-6 is out of reach.
         """
-        points, weights = roots_legendre(NODES)
-        root = (points + 1) / 2
-        sizes, shares = root**3, 1.5 * weights * root**2
-        if not binary:
-            sizes, shares = np.append(sizes, 1.0), np.append(shares * (1 - WHOLE_SHARE), WHOLE_SHARE)
-        return cls(sizes, shares / shares.sum())
+        return cls(*_mixture(binary))
 
     def log_factors(self, bound: float) -> tuple[Array, Array]:
         """Return the logarithms of what a cost of 0 and a cost of 1 do to each bet's capital."""
@@ -74,6 +70,18 @@ class Bets:
             factors = np.log((1 - self.sizes) + np.outer(costs / clamp_bound(mean), self.sizes))
         wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(self.shares), axis=1)
         return [0.0, *wealth.tolist()]
+
+
+@cache
+def _mixture(binary: bool) -> tuple[Array, Array]:
+    points, weights = roots_legendre(NODES)
+    root = (points + 1) / 2
+    sizes, shares = root**3, 1.5 * weights * root**2
+    if not binary:
+        sizes, shares = np.append(sizes, 1.0), np.append(shares * (1 - WHOLE_SHARE), WHOLE_SHARE)
+    shares /= shares.sum()
+    sizes.flags.writeable = shares.flags.writeable = False  # everybody has the same
+    return sizes, shares
 
 
 class Wealth:

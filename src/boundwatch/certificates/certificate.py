@@ -471,7 +471,7 @@ class Certificate(InNotebook):
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
         content: dict[str, Any] = {"schema_version": self.schema_version}
-        content |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        content |= {name: getattr(self, name) for name in _FIELDS}
         content["provenance"] = self.provenance.to_dict()
         if self.schema_version == 1:
             del content["record"], content["cost_range"]
@@ -582,6 +582,9 @@ class Certificate(InNotebook):
         ['costs_sha256', 'mean_cost', 'lower', 'upper']
         """
         return verification.verify(self, costs, policy)
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
 def require_certificate(value: object) -> Certificate:

@@ -9,6 +9,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class Provenance:
     measured: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "versions", FrozenMapping(self.versions))
+        if not isinstance(self.versions, FrozenMapping):
+            object.__setattr__(self, "versions", FrozenMapping(self.versions))
 
     def __str__(self) -> str:
         made_with = ", ".join(f"{name} {version}" for name, version in self.versions.items())
@@ -58,8 +60,10 @@ class Provenance:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return content | {"versions": dict(self.versions)}
+        return {name: getattr(self, name) for name in _FIELDS} | {"versions": dict(self.versions)}
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(Provenance))
 
 
 def provenance_of(
@@ -75,16 +79,23 @@ def provenance_of(
         raise InvalidSetting(f"measured = {measured!r} says nothing; give one line of text, or leave it out")
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={
-            "boundwatch": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        },
+        versions=_versions(),
         seed=None if seed is None else int(seed),
         costs_sha256=None if costs is None else costs_digest(costs),
         policy_sha256=None if policy is None else sha256_file(policy),
         measured=measured,
+    )
+
+
+@cache
+def _versions() -> FrozenMapping[str, str]:
+    return FrozenMapping(
+        {
+            "boundwatch": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+        }
     )
 
 

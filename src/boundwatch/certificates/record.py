@@ -55,7 +55,10 @@ class CostRecord:
     @classmethod
     def exact(cls, costs: Array) -> CostRecord:
         """Return every value, however many there are."""
-        if costs.size <= MOST_POINTS:  # as quick as numpy, and ten thousand tasks have as many records
+        if costs.size <= MOST_POINTS:  # quicker than numpy's, and ten thousand tasks have as many records
+            ordered = np.sort(costs)
+            if (ordered[1:] > ordered[:-1]).all():
+                return cls(tuple(ordered.tolist()), (1.0,) * costs.size)
             found = sorted(Counter(costs.tolist()).items())
             return cls(tuple(value for value, _ in found), tuple(float(count) for _, count in found))
         values, counts = np.unique(costs, return_counts=True)

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from itertools import pairwise
+from operator import eq, lt
 from typing import Any, Literal, get_args
 
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Variant
@@ -84,7 +84,7 @@ def parse(content: object) -> dict[str, Any]:
         )
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise SchemaMismatch(f"schema_version = {version!r} is unknown; it must be 1 or {VERSION}")
-    shape = {"schema_version": _VERSION, **_CERTIFICATE, **(_SINCE_2 if version >= 2 else {})}
+    shape = _CERTIFICATE if version >= 2 else _VERSION_1
     fields = {"record": None, "cost_range": None} | _fields(content, shape, "", version)
     fields["provenance"] = _fields(fields["provenance"], _PROVENANCE, "provenance.", version)
     if fields["record"] is not None:
@@ -131,10 +131,11 @@ def _check_source(fields: dict[str, Any]) -> None:
 def _fields(content: object, shape: dict[str, Rule], prefix: str, version: int) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise SchemaMismatch(f"{prefix.rstrip('.')} is not an object with fields")
-    if missing := [name for name in shape if name not in content]:
-        raise SchemaMismatch(f"{prefix}{missing[0]} is missing")
-    if unknown := [name for name in content if name not in shape]:
-        raise SchemaMismatch(f"{prefix}{unknown[0]} is not a field of schema {version}")
+    if content.keys() != shape.keys():
+        if missing := [name for name in shape if name not in content]:
+            raise SchemaMismatch(f"{prefix}{missing[0]} is missing")
+        unknown = next(name for name in content if name not in shape)
+        raise SchemaMismatch(f"{prefix}{unknown} is not a field of schema {version}")
     for name, (allowed, test) in shape.items():
         if not test(content[name]):
             found = repr(content[name])
@@ -170,7 +171,11 @@ def _or_null(rule: Rule) -> Rule:
 
 
 def _numbers(value: object) -> bool:
-    return isinstance(value, list) and 1 <= len(value) <= MOST_POINTS and all(map(_number, value))
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_POINTS:
+        return False
+    if set(map(type, value)) <= {int, float} and all(map(eq, value, value)):  # no nan: the ends tell
+        return bool(-_LARGEST < min(value) <= max(value) < _LARGEST)
+    return all(map(_number, value))
 
 
 def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,8 +197,8 @@ _DIGEST: Rule = (
     "a SHA-256 in hexadecimal",
     lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None,
 )
-_VERSION: Rule = ("a whole number", _integer)
-_CERTIFICATE: dict[str, Rule] = {
+_VERSION_1: dict[str, Rule] = {
+    "schema_version": ("a whole number", _integer),
     "lower": _PROBABILITY,
     "upper": _PROBABILITY,
     "delta": _LEVEL,
@@ -208,7 +213,8 @@ _CERTIFICATE: dict[str, Rule] = {
     "log_ratio": _or_null(("a finite number", _number)),
     "provenance": ("an object", lambda v: isinstance(v, dict)),
 }
-_SINCE_2: dict[str, Rule] = {
+_CERTIFICATE: dict[str, Rule] = {
+    **_VERSION_1,
     "record": _or_null(("an object", lambda v: isinstance(v, dict))),
     "cost_range": _or_null(
         (
@@ -220,7 +226,7 @@ _SINCE_2: dict[str, Rule] = {
 _RECORD: dict[str, Rule] = {
     "values": (
         f"at most {MOST_POINTS} increasing numbers in [0, 1]",
-        lambda v: _numbers(v) and v[0] >= 0 and v[-1] <= 1 and all(a < b for a, b in pairwise(v)),
+        lambda v: _numbers(v) and v[0] >= 0 and v[-1] <= 1 and all(map(lt, v, v[1:])),
     ),
     "weights": (
         f"at most {MOST_POINTS} numbers > 0, each at most {_HEAVIEST:g}",

@@ -84,9 +84,7 @@ def _examine(
             checks.append(_same_record(CostRecord.of(values), record))
             record = CostRecord.of(values)
     elif record is not None:
-        ok = record.n == n and abs(record.mean - (mean or 0.0)) <= _TOLERANCE
-        fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
-        checks.append(Check("record", ok, f"{len(record.values)} values" if ok else fault))
+        checks.append(_matching_record(record, n, mean or 0.0))
     elif certificate.method == "betting" and not certificate.binary:
         return [*checks, _in_order(certificate, "schema 1 keeps no record of the costs; give them")], None
     facts = {name: getattr(certificate, name) for name in limits.FACTS}
@@ -156,6 +154,13 @@ def _agreement(name: str, derived: float, stored: float | None) -> Check:
         return Check(name, False, f"{derived:.10g}, but the certificate keeps none to compare with")
     ok = abs(derived - stored) <= _TOLERANCE
     return Check(name, ok, f"{stored:.10g}" if ok else f"{stored:.10g} is stored, {derived:.10g} follows")
+
+
+def _matching_record(record: CostRecord, n: int | None, mean: float) -> Check:
+    if record.n == n and abs(record.mean - mean) <= _TOLERANCE:
+        return Check("record", True, f"{len(record.values)} values")
+    fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
+    return Check("record", False, fault)
 
 
 def _same_record(derived: CostRecord, stored: CostRecord) -> Check:

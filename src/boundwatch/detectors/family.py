@@ -202,8 +202,9 @@ class FamilyTest:
             raise InvalidSetting(
                 "tail = 'joint' does not go with a family, which is judged by its limits; leave it out"
             )
-        for certificate in self.family.values():
-            HypothesisTest(certificate, tail=self.tail)
+        if self.tail is not None:
+            for certificate in self.family.values():
+                HypothesisTest(certificate, tail=self.tail)
 
     def __str__(self) -> str:
         levels = f"{self.alpha_adverse:g} (ADVERSE) and {self.alpha_benign:g} (BENIGN)"
@@ -270,10 +271,7 @@ class FamilyTest:
         judged = self.family.only(sizes)
         worst = {task: np.ones(n) for task, n in sizes.items()}
         if self.control == "e-bh":
-            found = {
-                task: _anytime_evidence(judged[task], costs, 0.5, 0.5)["p_adverse"]
-                for task, costs in worst.items()
-            }
+            found = {task: _anytime_p_adverse(judged[task], costs) for task, costs in worst.items()}
         else:
             found = {}
             for tasks, judge, rows in self._alike(judged, worst):
@@ -292,16 +290,18 @@ class FamilyTest:
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
             found = {task: _anytime_evidence(judged[task], values[task], *levels) for task in judged}
-            for task, certificate in judged.items():
-                bets = Bets.for_costs(binary=certificate.binary)
-                rest = 1 - certificate.lower - (self.margin or 0.0)
-                path = bets.log_wealth_path(1 - values[task], rest)  # clamped above 0: no cost is above 1
-                found[task]["e_margin"] = bounded_exp(path[-1])
+            if self.margin is not None:
+                for task, certificate in judged.items():
+                    bets = Bets.for_costs(binary=certificate.binary)
+                    rest = 1 - certificate.lower - self.margin
+                    path = bets.log_wealth_path(1 - values[task], rest)  # clamped above 0: no cost is above 1
+                    found[task]["e_margin"] = bounded_exp(path[-1])
         else:
-            names = ("p_adverse", "p_benign", "shift_lower", "shift_upper", "p_margin")
+            names = ["p_adverse", "p_benign", "shift_lower", "shift_upper"]
+            names += [] if self.margin is None else ["p_margin"]
             for tasks, judge, rows in self._alike(judged, values):
                 columns = [*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows)]
-                columns.append(judge.p_margin(rows, self.margin or 0.0))
+                columns += [] if self.margin is None else [judge.p_margin(rows, self.margin)]
                 numbers = zip(*(column.tolist() for column in columns), strict=True)
                 found |= zip(tasks, (dict(zip(names, row, strict=True)) for row in numbers), strict=True)
         return [
@@ -341,6 +341,11 @@ class FamilyTest:
         if adverse <= self.alpha_adverse:
             return Verdict.ADVERSE
         return Verdict.BENIGN if benign <= self.alpha_benign else Verdict.WITHIN
+
+
+def _anytime_p_adverse(certificate: Certificate, costs: Array) -> float:
+    path = Bets.for_costs(binary=certificate.binary).log_wealth_path(costs, certificate.upper)
+    return 1 / bounded_exp(max(path))
 
 
 def _anytime_evidence(

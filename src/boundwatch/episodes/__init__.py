@@ -115,10 +115,11 @@ class Episodes:
         >>> read.by_task()
         {'a': array([0.1, 0.3]), 'b': array([0.2])}
         """
-        rows: dict[str, list[int]] = {}
-        for row, task in enumerate(self.tasks):
-            rows.setdefault(task, []).append(row)
-        return {task: self.costs[found] for task, found in rows.items()}
+        number = {task: place for place, task in enumerate(dict.fromkeys(self.tasks))}
+        groups = np.fromiter(map(number.__getitem__, self.tasks), np.int64, len(self.tasks))
+        ordered = self.costs[np.argsort(groups, kind="stable")]
+        ends = np.cumsum(np.bincount(groups, minlength=len(number))).tolist()
+        return {task: ordered[start:end] for task, start, end in zip(number, [0, *ends], ends, strict=False)}
 
     def __repr__(self) -> str:
         shown = {"n": self.costs.size, "mean_cost": float(self.costs.mean()), "binary": self.binary}

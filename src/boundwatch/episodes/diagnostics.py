@@ -69,7 +69,7 @@ def diagnose(table: Table, costs: Array, column: str, tasks: tuple[str, ...] = (
 
 def _order(costs: Array, tasks: tuple[str, ...]) -> Iterator[str]:
     number = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
-    groups = np.array([number[task] for task in tasks]) if len(number) > 1 else None
+    groups = np.fromiter(map(number.__getitem__, tasks), np.int64, len(tasks)) if len(number) > 1 else None
     count = max(len(number), 1)
     ranked = _condensed(costs) if groups is None else costs
     correlations, chances = _trends(ranked, groups)
@@ -229,12 +229,14 @@ def _copies(costs: Array) -> Iterator[str]:
 
 
 def _columns(table: Table, column: str, n: int) -> Iterator[str]:
-    columns = {name: _cells(table, name, n) for name in table.names if table.names.count(name) == 1}
+    columns = {
+        name: _cells(table, name, n)
+        for name in table.names
+        if name != column and table.names.count(name) == 1
+    }
     known = {name: cells for name, cells in columns.items() if cells is not None}
-    yield from _same_rows(known, column, n)
+    yield from _same_rows(known, table, column, n)
     for name, cells in known.items():
-        if name == column:
-            continue
         if _TIMES.fullmatch(name.strip()):
             yield from _times(name, cells)
         elif _STEPS.fullmatch(name.strip()) and _grows(cells):
@@ -252,7 +254,7 @@ def _few_cells(table: Table, n: int) -> bool:
     return table.array is None or n * len(table.names) <= _MOST_CELLS
 
 
-def _cells(table: Table, name: str, n: int) -> list[Any] | None:
+def _cells(table: Table, name: str, n: int) -> list[str] | None:
     if table.episode is not None or n < 2:
         return None
     try:
@@ -262,16 +264,18 @@ def _cells(table: Table, name: str, n: int) -> list[Any] | None:
     return [str(cell) for cell in cells] if len(cells) == n else None
 
 
-def _same_rows(columns: dict[str, list[Any]], column: str, n: int) -> Iterator[str]:
+def _same_rows(others: dict[str, list[str]], table: Table, column: str, n: int) -> Iterator[str]:
     """Notice rows that are alike in all columns, one of which tells rows apart otherwise."""
-    rows = list(zip(*columns.values(), strict=True))
-    different = set(rows)
-    if not columns or len(different) == n:
+    different = {name: len(set(cells)) for name, cells in others.items()}
+    # Without the copies it has no value twice, so that it numbers the rows; a few names do not.
+    numbering = [name for name, count in different.items() if max(5, n / 3) <= count < n]
+    if not numbering:
         return
-    for name, cells in columns.items():
-        # Without the copies it has no value twice, so that it numbers the rows; a few names do not.
-        if name != column and len(set(cells)) == len(different) >= max(5, n / 3):
-            yield f"{n - len(different)} rows are in the file twice, with the same {name}; pasted twice?"
+    costs = _cells(table, column, n)
+    rows = len(set(zip(*others.values(), *([] if costs is None else [costs]), strict=True)))
+    for name in numbering:
+        if different[name] == rows:
+            yield f"{n - rows} rows are in the file twice, with the same {name}; pasted twice?"
             return
 
 

@@ -174,4 +174,4 @@ def _shared(certificate: Certificate, costs: NDArray[np.float64]) -> float:
     if len(set(new)) < 0.9 * len(new):
         return 0.0
     certified = set(record.values)
-    return sum(cost in certified for cost in new) / len(new)
+    return sum(map(certified.__contains__, new)) / len(new)
