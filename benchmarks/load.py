@@ -7,11 +7,9 @@ CPU seconds and memory of processes of their own; ratios, not times, are what sh
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,15 +55,26 @@ print(json.dumps({"cpu": round(cpu, 2), "seconds": round(seconds, 2)}))
 """
 
 
+# A process begins with the memory of the one that starts it, which must be small.
+_START = """
+import json, os, subprocess, sys, time
+began = time.perf_counter()
+process = subprocess.Popen(sys.argv[2:])
+_, status, used = os.wait4(process.pid, 0)
+seconds, cpu = time.perf_counter() - began, used.ru_utime + used.ru_stime
+with open(sys.argv[1], "w") as file:
+    json.dump({"cpu": round(cpu, 2), "seconds": round(seconds, 2), "mb": used.ru_maxrss // 1024}, file)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def measure(command: list[str], printed: IO[bytes] | int = subprocess.DEVNULL) -> dict[str, float]:
     """Run a command; return its CPU seconds, seconds on the clock, and largest memory in MB."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, command
-    cpu, seconds = used.ru_utime + used.ru_stime, time.perf_counter() - began
-    return {"cpu": round(cpu, 2), "seconds": round(seconds, 2), "mb": used.ru_maxrss // 1024}
+    with tempfile.NamedTemporaryFile() as found:
+        starter = [sys.executable, "-c", _START, found.name, *command]
+        subprocess.run(starter, stdin=subprocess.DEVNULL, stdout=printed, check=True)
+        measured: dict[str, float] = json.load(found)
+        return measured
 
 
 def write_files(folder: Path, rows: int) -> dict[str, Path]:
@@ -75,7 +84,6 @@ def write_files(folder: Path, rows: int) -> dict[str, Path]:
     with paths["csv"].open("w") as table, paths["jsonl"].open("w") as lines:
         table.write("episode,cost\n")
         for start in range(0, rows, 100_000):
-            # A process begins with the memory of the one that starts it: this one must stay small.
             costs = rng.beta(2, 6, min(100_000, rows - start)).round(6).tolist()
             part = list(enumerate(costs, start))
             table.write("".join(f"{row},{cost}\n" for row, cost in part))
