@@ -85,6 +85,17 @@ def test_frame_of_pandas(subject):
         assert frame["provenance.created"].item() == subject.provenance.created
 
 
+def test_certificates_of_several_tasks_are_a_table():
+    html = FAMILY._repr_html_()
+    headline, *cells = Cells(html).cells
+    assert headline == str(FAMILY)
+    assert "<arm>" not in html
+    limits = [f"{limit:.6g}" for limit in (CERTIFICATE.lower, CERTIFICATE.upper)]
+    assert cells == ["task", "lower", "upper", "n", "mean_cost"] + [
+        cell for task in ("<arm>-1", "arm-2") for cell in (task, *limits, "200", "0.25")
+    ]
+
+
 def test_several_tasks_are_a_table_and_a_frame_of_one_row_each():
     html = FAMILY_FINDING._repr_html_()
     headline, *cells = Cells(html).cells

@@ -89,7 +89,7 @@ class InNotebook(InTable):
 
 
 def html(subject: object, *tables: str) -> str:
-    """Return the headline of a certificate or a finding above tables.
+    """Return what a certificate or a finding says of itself in a sentence, above tables.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def html(subject: object, *tables: str) -> str:
     >>> html(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
     '<p><strong>The expected cost of an episode is at least 0.1000 ...</strong></p>'
     """
-    return f"<p><strong>{escape(_views[0].headline(subject))}</strong></p>{''.join(tables)}"
+    return f"<p><strong>{escape(str(subject))}</strong></p>{''.join(tables)}"
 
 
 def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:

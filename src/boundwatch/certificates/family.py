@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
 from boundwatch._support.frozen import FrozenMapping
+from boundwatch._support.notebook import html, table
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema, verification
 from boundwatch.certificates.certificate import Certificate
@@ -192,6 +193,11 @@ class CertificateFamily(Mapping[str, Certificate]):
         return (
             f"Certificates of {len(self)} tasks; all limits hold at once with probability at least {certain}."
         )
+
+    def _repr_html_(self) -> str:
+        names = ("lower", "upper", "n", "mean_cost")
+        rows = [(task, *(getattr(each, name) for name in names)) for task, each in self.items()]
+        return html(self, table(rows, (self.by, *names)))
 
     def __hash__(self) -> int:
         return hash((self.by, self.certificates))
