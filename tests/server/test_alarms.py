@@ -61,7 +61,7 @@ def waiting(database):
 
 def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certificate):
     receiver = Receiver(refuse=2)
-    channel = Channel("webhook", receiver.url, "s3cret")
+    channel = Channel("webhook", receiver.url, "s3cret", monitor="https://monitor.example.com")
     alarm(database, certificate, channel)
     courier = Courier(database, [])  # no thread: the test decides when
     courier.channels = {(channel.kind, channel.label): channel}
@@ -80,6 +80,8 @@ def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certific
     content = json.loads(body)
     assert (content["stream"], content["verdict"], content["kind"]) == ("arm-1", "adverse", "alarm")
     assert content["text"].startswith("boundwatch: stream arm-1 is ADVERSE")  # what Slack shows
+    assert content["text"].endswith(f"). {content['url']}")
+    assert content["url"] == "https://monitor.example.com/streams/arm-1"
 
 
 def test_attempts_are_spaced_out_and_nothing_secret_is_stored(database, certificate):
@@ -121,7 +123,7 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     command = Channel("command", f"tee {target}")
     surroundings = Channel("command", f"sh -c 'env > {tmp_path}/environment'")
     monkeypatch.setenv("BOUNDWATCH_WEBHOOK_SECRET", "s3cret")
-    mail = Channel("email", "oncall@example.com", smtp="mail.example.com:2525")
+    mail = Channel("email", "oncall@example.com", smtp="mail.example.com:2525", monitor="http://here:8080")
     alarm(database, certificate, command, surroundings, mail)
     courier = Courier(database, [command, surroundings, mail])
     deadline = time.monotonic() + 20
@@ -132,7 +134,7 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     assert sent[0][:2] == ("mail.example.com", 2525)
     assert sent[1]["To"] == "oncall@example.com"
     assert "arm-1 is ADVERSE: it fails more often than certified" in sent[1]["Subject"]
-    assert sent[1].get_content().startswith(sent[1]["Subject"])
+    assert sent[1].get_content().startswith(f"{sent[1]['Subject']} http://here:8080/streams/arm-1\n")
     environment = (tmp_path / "environment").read_text()
     assert "BOUNDWATCH_STREAM=arm-1" in environment
     assert "s3cret" not in environment

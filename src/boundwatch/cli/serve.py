@@ -69,6 +69,12 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME", help="Name by which the server may be called, such as that of a proxy."),
     ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Address that people open, for the links in alarms, if a proxy is in front."
+        ),
+    ] = None,
     tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM file, for HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
     webhook: Annotated[
@@ -142,6 +148,7 @@ def serve(
             "port": port,
             "workers": workers,
             "allow_hosts": allow_host,
+            "public_url": public_url,
             "tls_certificate": _text(tls_certificate),
             "tls_key": _text(tls_key),
             "webhooks": webhook,

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from sqlalchemy import RowMapping, func, insert, select, update
 from sqlalchemy.engine import Connection
@@ -51,6 +51,8 @@ class Channel:
     secret: str = field(default="", repr=False)
     smtp: str = ""
     sender: str = "boundwatch@localhost"
+    monitor: str = ""
+    """The address of the pages that messages link to; without one they have no link."""
 
     def __post_init__(self) -> None:
         if self.kind == "webhook" and urlsplit(self.target).scheme not in ("http", "https"):
@@ -72,12 +74,16 @@ class Channel:
 
     def send(self, delivery_id: str, payload: str) -> None:
         """Deliver, or raise an `OSError` or `InvalidSetting` that says why not."""
+        content = json.loads(payload)
+        if self.monitor:
+            content["url"] = f"{self.monitor}/streams/{quote(content['stream'], safe='')}"
+            content["text"] += f" {content['url']}"
         if self.kind == "webhook":
-            self._post(delivery_id, payload.encode())
+            self._post(delivery_id, json.dumps(content, sort_keys=True).encode())
         elif self.kind == "command":
-            run_command(self.target, json.loads(payload))
+            run_command(self.target, content)
         else:
-            self._mail(delivery_id, json.loads(payload))
+            self._mail(delivery_id, content)
 
     def _post(self, delivery_id: str, body: bytes) -> None:
         moment = str(int(time.time()))
@@ -96,7 +102,8 @@ class Channel:
 
     def _mail(self, delivery_id: str, alarm: dict[str, Any]) -> None:
         message = EmailMessage()
-        message["Subject"] = " ".join(str(alarm["text"]).split())[:150]
+        subject = str(alarm["text"]).removesuffix(alarm.get("url", ""))
+        message["Subject"] = " ".join(subject.split())[:150]
         message["From"], message["To"] = self.sender, self.target
         message["Message-ID"] = f"<{delivery_id}@boundwatch>"
         message.set_content(f"{alarm['text']}\n\n{json.dumps(alarm, indent=2)}\n")

@@ -32,6 +32,8 @@ class Settings:
         Where it listens, and with how many processes.
     allow_hosts
         Names by which browsers and robots may call it, beside localhost and literal addresses.
+    public_url
+        The address that people open, for the links in alarms, if it is not the one the server listens on.
     certificate
         A certificate file to which new streams are bound when their first episode comes.
     detector, alpha_adverse, alpha_benign
@@ -57,6 +59,7 @@ class Settings:
     port: int = 8080
     workers: int = 1
     allow_hosts: tuple[str, ...] = ()
+    public_url: str = ""
     certificate: str | None = None
     detector: str = "sequential-test"
     alpha_adverse: float | None = None
@@ -94,15 +97,21 @@ class Settings:
         for name in ("allow_hosts", "webhooks", "commands", "emails"):
             values[name] = tuple(values.get(name, ()))
         check_level(values.get("discovery_rate", 0.05), "discovery_rate")
+        public_url = values.get("public_url", "https://")
+        if not public_url.startswith(("http://", "https://")):
+            raise InvalidSetting(f"public_url = {public_url!r} is not an address; give https://name")
         return cls(**values)
 
     @property
     def channels(self) -> tuple[Channel, ...]:
         """Where alarms go."""
+        # Behind a proxy only `public_url` says what people open.
+        monitor = self.public_url.rstrip("/") or ("" if self.allow_hosts else self.url)
+        mail = {"smtp": self.smtp, "sender": self.sender}
         return (
-            *(Channel("webhook", url, self.webhook_secret) for url in self.webhooks),
-            *(Channel("command", command) for command in self.commands),
-            *(Channel("email", address, smtp=self.smtp, sender=self.sender) for address in self.emails),
+            *(Channel("webhook", url, self.webhook_secret, monitor=monitor) for url in self.webhooks),
+            *(Channel("command", command, monitor=monitor) for command in self.commands),
+            *(Channel("email", address, monitor=monitor, **mail) for address in self.emails),
         )
 
     @property
