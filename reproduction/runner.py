@@ -154,13 +154,17 @@ def _on_recorded_flights(settings: Any) -> Any:
 
 
 def _with_seed(settings: Any, offset: int) -> Any:
-    """Return settings with a policy of another seed; how it is tested stays the same."""
+    """Return settings with a policy of another seed; what its claims are judged by stays the same.
+
+    How failures depend on friction is a table of the first policy: the others go without.
+    """
     if hasattr(settings, "sweep"):
         return replace(settings, sweep=_with_seed(settings.sweep, offset))
     recipe = settings.policy.recipe
-    return replace(
-        settings, policy=replace(settings.policy, recipe=replace(recipe, seed=recipe.seed + offset))
-    )
+    policy = replace(settings.policy, recipe=replace(recipe, seed=recipe.seed + offset))
+    if offset and isinstance(settings, mugs_and_bowls.Settings):
+        return replace(settings, policy=policy, frictions=())
+    return replace(settings, policy=policy)
 
 
 def reproduce(

@@ -225,6 +225,9 @@ def test_variants_change_the_policy_and_nothing_else():
     assert first == full["mug-placement"]
     assert second.policy.recipe == dataclasses.replace(first.policy.recipe, seed=first.policy.recipe.seed + 1)
     assert dataclasses.replace(second, policy=first.policy) == first
+    first, second = runner.variants(full["mugs-and-bowls"], 2)["pointwise"]
+    # That table is of the first policy, and no claim's.
+    assert [len(each.frictions) for each in (first, second)] == [5, 0]
     recorded_too = runner.variants(full["rates"], 2, recorded_flights=True)
     assert list(recorded_too) == ["pointwise", "theorem-1", "recorded-flights"]
     (flown,) = recorded_too["recorded-flights"]
