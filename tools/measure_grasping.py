@@ -324,7 +324,7 @@ def draw_families(path: Path) -> None:
         views = [side.crop((148, 153, 260, 265)).resize((size, size), Image.Resampling.LANCZOS)]
         for noisy in (False, True):
             seen = Image.fromarray(photograph(scene, noisy=noisy)[::-1, ::-1]).point(lambda grey: 1.7 * grey)
-            views.append(seen.crop((34, 24, 94, 84)).resize((size, size), Image.Resampling.NEAREST))
+            views.append(seen.crop((34, 27, 94, 87)).resize((size, size), Image.Resampling.NEAREST))
         for row, view in enumerate(views):
             sheet.paste(view.convert("RGB"), (column * size, gap + row * size))
         pen.text((column * size + 6, 5), name, fill=(60, 60, 60))
