@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.bounds.multiple import e_bh_rows
+from boundwatch.detectors.roll import Roll
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
@@ -208,3 +210,13 @@ def test_no_worse_is_known_of_all_streams_at_once():
     for cost in [0.0] * 30:
         fleet.update(["good", "bad"], [cost, 1.0])
     assert fleet.no_worse == [fleet.finding(name).no_worse for name in fleet.ids] == [True, False]
+
+
+def test_joint_lists_need_only_the_e_values_that_could_be_listed():
+    fleet = bw.Fleet(bw.Certificate.from_held_out([0, 0, 0, 1] * 20, binary=True))
+    failing = np.random.default_rng(4).random((40, 30)) < np.linspace(0.2, 0.9, 30)
+    for row in failing.astype(float):
+        fleet.update(np.arange(30), row)
+    expected = e_bh_rows(np.log(fleet.e_adverse), Roll().look(30), 0.05).tolist()
+    assert 3 < len(expected) < 27
+    assert fleet.discoveries(0.05) == expected

@@ -173,9 +173,12 @@ class CountStreams(Streams):
     def log_e_values(
         self, side: int, rows: Rows, n: Array, totals: Array, at_least: float = -math.inf
     ) -> Array:
-        """Return the log e-values over the joint draw: the counts say everything."""
-        del rows, at_least
-        return self._log_e_values(side, n, totals)
+        """Return the log e-values over the joint draw; those below `at_least` at one mean need no minimum."""
+        del rows  # the counts say everything
+        evidence = np.full(n.size, -math.inf)
+        likely = np.flatnonzero(self._at_one_mean(side, n, totals) >= at_least)
+        evidence[likely] = self._log_e_values(side, n[likely], totals[likely])
+        return evidence
 
     def p_values(self, row: int, logs: Pair, reached: tuple[bool, bool]) -> Pair:  # noqa: ARG002
         """Return the p-values over the joint draw."""
@@ -186,15 +189,22 @@ class CountStreams(Streams):
         return adverse, benign
 
     def _shows_no_worse(self, n: Array, totals: Array) -> Flags:
-        side = self.sides[2]
-        rate, log = side.sentinel()
-        zero, one = self._bets.log_factors(rate)
-        capitals = side.stream.log_shares + np.outer(totals, zero) + np.outer(n - totals, one)
-        top = capitals.max(axis=1)
-        shown: Flags = top + np.log(np.exp(capitals - top[:, None]).sum(axis=1)) + log >= side.target
-        likely = np.flatnonzero(shown)  # elsewhere the evidence is too small at one mean already
-        shown[likely] = self._log_e_values(2, n[likely], totals[likely]) >= side.target
+        target = self.sides[2].target
+        shown: Flags = self._at_one_mean(2, n, totals) >= target
+        likely = np.flatnonzero(shown)
+        shown[likely] = self._log_e_values(2, n[likely], totals[likely]) >= target
         return shown
+
+    def _at_one_mean(self, side: int, n: Array, totals: Array) -> Array:
+        """Return the log evidence at the sentinel's mean; the e-value is the smallest of all means."""
+        chosen = self.sides[side]
+        rate, log = chosen.sentinel()
+        zero, one = self._bets.log_factors(rate)
+        hits = n - totals if chosen.mirrored else totals
+        capitals = chosen.stream.log_shares + np.outer(n - hits, zero) + np.outer(hits, one)
+        top = capitals.max(axis=1, initial=-math.inf)
+        wealth: Array = top + np.log(np.exp(capitals - top[:, None]).sum(axis=1)) + log
+        return wealth
 
     def _log_e_values(self, side: int, n: Array, totals: Array) -> Array:
         """Compute each pair of counts that occurs once."""
