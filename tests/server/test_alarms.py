@@ -80,8 +80,10 @@ def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certific
     content = json.loads(body)
     assert (content["stream"], content["verdict"], content["kind"]) == ("arm-1", "adverse", "alarm")
     assert content["text"].startswith("boundwatch: stream arm-1 is ADVERSE")  # what Slack shows
-    assert content["text"].endswith(f"). {content['url']}")
-    assert content["url"] == "https://monitor.example.com/streams/arm-1"
+    assert content["text"].endswith(f"). {content['page']}")
+    assert content["page"] == "https://monitor.example.com/streams/arm-1?generation=1"
+    # As variables of an alarm's command they must not redirect what it calls: that reads these two.
+    assert not {"url", "token"} & content.keys()
 
 
 def test_attempts_are_spaced_out_and_nothing_secret_is_stored(database, certificate):
@@ -134,7 +136,8 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     assert sent[0][:2] == ("mail.example.com", 2525)
     assert sent[1]["To"] == "oncall@example.com"
     assert "arm-1 is ADVERSE: it fails more often than certified" in sent[1]["Subject"]
-    assert sent[1].get_content().startswith(f"{sent[1]['Subject']} http://here:8080/streams/arm-1\n")
+    body = sent[1].get_content()
+    assert body.startswith(f"{sent[1]['Subject']} http://here:8080/streams/arm-1?generation=1\n")
     environment = (tmp_path / "environment").read_text()
     assert "BOUNDWATCH_STREAM=arm-1" in environment
     assert "s3cret" not in environment

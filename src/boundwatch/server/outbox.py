@@ -76,8 +76,9 @@ class Channel:
         """Deliver, or raise an `OSError` or `InvalidSetting` that says why not."""
         content = json.loads(payload)
         if self.monitor:
-            content["url"] = f"{self.monitor}/streams/{quote(content['stream'], safe='')}"
-            content["text"] += f" {content['url']}"
+            generation = f"?generation={content['generation']}" if "generation" in content else ""
+            content["page"] = f"{self.monitor}/streams/{quote(content['stream'], safe='')}{generation}"
+            content["text"] += f" {content['page']}"
         if self.kind == "webhook":
             self._post(delivery_id, json.dumps(content, sort_keys=True).encode())
         elif self.kind == "command":
@@ -102,7 +103,7 @@ class Channel:
 
     def _mail(self, delivery_id: str, alarm: dict[str, Any]) -> None:
         message = EmailMessage()
-        subject = str(alarm["text"]).removesuffix(alarm.get("url", ""))
+        subject = str(alarm["text"]).removesuffix(alarm.get("page", ""))
         message["Subject"] = " ".join(subject.split())[:150]
         message["From"], message["To"] = self.sender, self.target
         message["Message-ID"] = f"<{delivery_id}@boundwatch>"
