@@ -49,13 +49,14 @@ def command(*, example: str, group: typer.Typer = app) -> Callable[[Function], F
 
 def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
     """Run a command line; an error that was foreseen is one line on stderr and exit code 1."""
-    # What was imported stays, and large files make many objects without cycles: rarely look for garbage.
-    gc.freeze()
+    # Large files make many objects without cycles: rarely look for garbage among them.
+    usual = gc.get_threshold()
     gc.set_threshold(100_000, 50, 50)
     try:
         try:
             built(application)(prog_name=name)
         finally:
+            gc.set_threshold(*usual)
             sys.stdout.flush()
     except KeyboardInterrupt:  # before typer waits for it, or after
         print(f"{name}: interrupted", file=sys.stderr)
