@@ -83,7 +83,9 @@ def measure_arm() -> dict[str, Any]:
     task = Grasping(physics=run.physics)
     known = task.draw(run.recipe.environments, run.recipe.generator(Draw.TRAINING))
     images = task.photographs(known)
-    certified = bw.read_costs(trained.folder("arm", run.recipe) / "costs.csv", cost="cost").costs
+    certified = bw.read_costs(
+        trained.folder("boundwatch.tasks.grasping.train", run.recipe) / "costs.csv", cost="cost"
+    ).costs
     torch.manual_seed(SEED)
     network = nn.Sequential(nn.Flatten(1), nn.Linear(images[0].size, 32), nn.ReLU(), nn.Linear(32, 1))
     critic = train_critic(network, pixels(images), certified, steps=500)

@@ -76,7 +76,8 @@ def train_robust(recipe: Recipe, folder: Path) -> None:
 def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
     home = trained.drone()
-    robust = trained.folder("robust-drone", home.recipe)
+    ordinary = trained.folder(training.__name__, home.recipe)
+    robust = ordinary.with_name(f"robust-{ordinary.name}")
     if not (robust / "certificate.json").exists():
         train_robust(home.recipe, robust)
     policies = {

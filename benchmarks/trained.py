@@ -1,6 +1,6 @@
 """Policies that several benchmarks use: trained once, and kept in one folder.
 
-A folder in it is named by the hash of its recipe. After a change of the code that trains, remove the folder.
+A folder in it is named by the hash of its recipe and of the code that trains.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from reproduction.source import source_digest
 
 from boundwatch.tasks.grasping.recipe import Recipe as ArmRecipe
 from boundwatch.tasks.navigation.recipe import Recipe as DroneRecipe
@@ -23,10 +25,10 @@ SEED = 20
 """Of the policies that more than one benchmark uses; also that of the reproduction's first ones."""
 
 
-def folder(kind: str, recipe: Any) -> Path:
-    """Return where a training by this recipe is kept."""
-    text = json.dumps(dataclasses.asdict(recipe), sort_keys=True)
-    return CACHE / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+def folder(module: str, recipe: Any) -> Path:
+    """Return where a training by this recipe and by today's code of a module is kept."""
+    text = json.dumps(dataclasses.asdict(recipe), sort_keys=True) + source_digest(module)
+    return CACHE / f"{module}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def drone(recipe: DroneRecipe | None = None) -> DroneRun:
@@ -34,7 +36,7 @@ def drone(recipe: DroneRecipe | None = None) -> DroneRun:
     from boundwatch.tasks.navigation.train import train
 
     recipe = DroneRecipe(seed=SEED) if recipe is None else recipe
-    return train(recipe, folder("drone", recipe))
+    return train(recipe, folder(train.__module__, recipe))
 
 
 def arm(recipe: ArmRecipe | None = None) -> ArmRun:
@@ -42,4 +44,4 @@ def arm(recipe: ArmRecipe | None = None) -> ArmRun:
     from boundwatch.tasks.grasping.train import train
 
     recipe = ArmRecipe(seed=SEED) if recipe is None else recipe
-    return train(recipe, folder("arm", recipe), jobs=2)
+    return train(recipe, folder(train.__module__, recipe), jobs=2)
