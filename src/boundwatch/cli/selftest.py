@@ -57,10 +57,10 @@ def selftest(
     if as_json:
         out.print_json({"kept": not broken, "promises": [promise.to_dict() for promise in promises]})
     else:
-        print(f"{'detector':<42}{'wrong':<9}{'in the world':<36}{'promised':>9}{'simulated':>11}")
+        print(f"{'detector':<48}{'wrong':<9}{'in the world':<40}{'promised':>9}{'simulated':>11}")
         for promise in promises:
             print(
-                f"{promise.detector:<42}{promise.verdict.name:<9}{promise.world:<36}{promise.promised:>9.4f}"
+                f"{promise.detector:<48}{promise.verdict.name:<9}{promise.world:<40}{promise.promised:>9.4f}"
                 f"{promise.rate:>11.4f}  [{promise.low:.4f}, {promise.high:.4f}]  "
                 f"{'kept' if promise.kept else 'BROKEN'}"
             )
