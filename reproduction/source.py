@@ -61,12 +61,17 @@ def sources(module: str, packages: tuple[Path, ...] = PACKAGES) -> dict[str, Pat
         file = _file(name, packages)
         if name not in found and file is not None:
             found[name] = file
-            todo += _imports(file, packages)
+            todo += _imports(file, file.read_bytes(), packages)
     return found
 
 
-def _imports(file: Path, packages: tuple[Path, ...]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_bytes())):
+@cache  # every artifact asks about nearly the same files; parsing them takes a second
+def _imports(file: Path, content: bytes, packages: tuple[Path, ...]) -> tuple[str, ...]:
+    return tuple(_names(file, content, packages))
+
+
+def _names(file: Path, content: bytes, packages: tuple[Path, ...]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,22 +17,6 @@ sys.dont_write_bytecode = False
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)
 settings.load_profile("boundwatch")
-
-
-def pytest_configure() -> None:
-    """Find and parse each source file once: every artifact of the reproduction asks what it imports."""
-    from reproduction import source
-
-    parse, find = source._imports, source._file
-    found = cache(find)
-
-    @cache
-    def parsed(file: Path, packages: tuple[Path, ...], _content: bytes) -> list[str]:
-        return list(parse(file, packages))
-
-    source._imports = lambda file, packages: parsed(file, packages, file.read_bytes())
-    # Our own files stay where they are while the tests run; those that a test makes do not.
-    source._file = lambda name, packages: (found if packages is source.PACKAGES else find)(name, packages)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str) -> tuple[Path, Path]:
