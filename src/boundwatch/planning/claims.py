@@ -28,8 +28,7 @@ STREAMS = 5
 RATE = 0.05
 MARGIN = 0.1
 LIST_EPISODES, LOOKS = 60, 10
-# Streams that a fleet with so many times the levels does not alarm on need not be tried one by one.
-_NEAR = 8
+_READ = (10, 50, 200)  # the numbers of new trials at which limits are read that hold at all times
 
 
 @dataclass(frozen=True)
@@ -181,9 +180,9 @@ def _stream_claims(world: World, certificate: Certificate, levels: Levels) -> It
     alphas = {"alpha_adverse": levels[Verdict.ADVERSE], "alpha_benign": levels[Verdict.BENIGN]}
     declared = partial(_count_streams, certificate, alphas, world)
     yield Claim(f"fleet, read {EPISODES} times", verdict, name, levels[verdict], declared)
-    alarmed = partial(_count_near, certificate, alphas, world, _alarms)
+    alarmed = partial(_count_alarms, certificate, alphas, world)
     yield Claim(f"sequential-test, read {EPISODES} times", verdict, name, levels[verdict], alarmed)
-    missed = partial(_count_near, certificate, alphas, world, _misses)
+    missed = partial(_count_missed, certificate, alphas, world)
     yield Claim(f"sequential-test, {limit_of(verdict)}", verdict, name, levels[verdict], missed)
     if verdict is Verdict.ADVERSE:
         listed = partial(_count_lists, certificate, world)
@@ -191,7 +190,7 @@ def _stream_claims(world: World, certificate: Certificate, levels: Levels) -> It
     change = ChangeDetector(certificate)
     alpha = change.alpha_adverse if verdict is Verdict.ADVERSE else change.alpha_benign
     length, promised = f"change-detector, run length <= {EPISODES}", min(1.0, EPISODES * alpha)
-    yield Claim(length, verdict, name, promised, partial(_count_changes, change, world), scale=1 / 6)
+    yield Claim(length, verdict, name, promised, partial(_count_one_by_one, change, world), scale=1 / 6)
 
 
 def _count_streams(
@@ -201,49 +200,47 @@ def _count_streams(
     return int(is_declared(fleet.verdicts, world.verdict).sum())
 
 
-def _count_near(
-    certificate: Certificate,
-    alphas: dict[str, float],
-    world: World,
-    errs: Callable[[SequentialTest, World, Array], bool],
-    rng: np.random.Generator,
-    runs: int,
+def _count_alarms(
+    certificate: Certificate, alphas: dict[str, float], world: World, rng: np.random.Generator, runs: int
 ) -> int:
-    """Count streams on which the sequential test errs; a fleet finds those on which it might."""
-    streams = world.draw(rng, (EPISODES, runs))
-    larger = {name: min(_NEAR * alpha, 0.5) for name, alpha in alphas.items()}
-    near = ~is_declared(run_fleet(Fleet(certificate, **larger), streams).verdicts, Verdict.WITHIN)
+    return _count_one_by_one(SequentialTest(certificate, **alphas), world, rng, runs)
+
+
+def _count_missed(
+    certificate: Certificate, alphas: dict[str, float], world: World, rng: np.random.Generator, runs: int
+) -> int:
     test = SequentialTest(certificate, **alphas)
-    return sum(errs(test, world, stream) for stream in streams.T[near])
+    return count_missed(test, world.draw(rng, (EPISODES, runs)), partial(excludes, world, certificate))
 
 
-def _alarms(test: SequentialTest, world: World, stream: Array) -> bool:
-    test.reset()
-    test.update_many(stream)
-    return test.verdict is world.verdict
-
-
-def _misses(test: SequentialTest, world: World, stream: Array) -> bool:
-    """Read the limits ten times, where there is any evidence that they might exclude the truth."""
-    test.reset()
-    for part in np.split(stream, LOOKS):
-        found = test.update_many(part)
-        evidence = found.e_adverse if world.verdict is Verdict.ADVERSE else found.e_benign
-        if evidence > 2 and excludes(world, test.certificate, found):
-            return True
-    return False
+def count_missed(test: SequentialTest, streams: Array, errs: Callable[[Any], Flags]) -> int:
+    """Count streams, one per column, whose limits err at any of three looks, whatever the e-values say."""
+    missed = np.zeros(streams.shape[1], dtype=np.bool_)
+    for n in _READ:
+        # Streams of the same costs, in whatever order, have the same limits: an alarm on the way can only
+        # move one to zero, which excludes nothing.
+        ordered = np.sort(streams[:n], axis=0)
+        _, first, group = np.unique(ordered, axis=1, return_index=True, return_inverse=True)
+        wrong = np.zeros(first.size, dtype=np.bool_)
+        for number, stream in enumerate(first.tolist()):
+            test.reset()
+            wrong[number] = errs(test.update_many(streams[:n, stream]))
+        missed |= wrong[group.ravel()]
+    return int(missed.sum())
 
 
 def _count_lists(certificate: Certificate, world: World, rng: np.random.Generator, runs: int) -> int:
     return count_lists(certificate, world.draw(rng, (LIST_EPISODES, STREAMS * runs)))
 
 
-def _count_changes(change: ChangeDetector, world: World, rng: np.random.Generator, runs: int) -> int:
+def _count_one_by_one(
+    detector: SequentialTest | ChangeDetector, world: World, rng: np.random.Generator, runs: int
+) -> int:
     hits = 0
     for stream in world.draw(rng, (runs, EPISODES)):
-        change.reset()
-        change.update_many(stream)
-        hits += change.verdict is world.verdict
+        detector.reset()
+        detector.update_many(stream)
+        hits += detector.verdict is world.verdict
     return hits
 
 

@@ -29,6 +29,7 @@ from boundwatch.planning.claims import (
     Levels,
     chance_of_high,
     count_lists,
+    count_missed,
     is_declared,
     limit_of,
     run_fleet,
@@ -37,8 +38,6 @@ from boundwatch.planning.claims import (
 
 Counts = NDArray[np.int64]
 MakeDetector = Callable[[Certificate], FixedSampleDetector]
-
-_READ = (10, 50)  # the numbers of new trials at which limits are read that hold at all times
 
 
 @dataclass(frozen=True)
@@ -265,19 +264,9 @@ def _fleet(levels: Levels, certificate: Certificate, streams: Array, margin: flo
 
 
 def _missed_by_limits(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:
-    """Count streams whose limit excludes a shift of zero at any look."""
-    highs = np.cumsum(streams == lab.high, axis=0)
-    missed = np.zeros(streams.shape[1], dtype=np.bool_)
     adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
-    for n in _READ:
-        for number in np.unique(highs[n - 1]):
-            same = highs[n - 1] == number  # and so are their limits
-            test = SequentialTest(certificate, alpha_adverse=adverse, alpha_benign=benign)
-            found = test.update_many(streams[:n, int(np.argmax(same))])
-            evidence = found.e_adverse if lab.verdict is Verdict.ADVERSE else found.e_benign
-            if evidence > 1 and _is_excluded(lab, found):  # limits take longer than e-values
-                missed |= same
-    return int(missed.sum())
+    test = SequentialTest(certificate, alpha_adverse=adverse, alpha_benign=benign)
+    return count_missed(test, streams, partial(_is_excluded, lab))
 
 
 def _margin_claims(lab: Lab, total: float, levels: Levels) -> Iterator[Claim]:
