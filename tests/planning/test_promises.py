@@ -17,6 +17,7 @@ BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
 BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
 LAB = bw.Certificate.from_held_out([0, 0, 0, 1] * 10, binary=True)
 BOUNDED_LAB = bw.Certificate.from_held_out([0.1, 0.2, 0.3, 0.4] * 3)
+FAULTLESS_LAB = bw.Certificate.from_held_out([0] * 50, binary=True)
 CAMPAIGN = bw.Campaign(binary=True).update_many([0, 0, 0, 1] * 10).certificate()
 LEVELS = {bw.Verdict.ADVERSE: 0.04, bw.Verdict.BENIGN: 0.04}
 
@@ -82,7 +83,9 @@ CLAIMED = (
 ONLY_BINARY = {"hypothesis-test, exact, n = 100", "confidence-interval, exact, lower shift limit"}
 
 
-@pytest.mark.parametrize("lab", [LAB, BOUNDED_LAB, CAMPAIGN], ids=["binary", "bounded", "campaign"])
+@pytest.mark.parametrize(
+    "lab", [LAB, FAULTLESS_LAB, BOUNDED_LAB, CAMPAIGN], ids=["binary", "faultless", "bounded", "campaign"]
+)
 def test_a_rate_of_one_and_a_half_times_any_promise_is_noticed(lab):
     found = list(selftest._claims(lab, None, None, LEVELS))
     names = {claim.detector.replace("n = 10", "n = 50") for claim in found}

@@ -88,8 +88,9 @@ class Lab:
 def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim]:
     """Return what is promised over the draw of the lab's trials and the new ones."""
     deltas = {Verdict.ADVERSE: certificate.delta_upper, Verdict.BENIGN: certificate.delta_lower}
+    means = _means(certificate)
     if certificate.method == "anytime":
-        for lab in _labs(certificate):
+        for lab in _labs(certificate, means):
             yield _limit_claim(
                 lab, deltas[lab.verdict], f"campaign, looked at {LOOKS} times", _count_campaigns
             )
@@ -97,8 +98,8 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
     totals = {verdict: level + deltas[verdict] for verdict, level in levels.items()}
     test = partial(_hypothesis_test, levels)
     sizes = (10, 50) if certificate.binary else (10,)
-    for lab in _labs(certificate):
-        total, is_central = totals[lab.verdict], lab.mean == certificate.mean_cost
+    for lab in _labs(certificate, means):
+        total, is_central = totals[lab.verdict], lab.mean == means[0]
         for n in sizes:
             yield _fixed_claim(f"hypothesis-test, total, n = {n}", lab, total, test, n, _is_declared)
         if is_central or certificate.binary:
@@ -124,15 +125,21 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
                 )
 
 
-def _labs(certificate: Certificate) -> Iterator[Lab]:
-    """Yield worlds at the limits and between them; those that are hardest for other costs, at the mean."""
+def _means(certificate: Certificate) -> list[float]:
+    """Return means to try, the central one first; a lab without failures is tried at its upper limit."""
     mean_cost = certificate.mean_cost or 0.0
-    for mean in sorted({certificate.lower, mean_cost, certificate.upper}):
+    means = {certificate.lower, mean_cost, certificate.upper}
+    usable = [mean for mean in means if 0 < mean < 1] or [0.5]  # two costs have no other mean
+    return sorted(usable, key=lambda mean: abs(mean - mean_cost))
+
+
+def _labs(certificate: Certificate, means: list[float]) -> Iterator[Lab]:
+    """Yield worlds with these means; those that are hardest for other costs, at the central one."""
+    for mean in sorted(means):
         for verdict in (Verdict.ADVERSE, Verdict.BENIGN):
             pairs = two_costs(verdict, mean, binary=certificate.binary)
-            for low, high in pairs if mean == mean_cost else pairs[:1]:
-                if low < mean < high:
-                    yield Lab(certificate, verdict, low, high, mean)
+            for low, high in pairs if mean == means[0] else pairs[:1]:
+                yield Lab(certificate, verdict, low, high, mean)
 
 
 def _limit_claim(
