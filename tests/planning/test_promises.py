@@ -212,6 +212,13 @@ def test_a_certificate_that_spends_more_than_its_delta_is_found_out(monkeypatch)
     assert not all(kept(found, 600))
 
 
+def test_a_delta_of_one_in_ten_million_takes_no_memory():
+    strict = bw.Certificate.from_held_out([0, 0, 0, 1] * 10, binary=True, delta=1e-7)
+    rng = np.random.default_rng(72)
+    found = [selftest._judge(claim, rng, selftest.RUNS) for claim in claims(strict, "certificate, ")]
+    assert all(promise.kept and promise.runs > 1e9 for promise in found)
+
+
 def test_limits_for_one_look_are_found_out_when_a_campaign_looks_often(monkeypatch):
     class Impatient:
         """Certifies as if the number of trials had been fixed in advance."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
@@ -59,22 +60,27 @@ class Lab:
         """Yield certificates from trials drawn again, and how many of the runs have each."""
         like, size = self.certificate, self.certificate.n or 1
         # Labs with as many high costs have the same certificate.
-        drawn = np.unique(rng.binomial(size, self.chance(), runs), return_counts=True)
-        for highs, count in zip(*drawn, strict=True):
+        counts = rng.multinomial(runs, self.chances(size))
+        for highs in np.flatnonzero(counts).tolist():
             yield (
                 Certificate.from_held_out(
-                    self.costs(highs[None], size)[0],
+                    self.costs(np.array([highs]), size)[0],
                     method=cast("Any", like.method),
                     binary=like.binary,
                     delta_upper=like.delta_upper,
                     delta_lower=like.delta_lower,
                 ),
-                int(count),
+                int(counts[highs]),
             )
 
     def chance(self, more: float = 0.0) -> float:
         """Return the chance of the high cost where the mean is so much higher than in the lab."""
         return chance_of_high(self.verdict, self.low, self.high, self.mean + more)
+
+    def chances(self, n: int) -> Array:
+        """Return the chances of 0 to n high costs among n: as many runs as one likes take no memory."""
+        chances = binom.pmf(np.arange(n + 1), n, self.chance())
+        return np.asarray(chances / chances.sum())
 
     def costs(self, highs: Counts, n: int) -> Array:
         """Return datasets of n costs, one per number of high ones."""
@@ -164,16 +170,19 @@ def _count_campaigns(lab: Lab, rng: np.random.Generator, runs: int) -> int:
     """Count campaigns whose limit fails at any look."""
     like = lab.certificate
     ends = np.unique(np.linspace(0, like.n or 1, LOOKS + 1).round().astype(np.int64))
-    highs = np.cumsum([rng.binomial(n, lab.chance(), runs) for n in np.diff(ends)], axis=0)
-    failed = np.zeros(runs, dtype=np.bool_)
-    for n, row in zip(ends[1:].tolist(), highs, strict=True):
-        for number in np.unique(row):
+    held, failed = np.array([runs]), 0  # campaigns that did not fail yet, by their number of high costs
+    for n, more in zip(ends[1:].tolist(), np.diff(ends).tolist(), strict=True):
+        before, held = held, np.zeros(n + 1, dtype=np.int64)
+        for number in np.flatnonzero(before).tolist():
+            held[number : number + more + 1] += rng.multinomial(before[number], lab.chances(more))
+        for number in np.flatnonzero(held).tolist():
             campaign = Campaign(
                 delta_upper=like.delta_upper, delta_lower=like.delta_lower, binary=like.binary
             )
-            if _fails(lab, campaign.update_many(lab.costs(number[None], n)[0])):
-                failed |= row == number
-    return int(failed.sum())
+            if _fails(lab, campaign.update_many(lab.costs(np.array([number]), n)[0])):
+                failed += int(held[number])
+                held[number] = 0
+    return failed
 
 
 def _fixed_claim(
