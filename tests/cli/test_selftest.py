@@ -11,7 +11,7 @@ def test_promises_beside_what_was_simulated(run, folder):
     assert done.code == 0
     assert "its own costs" in done.out
     assert "0 broken" in done.out
-    as_json = json.loads(run("selftest", folder / "binary.json", "--runs", "1", "--json").out)
+    as_json = json.loads(run("selftest", folder / "binary.json", "--runs", "10", "--json").out)
     assert as_json["kept"]
     assert {"promised", "rate", "low", "high"} <= set(as_json["promises"][0])
 
