@@ -27,7 +27,7 @@ EPISODES = 200
 STREAMS = 5
 RATE = 0.05
 MARGIN = 0.1
-LIST_EPISODES, LOOKS = 60, 10
+LOOKS = 10
 _READ = (10, 50, 200)  # the numbers of new trials at which limits are read that hold at all times
 
 
@@ -230,7 +230,7 @@ def count_missed(test: SequentialTest, streams: Array, errs: Callable[[Any], Fla
 
 
 def _count_lists(certificate: Certificate, world: World, rng: np.random.Generator, runs: int) -> int:
-    return count_lists(certificate, world.draw(rng, (LIST_EPISODES, STREAMS * runs)))
+    return count_lists(certificate, world.draw(rng, (EPISODES, STREAMS * runs)))
 
 
 def _count_one_by_one(

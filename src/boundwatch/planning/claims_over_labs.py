@@ -19,7 +19,6 @@ from boundwatch.detectors.fixed_sample import Findings, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.planning.claims import (
     EPISODES,
-    LIST_EPISODES,
     LOOKS,
     MARGIN,
     RATE,
@@ -302,6 +301,6 @@ def _with_margin(lab: Lab) -> str:
 
 def _count_lists(lab: Lab, rng: np.random.Generator, runs: int) -> int:
     return sum(
-        count_lists(redrawn, lab.streams(rng, (LIST_EPISODES, STREAMS * count)))
+        count_lists(redrawn, lab.streams(rng, (EPISODES, STREAMS * count)))
         for redrawn, count in lab.certify(rng, runs)
     )
