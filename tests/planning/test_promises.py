@@ -182,9 +182,9 @@ class Fickle(bw.SequentialTest):
 )
 def test_totals_that_are_not_kept_are_found_out(lab, name, twin, monkeypatch):
     found = [claim for claim in claims(lab, name, detectors=[]) if "0.25" in claim.world][:1]
-    assert all(kept(found, 100))
+    assert all(kept(found, 50))
     monkeypatch.setattr(over_labs, twin.__base__.__name__, twin)
-    assert not any(kept(found, 100))
+    assert not any(kept(found, 50))
 
 
 def test_who_takes_the_mean_of_the_lab_for_the_truth_is_found_out(monkeypatch):
