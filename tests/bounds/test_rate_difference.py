@@ -38,6 +38,15 @@ def test_more_failures_in_the_new_trials_are_more_evidence():
         assert (np.diff(p_values, axis=0) >= -1e-9).all()
 
 
+@pytest.mark.parametrize("margin", [1e-17, -1e-17, 5e-324, -5e-324])
+def test_a_margin_that_rounds_to_none_is_as_none(margin):
+    assert 1 - abs(margin) == 1
+    without, found = (
+        table(lambda *counts, m=m: rate_difference_p_value(*counts, margin=m)) for m in (0.0, margin)
+    )
+    assert found == pytest.approx(without, rel=1e-9)
+
+
 @pytest.mark.parametrize("counts", [(50, 4, 10, 5), (200, 20, 50, 10), (30, 0, 5, 2)])
 def test_it_is_boschloos_test(counts):
     n0, k0, n1, k1 = counts

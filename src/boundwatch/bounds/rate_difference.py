@@ -336,6 +336,7 @@ def _failures_given_ones(n: int, sure: float, floor: float) -> Array:
     inside = (hits >= 0) & (misses >= 0)
     hits, misses = np.where(inside, hits, 0), np.where(inside, misses, 0)
     logs = factorials[others] - factorials[hits] - factorials[misses]
-    logs += hits * np.log(chance) + misses * np.log1p(-chance)
+    # Not hits * log(chance): a margin may be so small that 1 less it is 1, and then a chance is 0.
+    logs += special.xlogy(failures, chance)[hits] + special.xlog1py(failures, -chance)[misses]
     result: Array = np.exp(np.where(inside, logs, -np.inf))
     return result
