@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,9 +158,9 @@ def joint_log_evidence_many(
     True
     """
     logs, ends = reference.logs[:-1, None], np.clip(reference.means[1:] + margin, 0.0, 1.0)
-    parts = [slice(first, first + at_once) for first in range(0, ends.size, at_once)]
-    evidence: Array = np.min([(logs[part] + log_wealth(ends[part])).min(axis=0) for part in parts], axis=0)
-    return evidence
+    parts = (slice(first, first + at_once) for first in range(0, ends.size, at_once))
+    # One part after the other: the rows of all of them would fill the memory.
+    return reduce(np.minimum, ((logs[part] + log_wealth(ends[part])).min(axis=0) for part in parts))
 
 
 def joint_difference_lower(reference: Reference, stream: Wager, alpha: float) -> float:

@@ -216,7 +216,8 @@ class CountStreams(Streams):
         misses = pairs[:, 0] - hits
 
         def log_wealth(means: Array) -> Array:
-            zero, one = self._bets.log_factors(clamp_bound(float(means[0])))  # one at a time
+            (mean,) = means.tolist()  # one at a time; more are refused
+            zero, one = self._bets.log_factors(clamp_bound(mean))
             logs = chosen.stream.log_shares + np.outer(misses, zero) + np.outer(hits, one)
             top = logs.max(axis=1)
             return np.atleast_2d(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
