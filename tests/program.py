@@ -32,10 +32,13 @@ connection.connect(sys.argv[1])
 request = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))
 socket.send_fds(connection, [len(request).to_bytes(8, "big")], [0, 1, 2])
 connection.sendall(request)
-program = int.from_bytes(connection.recv(8), "big")
+def told():
+    answer = connection.recv(8)
+    return int.from_bytes(answer, "big") if answer else sys.exit("the process that starts programs has ended")
+program = told()
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _: os.kill(program, number))
-os._exit(int.from_bytes(connection.recv(8), "big"))
+os._exit(told())
 """
 
 
@@ -67,15 +70,21 @@ class Forked:
             files = [nothing.fileno(), output.fileno(), output.fileno()]
             socket.send_fds(self._connection, [len(request).to_bytes(8, "big")], files)
         self._connection.sendall(request)
-        self.pid = int.from_bytes(self._connection.recv(8), "big")  # of a group of its own, too
+        self.pid = self._told()  # of a group of its own, too
         self.returncode: int | None = None
 
     def poll(self, seconds: float = 0) -> int | None:
         """Return how it ended, if it did within so many seconds."""
         if self.returncode is None and select.select([self._connection], [], [], seconds)[0]:
-            self.returncode = int.from_bytes(self._connection.recv(8), "big")
+            self.returncode = self._told()
             self._connection.close()
         return self.returncode
+
+    def _told(self) -> int:
+        if not (answer := self._connection.recv(8)):
+            self._connection.close()
+            raise ChildProcessError("the process that starts programs for the tests has ended")
+        return int.from_bytes(answer, "big")
 
 
 def wait_for_work(path: str) -> None:
