@@ -21,10 +21,15 @@ class SlowSimulator(Simulator):
 
 
 def train(algorithm, checkpoint, environments):
+    def waiting(policy, environments):
+        """Wait for a signal once there is a checkpoint, however long the one who sends it takes."""
+        time.sleep(300 if checkpoint.exists() else 0)
+        return surrogate(policy, environments)
+
     trained = posterior()
     options = {"steps": STEPS, "samples": 2, "checkpoint": checkpoint, "checkpoint_every": 3}
-    if algorithm == "backprop":
-        train_backprop(trained, slow, (environments,), **options)
+    if algorithm in ("backprop", "waiting"):
+        train_backprop(trained, slow if algorithm == "backprop" else waiting, (environments,), **options)
     else:
         train_evolution(trained, SlowSimulator(environments), **options)
     return trained

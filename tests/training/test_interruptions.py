@@ -74,7 +74,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(algorithm, tmp_path):
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_so(tmp_path):
-    process = start("backprop", tmp_path)
+    process = start("waiting", tmp_path)
     wait_for_change(tmp_path / "checkpoint", process)
     os.kill(process.pid, signal.SIGINT)
     process.join()
