@@ -130,12 +130,14 @@ def count_lists(certificate: Certificate, streams: Array) -> int:
     return sum(_lists(certificate, split[:, :, group]) for group in np.flatnonzero(groups).tolist())
 
 
-def _lists(certificate: Certificate, looks: Array) -> bool:
+def _lists(certificate: Certificate, looks: Array, *, restarting: bool = False) -> bool:
     fleet = Fleet(certificate)
     for costs in looks:
         fleet.update(np.tile(np.arange(STREAMS), len(costs)), costs.ravel())
         if fleet.discoveries(RATE):
             return True
+        for stream in np.flatnonzero(fleet.e_adverse < 1).tolist() if restarting else ():
+            fleet.reset(stream)
     return False
 
 
@@ -266,18 +268,9 @@ def _count_restarts(certificate: Certificate, world: World, rng: np.random.Gener
             fleet.reset(stream)
             rolls[stream // STREAMS].restart(stream % STREAMS)
     split = streams.reshape(LOOKS, -1, runs, STREAMS)
-    return sum(_lists_restarting(certificate, split[:, :, run]) for run in np.flatnonzero(near).tolist())
-
-
-def _lists_restarting(certificate: Certificate, looks: Array) -> bool:
-    fleet = Fleet(certificate)
-    for costs in looks:
-        fleet.update(np.tile(np.arange(STREAMS), len(costs)), costs.ravel())
-        if fleet.discoveries(RATE):
-            return True
-        for stream in np.flatnonzero(fleet.e_adverse < 1).tolist():
-            fleet.reset(stream)
-    return False
+    return sum(
+        _lists(certificate, split[:, :, run], restarting=True) for run in np.flatnonzero(near).tolist()
+    )
 
 
 def _margin_claims(certificate: Certificate, levels: Levels) -> Iterator[Claim]:
