@@ -104,5 +104,6 @@ def photograph(scene: Scene, *, noisy: bool = False) -> Image:
     model = compile_scene(scene, Physics())
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    digest = hashlib.sha256(repr(scene).encode()).digest()
-    return look(model, data, np.random.default_rng(list(digest)) if noisy else None)
+    if not noisy:
+        return look(model, data)
+    return look(model, data, np.random.default_rng(list(hashlib.sha256(repr(scene).encode()).digest())))
