@@ -56,6 +56,13 @@ def test_until_alarm_stops_and_the_exit_code_says_adverse(certificate, tmp_path)
     assert run(certificate, log, "--until-alarm").returncode == 0
 
 
+def test_the_exit_code_with_a_margin_says_whether_it_is_shown(certificate):
+    good = as_lines([0.1] * 60)
+    for text, margin, code in ((good, "0.3", 0), (good[:16], "0.3", 3), (as_lines([0.9] * 30), "0.9", 3)):
+        assert run(certificate, "-", "--margin", margin, "--exit-code", text=text).returncode == code
+    assert run(certificate, "-", "--margin", "0.3", text=good[:16]).returncode == 0
+
+
 def test_a_malformed_line_ends_the_watch_unless_it_may_be_skipped(certificate):
     text = "0.1\nabc\n\n0.2\n1.4\n"
     strict = run(certificate, "-", text=text)

@@ -25,28 +25,28 @@ from boundwatch.cli.judge import (
     AlphaAdverse,
     AlphaBenign,
     DetectorName,
+    ExitCode,
     FalseNegative,
     FalsePositive,
     Ledger,
     Margin,
     Tail,
     build_detector,
+    exit_if_worse,
     load_judge,
 )
 from boundwatch.cli.options import AllowOwn, By, CertificateFile, CostsFile, Force, Json, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
-from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
+from boundwatch.detectors import ConfidenceInterval, FamilyFinding, FamilyTest, Finding, HypothesisTest
 from boundwatch.episodes import Episodes
 from boundwatch.reporting import wording
 from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledger
 
-EXIT_ADVERSE = 3
-
 
 @command(
     example="boundwatch check certificate.json new.csv\n"
-    "boundwatch check certificate.json new.csv --margin 0.05\n"
+    "boundwatch check certificate.json new.csv --margin 0.05 --exit-code\n"
     "boundwatch check certificate.json - --json --exit-code < new.csv\n"
     "boundwatch check certificates.json new_eval_info.json --control e-bh"
 )
@@ -73,9 +73,7 @@ def check(
     force: Force = False,
     key: Key = None,
     as_json: Json = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 if the verdict is ADVERSE.")
-    ] = False,
+    exit_code: ExitCode = False,
 ) -> None:
     """Compare the costs of new episodes with a certificate.
 
@@ -94,7 +92,8 @@ def check(
     if isinstance(loaded, CertificateFamily) or by is not None:
         refuse_with_tasks(detector, plot=plot, ledger=ledger, **rates)
         family, episodes = read_tasks(loaded, costs, reading, by, allow_own=allow_own)
-        verdict = _check_tasks(build_family_test(family, control, tail, levels, margin), episodes, as_json)
+        test = build_family_test(family, control, tail, levels, margin)
+        found: Finding | FamilyFinding = _check_tasks(test, episodes, as_json)
     else:
         refuse_without_tasks(control)
         judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
@@ -102,16 +101,16 @@ def check(
         looks = [] if ledger is None else read_ledger(ledger)
         before = earlier_looks(looks, loaded.fingerprint, episodes.costs)
         episodes = dataclasses.replace(episodes, warnings=(*episodes.warnings, *before))
-        verdict = _check_one(judge, episodes, plot, as_json)
+        found = finding = _check_one(judge, episodes, plot, as_json)
         if ledger is not None:
-            add_look(ledger, Look.at(judge, judge.decide(episodes.costs), episodes.costs))
-    if exit_code and verdict is Verdict.ADVERSE:
-        raise typer.Exit(EXIT_ADVERSE)
+            add_look(ledger, Look.at(judge, finding, episodes.costs))
+    if exit_code:
+        exit_if_worse(found.verdict, found.no_worse)
 
 
 def _check_one(
     judge: HypothesisTest | ConfidenceInterval, episodes: Episodes, plot: Path | None, as_json: bool
-) -> Verdict:
+) -> Finding:
     certificate, finding = judge.certificate, judge.decide(episodes.costs)
     if plot is not None:
         from boundwatch.reporting import plots
@@ -127,10 +126,10 @@ def _check_one(
         print(f"{wording.comparison(certificate, finding)}\n")
         out.print_rows([*wording.evidence(certificate, finding), ("costs", out.describe_source(episodes))])
         out.print_section("Note", wording.caveats(judge, finding), bullet="- ")
-    return finding.verdict
+    return finding
 
 
-def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> Verdict:
+def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> FamilyFinding:
     finding = test.decide(episodes.by_task())
     episodes = name_missing(test.family, finding, episodes)
     out.print_warnings(episodes)
@@ -139,7 +138,7 @@ def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> Verdict
         out.print_json(finding.to_dict() | out.source_fields(episodes) | {"certificates": promises})
     else:
         print_family_finding(test, finding, episodes)
-    return finding.verdict
+    return finding
 
 
 def _promise(certificate: Certificate) -> dict[str, Any]:

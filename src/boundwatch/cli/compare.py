@@ -13,6 +13,7 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
+from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
@@ -22,7 +23,6 @@ from boundwatch.episodes.alignment import take_in_turn
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import comparison as words
 
-EXIT_WORSE = 3
 POLL_SECONDS = 0.5
 
 

@@ -11,7 +11,7 @@ import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
-from boundwatch.detectors import ConfidenceInterval, HypothesisTest
+from boundwatch.detectors import ConfidenceInterval, HypothesisTest, Verdict
 from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
@@ -58,7 +58,14 @@ FalseNegative = Annotated[
     ),
 ]
 
-
+ExitCode = Annotated[
+    bool,
+    typer.Option(
+        "--exit-code",
+        help="Exit with 3 if the verdict is ADVERSE, whatever the margin. With --margin, exit with 3 also "
+        "until it is shown, for every task, that the expected cost rose by no more than that.",
+    ),
+]
 Ledger = Annotated[
     Path | None,
     typer.Option(
@@ -68,6 +75,7 @@ Ledger = Annotated[
     ),
 ]
 UNUSUAL = 0.2
+EXIT_WORSE = 3
 
 
 def load_judge(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
@@ -97,6 +105,12 @@ def warn_of_levels(levels: Mapping[str, float | None]) -> None:
                 f"{100 * level:.0f} of 100 cases where it should hold; 0.05 or less is usual",
                 file=sys.stderr,
             )
+
+
+def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:
+    """End with 3 on ADVERSE, or while a margin that was given (so not None) is not shown to be kept."""
+    if verdict is Verdict.ADVERSE or no_worse is False:
+        raise typer.Exit(EXIT_WORSE)
 
 
 def build_detector(

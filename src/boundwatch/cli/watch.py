@@ -17,9 +17,8 @@ from boundwatch._support.text import printable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
-from boundwatch.cli.check import EXIT_ADVERSE
 from boundwatch.cli.family import is_of_metrics, parts, read_tasks, tasks_of_metrics
-from boundwatch.cli.judge import Margin
+from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
@@ -133,9 +132,7 @@ def watch(
             help="Run COMMAND when the verdict changes, with the finding as JSON on its standard input.",
         ),
     ] = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 3 if the verdict is ADVERSE.")
-    ] = False,
+    exit_code: ExitCode = False,
     skip_malformed: Annotated[
         bool,
         typer.Option(
@@ -235,8 +232,10 @@ def watch(
             _rules_of(rows, stream) if episodes is None else map(out.describe_source, parts(episodes))
         ):
             print(f"  costs         {said}")
-    if exit_code and session.verdict is Verdict.ADVERSE:
-        raise typer.Exit(EXIT_ADVERSE)
+    if exit_code:
+        detectors = session.detectors.values()
+        shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in detectors)
+        exit_if_worse(session.verdict, None if margin is None else shown)
 
 
 def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path) -> str | None:

@@ -110,6 +110,13 @@ class FamilyFinding(InTable):
         shown = {"verdict": self.verdict, "tasks": len(self.findings), "not_judged": len(self.not_judged)}
         return one_line(self, shown | {"control": self.control})
 
+    @property
+    def no_worse(self) -> bool | None:
+        """Whether every certified task is shown to be worse by at most the margin; None without a margin."""
+        if any(finding.margin is None for finding in self.findings):
+            return None
+        return not self.not_judged and all(finding.no_worse for finding in self.findings)
+
     def tasks(self, verdict: Verdict) -> list[str]:
         """Return the tasks with this verdict."""
         return [finding.task for finding in self.findings if finding.verdict is verdict]
@@ -118,6 +125,7 @@ class FamilyFinding(InTable):
         """Return everything as plain JSON values."""
         return {
             "verdict": self.verdict.value,
+            "no_worse": self.no_worse,
             "tasks": [finding.to_dict() for finding in self.findings],
             "not_judged": list(self.not_judged),
             "control": self.control,
