@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonFinding, PolicyComparison
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.fixed_sample import FixedSampleDetector, TailName
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector
@@ -71,7 +71,9 @@ def check_detector(detector: Any) -> None:
         _check_stream(detector, costs)
 
 
-def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: float = 0.05) -> Finding:
+def assert_not_adverse(
+    certificate: Certificate, costs: ArrayLike, *, alpha: float = 0.05, tail: TailName | None = None
+) -> Finding:
     """Fail, as ``assert`` does, if new costs are evidence that a policy is worse than certified.
 
     For pytest and continuous integration: a change fails only on evidence at a level that was chosen, not
@@ -79,8 +81,9 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
 
     **Guarantee**: if the expected cost is not above the certified one, this reports ADVERSE with probability
     at most `alpha` + the certificate's `delta_upper`. **Assumes**: i.i.d. episodes, as many as planned.
-    Every run that draws new episodes may fail falsely: divide `alpha` by the number of runs to come, or keep
-    a `boundwatch.SequentialTest` from run to run.
+    Every run that draws new episodes may fail falsely. By default each run spends both: divide them by the
+    number of runs to come, or keep a `boundwatch.SequentialTest` from run to run. With any tail except
+    ``"joint"``, all runs together spend `delta_upper` once: if the upper limit holds, each spends `alpha`.
 
     Parameters
     ----------
@@ -90,6 +93,9 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
         The costs of n new episodes.
     alpha
         Level of the test.
+    tail
+        As in `boundwatch.HypothesisTest`: ``"exact"`` (binary costs) or ``"betting"`` compare with the
+        certificate's limits. Left out, it is ``"joint"`` where the certificate keeps its costs.
 
     Returns
     -------
@@ -115,7 +121,7 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    test = HypothesisTest(certificate, alpha_adverse=alpha)
+    test = HypothesisTest(certificate, alpha_adverse=alpha, tail=tail)
     if isinstance(costs, Episodes):
         costs = costs.against(certificate)
     finding = test.decide(costs)
@@ -133,7 +139,12 @@ def assert_not_adverse(certificate: Certificate, costs: ArrayLike, *, alpha: flo
 
 
 def assert_no_worse(
-    certificate: Certificate, costs: ArrayLike, *, margin: float, alpha: float = 0.05
+    certificate: Certificate,
+    costs: ArrayLike,
+    *,
+    margin: float,
+    alpha: float = 0.05,
+    tail: TailName | None = None,
 ) -> Finding:
     """Fail, as ``assert`` does, until new costs show that a policy is worse by no more than a margin.
 
@@ -152,6 +163,8 @@ def assert_no_worse(
         How much more expected cost is acceptable.
     alpha
         Level of the test.
+    tail
+        As in `assert_not_adverse`; with any but ``"joint"``, all runs together spend `delta_lower` once.
 
     Returns
     -------
@@ -176,7 +189,7 @@ def assert_no_worse(
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    test = HypothesisTest(certificate, alpha_benign=alpha, margin=margin)
+    test = HypothesisTest(certificate, alpha_benign=alpha, margin=margin, tail=tail)
     if isinstance(costs, Episodes):
         costs = costs.against(certificate)
     finding = test.decide(costs)
