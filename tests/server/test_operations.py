@@ -258,10 +258,14 @@ def test_an_open_page_hears_of_changes(shared):
 def test_nothing_that_openapi_allows_breaks_the_server(start):
     import schemathesis
     from hypothesis import HealthCheck, Phase, given, settings
+    from schemathesis.specs.openapi import checks
 
+    declared = [checks.status_code_conformance, checks.content_type_conformance]
+    declared.append(checks.response_schema_conformance)
     server = start()  # its own: what is made up here is in no other test's way
-    schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
-    tried = set()
+    sent = {"Authorization": f"Bearer {server.token('all', 'administer', 'report')}"}
+    schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json", headers=sent)
+    tried, answers = set(), set()
     for result in schema.get_all_operations():
         operation = result.ok()
 
@@ -274,13 +278,38 @@ def test_nothing_that_openapi_allows_breaks_the_server(start):
         )
         @given(case=operation.as_strategy())
         def call(case):
-            assert case.call(base_url=server.url).status_code < 500
+            answer = case.call(base_url=server.url, headers=sent)
+            assert answer.status_code < 500
+            case.validate_response(answer, checks=declared)
+            answers.add(answer.status_code)
 
         call()
         tried.add((operation.method.upper(), operation.path))
     assert ("POST", "/api/v1/episodes") in tried
     assert len(tried) == 11
+    assert answers >= {200, 404, 422}
     assert '"level": "error"' not in server.log()
+
+
+def test_openapi_declares_what_is_refused_and_who_may_ask(shared):
+    document = shared.ask("GET", "/api/v1/openapi.json")[1]
+    assert document["components"]["securitySchemes"]["HTTPBearer"]["scheme"] == "bearer"
+    assert set(document["components"]["schemas"]) == {"Problem"}  # none of FastAPI's own, which are not sent
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert operation["security"] == [{"HTTPBearer": []}], path
+            answers = operation["responses"]
+            assert {"401", "403", "429", "503"} <= set(answers), path
+            assert method == "get" or {"400", "413", "415", "422"} <= set(answers), path
+            for status, answer in answers.items():
+                kind = "application/json" if status < "300" else "application/problem+json"
+                assert list(answer["content"]) == [kind], (path, status)
+                assert answer["content"][kind]["schema"], (path, status)
+    bad = shared.ask("POST", "/api/v1/episodes", b"{")
+    assert (bad[0], set(bad[1])) == (400, set(document["components"]["schemas"]["Problem"]["required"]))
+    table = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    listed = {status for row in re.findall(r"^\| ([\d, ]+) \|", table, re.M) for status in row.split(", ")}
+    assert listed == set(document["paths"]["/api/v1/episodes"]["post"]["responses"])
 
 
 def test_what_is_deployed_knows_the_metrics_and_options(tmp_path):

@@ -8,8 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response, Security
 from fastapi.responses import JSONResponse
+from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from boundwatch.errors import InvalidSetting
@@ -20,8 +21,85 @@ from boundwatch.server.ledger import Ledger, Refused
 from boundwatch.server.reports import MOST_EPISODES, parse_reports, shown
 from boundwatch.server.settings import Settings
 
-router = APIRouter(prefix="/api/v1")
+PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong, where, and what to do."},
+    },
+}
+"""What OpenAPI says about an answer that is not a success, as the component ``Problem`` (RFC 9457)."""
 
+_PROBLEMS = {
+    400: "The body is not JSON, or ended early.",
+    401: "A token is needed.",
+    403: "The token has no such scope, or the request comes from another site.",
+    404: "There is no such thing.",
+    408: "The body came too slowly.",
+    409: "It conflicts with what is stored; nothing was changed.",
+    413: "The body is too large.",
+    415: "The body is not declared as JSON.",
+    421: "The server has no such name.",
+    422: "A field is not valid; nothing was changed.",
+    429: "Too many requests: send the same again later.",
+    503: "The database does not answer: send the same again later.",
+}
+_ALWAYS, _OF_A_BODY = (401, 403, 421, 429, 503), (400, 408, 413, 415, 422)
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    return {
+        status: {"description": _PROBLEMS[status], "content": {"application/problem+json": schema}}
+        for status in statuses
+    }
+
+
+def _answers(status: int, *problems: int, **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what OpenAPI says about the answers of a route, beyond those that every route gives."""
+    schema = {"type": "object", "required": list(properties), "properties": properties}
+    success = {"description": "Done.", "content": {"application/json": {"schema": schema}}}
+    return {"status_code": status, "responses": {status: success, **_problems(*problems)}}
+
+
+_BEARER = HTTPBearer(
+    auto_error=False,  # the guard has refused whoever needs a token and has none
+    description="A token of `boundwatch token create`; nobody needs one before the first is created.",
+)
+router = APIRouter(prefix="/api/v1", dependencies=[Security(_BEARER)], responses=_problems(*_ALWAYS))
+
+_COUNT = {"type": "integer", "minimum": 0}
+_OBJECT = {"type": "object"}
+_LIST = {"type": "array", "items": _OBJECT}
+_TEXT = {"type": "string"}
+_NUMBER = {"type": "number"}
+_MAYBE = {"type": ["number", "null"]}
+_STANDING: dict[str, Mapping[str, Any]] = {
+    "stream": _TEXT,
+    "generation": _COUNT,
+    "certificate": _OBJECT,
+    "detector": _TEXT,
+    "alpha_adverse": _NUMBER,
+    "alpha_benign": _NUMBER,
+    "verdict": {"enum": ["adverse", "benign", "within"]},
+    "first_alarm": {"type": ["integer", "null"]},
+    "n": _COUNT,
+    "mean_cost": _MAYBE,
+    "evidence_adverse": _NUMBER,
+    "evidence_benign": _NUMBER,
+    "threshold_adverse": _MAYBE,
+    "threshold_benign": _MAYBE,
+    "last_seen": _MAYBE,
+    "silent": {"type": "boolean"},
+    "closed": _MAYBE,
+}
+_STREAMS = {
+    "type": "array",
+    "items": {"type": "object", "required": list(_STANDING), "properties": _STANDING},
+}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 100}
 _EPISODE = {
     "type": "object",
@@ -115,7 +193,11 @@ async def read_object(request: Request, schema: Mapping[str, Any]) -> dict[str, 
     return content
 
 
-@router.post("/episodes", openapi_extra=body_of(_REPORTS))
+@router.post(
+    "/episodes",
+    openapi_extra=body_of(_REPORTS),
+    **_answers(200, *_OF_A_BODY, 404, 409, counted=_COUNT, repeated=_COUNT, streams=_OBJECT),
+)
 async def report(request: Request) -> Response:
     """Report one episode or many; the answer comes when they are on the disk."""
     actor = actor_of(request, "report")
@@ -127,7 +209,7 @@ async def report(request: Request) -> Response:
     return JSONResponse(await asyncio.wrap_future(ledger.submit(reports, actor.name)))
 
 
-@router.get("/streams")
+@router.get("/streams", **_answers(200, 422, total=_COUNT, page=_COUNT, streams=_STREAMS))
 def list_streams(
     request: Request,
     verdict: VerdictName = "",
@@ -145,7 +227,9 @@ def list_streams(
     return {"total": total, "page": page, "streams": [views.as_json(row, silent) for row in rows]}
 
 
-@router.post("/streams", openapi_extra=body_of(_WATCH))
+@router.post(
+    "/streams", openapi_extra=body_of(_WATCH), **_answers(201, *_OF_A_BODY, 409, generations=_OBJECT)
+)
 async def watch(request: Request) -> Response:
     """Bind streams to a certificate, a detector and levels, before their first episode."""
     actor = actor_of(request, "administer")
@@ -174,7 +258,7 @@ async def watch(request: Request) -> Response:
     return JSONResponse({"generations": await run_in_threadpool(work)}, 201)
 
 
-@router.get("/streams/{stream}")
+@router.get("/streams/{stream}", **_answers(200, 404, 422, **_STANDING))
 def show_stream(
     request: Request, stream: Stream, generation: Annotated[int | None, Query(ge=1, le=1_000_000)] = None
 ) -> dict[str, Any]:
@@ -185,7 +269,10 @@ def show_stream(
     return views.as_json(row, views.silent_before(settings_of(request).silent_minutes))
 
 
-@router.get("/streams/{stream}/episodes")
+@router.get(
+    "/streams/{stream}/episodes",
+    **_answers(200, 404, 422, stream=_TEXT, generation=_COUNT, n=_COUNT, episodes=_LIST),
+)
 def list_episodes(
     request: Request,
     stream: Stream,
@@ -206,7 +293,10 @@ def list_episodes(
     return {"stream": row["name"], "generation": row["generation"], "n": row["n"], "episodes": listed}
 
 
-@router.get("/fleet")
+@router.get(
+    "/fleet",
+    **_answers(200, 422, rate=_NUMBER, delta=_NUMBER, streams=_COUNT, left_out=_COUNT, discoveries=_STREAMS),
+)
 def show_fleet(
     request: Request, rate: Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)] = None
 ) -> dict[str, Any]:
@@ -223,7 +313,7 @@ def show_fleet(
     }
 
 
-@router.get("/certificates")
+@router.get("/certificates", **_answers(200, certificates=_LIST))
 def list_certificates(request: Request) -> dict[str, Any]:
     """List the certificates."""
     actor_of(request, "read")
@@ -233,7 +323,11 @@ def list_certificates(request: Request) -> dict[str, Any]:
     return {"certificates": [{name: row[name] for name in fields} for row in rows]}
 
 
-@router.post("/certificates", openapi_extra=body_of(_UPLOAD))
+@router.post(
+    "/certificates",
+    openapi_extra=body_of(_UPLOAD),
+    **_answers(201, *_OF_A_BODY, name=_TEXT, version=_COUNT, fingerprint=_TEXT),
+)
 async def upload(request: Request) -> Response:
     """Upload a certificate; it is verified on arrival and gets the next version of its name."""
     actor = actor_of(request, "administer")
@@ -246,7 +340,7 @@ async def upload(request: Request) -> Response:
     return JSONResponse(await run_in_threadpool(work), 201)
 
 
-@router.get("/alarms")
+@router.get("/alarms", **_answers(200, 422, alarms=_LIST))
 def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]:
     """List alarms, the latest first."""
     actor_of(request, "read")
@@ -257,7 +351,11 @@ def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]
     return {"alarms": [{name: row[name] for name in fields + answers} for row in rows]}
 
 
-@router.post("/alarms/{alarm}/acknowledge", openapi_extra=body_of(_ACKNOWLEDGE))
+@router.post(
+    "/alarms/{alarm}/acknowledge",
+    openapi_extra=body_of(_ACKNOWLEDGE),
+    **_answers(200, *_OF_A_BODY, 404, 409, alarm=_TEXT, acknowledged_by=_TEXT),
+)
 async def acknowledge(request: Request, alarm: Annotated[str, Path(max_length=32)]) -> dict[str, Any]:
     """Acknowledge an alarm and say why; it stays in the history."""
     actor = actor_of(request, "administer")
@@ -271,7 +369,7 @@ async def acknowledge(request: Request, alarm: Annotated[str, Path(max_length=32
     return {"alarm": alarm, "acknowledged_by": actor.name}
 
 
-@router.get("/audit")
+@router.get("/audit", **_answers(200, audit=_LIST))
 def list_audit(request: Request) -> dict[str, Any]:
     """List the latest administrative acts."""
     actor_of(request, "administer")

@@ -80,6 +80,7 @@ def create_application(settings: Settings) -> FastAPI:
     app.add_api_route("/readyz", _is_ready, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     _handle_errors(app)
+    _describe_problems(app)
     hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_hosts}
     app.add_middleware(Guard, gatekeeper=app.state.gatekeeper, hosts=hosts, rate=settings.rate_limit)
     return app
@@ -125,6 +126,18 @@ async def _is_ready(request: Request) -> Response:
     except SQLAlchemyError:
         return problem(503, "the database does not answer; see the server's log")
     return Response('{"status": "ready"}', media_type="application/json")
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """Add to the OpenAPI document what all routes refer to: FastAPI itself adds the models of bodies only."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()
+        document["components"].setdefault("schemas", {})["Problem"] = api.PROBLEM
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _handle_errors(app: FastAPI) -> None:
