@@ -40,6 +40,13 @@ def test_one_family_and_one_error_rate_for_all_columns(run, trials, tmp_path):
     assert "new.csv, column ok, cost = 1 - success; csv, 30 episodes" in said
     assert "new.csv, column force, rescaled to a cost from the range 0 to 50: 50 is worst; csv, 30 ep" in said
     assert "column metric" not in said
+    assert "for 1 of 2 metrics" in said
+    assert "any metric is called ADVERSE that is not worse" in said
+    assert "all tasks" not in said
+    report = run("report", "c.json", new, *COLUMNS, "-o", "report.html")
+    assert "for 1 of 2 metrics" in report.out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Report on 2 metrics" in page
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "xlsx"])
@@ -78,7 +85,7 @@ def test_metrics_of_several_robots_are_watched_and_reported(run, trials, tmp_pat
     lab, new = trials("lab.csv", 0.1, 10, 100), trials("new.csv", 0.1, 30, 40)
     assert run("keygen", "key").code == 0
     signed = ("--by", "robot", "-o", "c.json", "--sign", "key.key")
-    assert run("certify", lab, *COLUMNS, *signed).code == 0
+    assert run("certify", lab, *COLUMNS, *signed).out.startswith("Wrote c.json and c.json.sig\n")
     done = run("watch", "c.json", new, *COLUMNS, "--key", "key.pub")
     assert {line for line in done.out.splitlines() if line.endswith("higher than certified")} == {
         f"{robot}/force: ADVERSE: evidence that the expected cost is higher than certified" for robot in "ab"

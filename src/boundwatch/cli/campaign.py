@@ -128,7 +128,8 @@ def run_campaign(
     if sign is not None:
         signing.sign(output, certificate.to_dict(), sign)
     certificate.save(output)
-    _print_end(certificate, output, reason or "the trials ended before the rule was met", as_json)
+    written = f"{output}{out.signed(output, sign)}"
+    _print_end(certificate, output, written, reason or "the trials ended before the rule was met", as_json)
 
 
 def _refuse(reading: Reading, rule: StoppingRule, stream: str, follow: bool) -> None:
@@ -182,10 +183,10 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
     print(f"trial {campaign.n:>5}  {seen} {limits}", flush=True)
 
 
-def _print_end(certificate: Certificate, output: Path, reason: str, as_json: bool) -> None:
+def _print_end(certificate: Certificate, output: Path, written: str, reason: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"stopped": reason, "output": str(output), "certificate": certificate.to_dict()}))
         return
-    print(f"\nStopped: {reason}\nWrote {output}")
+    print(f"\nStopped: {reason}\nWrote {written}")
     out.print_section("Promise", wording.promise(certificate))
     out.print_section("Basis", wording.basis(certificate))

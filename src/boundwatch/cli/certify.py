@@ -206,7 +206,7 @@ def _write(
     if as_json:
         out.print_json(certificate.to_dict())
         return
-    print(f"Wrote {output}")
+    print(f"Wrote {output}{out.signed(output, sign)}")
     if isinstance(certificate, CertificateFamily):
         print_family(certificate)
         out.print_section("Basis", basis)

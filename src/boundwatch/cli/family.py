@@ -79,18 +79,17 @@ def parts(episodes: Episodes) -> tuple[Episodes, ...]:
 
 
 def _members(family: CertificateFamily) -> str:
-    if family.by == METRIC:
-        return wording.count(len(family), "metric")
-    return f"{wording.count(len(family), 'task')} (column {family.by})"
+    counted = wording.count(len(family), words.member(family))
+    return counted if family.by == METRIC else f"{counted} (column {family.by})"
 
 
 def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Episodes) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
-    print(f"{wording.headline(finding)}\n")
+    print(f"{wording.headline(finding, words.member(test.family))}\n")
     out.print_table(*words.verdicts(test.family, finding))
     print()
     sources = [("costs", out.describe_source(part)) for part in parts(episodes)]
-    out.print_rows([*words.rates(finding), *sources])
+    out.print_rows([*words.rates(test.family, finding), *sources])
     out.print_section("Note", words.notes(test, finding), bullet="- ")
 
 
@@ -126,9 +125,10 @@ def name_missing(family: CertificateFamily, finding: FamilyFinding, episodes: Ep
     """Add a warning that names the tasks without new episodes."""
     if not finding.not_judged:
         return episodes
+    certified = wording.count(len(family), f"certified {words.member(family)}")
     missing = (
         f"{episodes.source}: no new episodes of {', '.join(finding.not_judged)}, so that "
-        f"{len(finding.not_judged)} of {wording.count(len(family), 'certified task')} are not judged"
+        f"{len(finding.not_judged)} of {certified} are not judged"
     )
     return dataclasses.replace(episodes, warnings=(*episodes.warnings, missing))
 

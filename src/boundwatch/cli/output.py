@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from boundwatch._support.files import one_page
@@ -13,6 +14,7 @@ from boundwatch._support.text import printable
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.signing import signature_path
 from boundwatch.certificates.verification import on_trust
 from boundwatch.episodes import Episodes
 from boundwatch.episodes.table import Meaning
@@ -92,6 +94,11 @@ def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
     for trusted in dict.fromkeys(filter(None, map(on_trust, each))):
         message = f"limits not derived again: give --costs (verify) or --key; taken on trust: {trusted}"
         print(f"boundwatch: note: {message}", file=sys.stderr)
+
+
+def signed(output: Path, key: object) -> str:
+    """Say that a signature was written beside a certificate, if it was."""
+    return "" if key is None else f" and {signature_path(output)}"
 
 
 def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -204,9 +204,10 @@ def _plan_comparison(answer: ComparisonPlan, plot: Path | None, as_json: bool) -
     for label, mean, trials in rows:
         cells = "".join(f"{f'> {most}' if value is None else value:>8}" for value in trials.values())
         print(f"  {label:<38}{mean:>8.1f}{cells}")
+    limit = f" up to {answer.exact_pairs} trials of each; beyond, simulated"
     notes = [
         f"Until the right verdict, at level {answer.alpha:g} per side, read after every trial. Exact for "
-        f"costs of 0 and 1 up to {answer.exact_pairs} trials of each; beyond, simulated.",
+        f"costs of 0 and 1{limit if answer.exact_pairs < most else ''}.",
         "Matched: trial i of both shares its seed or scene; scenes that are hard for both correlate them.",
     ]
     if answer.trials[0.9] is None:
@@ -229,14 +230,14 @@ def _plan_trials(answer: TrialPlan, plot: Path | None, as_json: bool) -> None:
         if booking is not None:
             about = "" if booking.exact else "~"
             cells = (f"{booking.lab:,}", f"{about}{booking.site:,}", f"{about}{booking.lab + booking.site:,}")
-        print(f"  {power:<22.0%}{cells[0]:>12}{cells[1]:>13}{cells[2]:>9}")
+        print(f"  {f'{100 * power:.0f} %':<22}{cells[0]:>12}{cells[1]:>13}{cells[2]:>9}")
     if answer.watch_mean is not None:
         lab = answer.lab_trials or (answer.recommended.lab if answer.recommended else None)
         sites = answer.site_trials or (answer.recommended.site if answer.recommended else None)
         within = (
             ""
             if answer.watch_power is None
-            else f", within {sites:,} with probability {answer.watch_power:.0%}"
+            else f", within {sites:,} with probability {100 * answer.watch_power:.0f} %"
         )
         print(
             f"\n  watch, read after every trial: with {lab:,} in the lab it alarms after "

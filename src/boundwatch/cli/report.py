@@ -76,7 +76,7 @@ def report(
     With the certificates of several tasks, or with --by, the page has a verdict on each, corrected for their
     number.
     """
-    from boundwatch.reporting.family import render_family_report
+    from boundwatch.reporting.family import member, render_family_report
     from boundwatch.reporting.report import render_report
 
     files.protect(output, [certificate, costs], force=force)
@@ -101,7 +101,7 @@ def report(
         )
         files.write_text(output, html)
         out.print_warnings(episodes)
-        print(f"Wrote {output}\n{wording.headline(found)}")
+        print(f"Wrote {output}\n{wording.headline(found, member(family))}")
         return
     refuse_without_tasks(control)
     judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)

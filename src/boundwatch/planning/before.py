@@ -110,7 +110,7 @@ class TrialPlan:
         if asked is not None:
             text = (
                 f"With {asked.lab} trials in the lab and {asked.site} at the new site, {answers} with a "
-                f"probability of {asked.power:.0%} if {world}, {rate}. "
+                f"probability of {100 * asked.power:.0f} % if {world}, {rate}. "
             )
         if best is None and self.lab_trials is not None:
             return text + (
@@ -123,8 +123,8 @@ class TrialPlan:
         total = "" if self.lab_trials is not None else f", {best.lab + best.site:,} in all, about the fewest"
         text += f"Run {about}{best.lab:,} trials in the lab and {best.site:,} at the new site{total}: "
         if asked is not None:
-            return text + f"that is a power of {best.power:.0%}."
-        return text + f"{answers} with a probability of {best.power:.0%} if {world}, {rate}."
+            return text + f"that is a power of {100 * best.power:.0f} %."
+        return text + f"{answers} with a probability of {100 * best.power:.0f} % if {world}, {rate}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

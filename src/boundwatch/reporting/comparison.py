@@ -12,7 +12,7 @@ from boundwatch.certificates.provenance import costs_digest
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.wording import at_most, ceiling, count, floor
+from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent
 
 Names = tuple[str, str]
 NAMES = ("A", "B")
@@ -241,5 +241,5 @@ def _outcome(n: int, mean: float | None, *, binary: bool) -> str:
     if mean is None:
         return "no trials yet"
     if binary:
-        return f"{count(round(mean * n), 'failure')} in {count(n, 'trial')} ({mean:.1%})"
+        return f"{count(round(mean * n), 'failure')} in {count(n, 'trial')} ({percent(mean)})"
     return f"mean cost {shortest(round(mean, 4))} over {count(n, 'trial')}"

@@ -41,6 +41,17 @@ def in_failures(family: CertificateFamily) -> bool:
     return all(certificate.binary for certificate in family.values())
 
 
+def member(family: CertificateFamily) -> str:
+    """Return what one of a family is called: a metric of the same episodes, else a task.
+
+    Examples
+    --------
+    >>> member(CertificateFamily.from_held_out({"ok": [0, 1]}, binary=True, by="metric"))
+    'metric'
+    """
+    return "metric" if family.by == "metric" else "task"
+
+
 def promises(family: CertificateFamily) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the table of limits: its heads, and a row for each task.
 
@@ -113,14 +124,16 @@ def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tu
     return (found.verdict.name, *shown, *numbers, *levels, found.task)
 
 
-def rates(finding: FamilyFinding) -> list[tuple[str, str]]:
+def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, str]]:
     """Say which tasks were not judged, and what is guaranteed for all of them together."""
+    one = member(family)
     if finding.control == "holm":
-        alarms = "any task is called ADVERSE that is not worse, with probability at most"
-        comfort = "any task is called BENIGN that is worse, with probability at most"
+        alarms = f"any {one} is called ADVERSE that is not worse, with probability at most"
+        comfort = f"any {one} is called BENIGN that is worse, with probability at most"
     else:
-        alarms = "of the tasks called ADVERSE, those that are not worse make up an expected share of at most"
-        comfort = "of the tasks called BENIGN, those that are worse make up an expected share of at most"
+        share = "make up an expected share of at most"
+        alarms = f"of the {one}s called ADVERSE, those that are not worse {share}"
+        comfort = f"of the {one}s called BENIGN, those that are worse {share}"
     missing = f"{', '.join(finding.not_judged)} (certified, but no new episodes)"
     return [
         *([("not judged", missing)] if finding.not_judged else []),
@@ -133,11 +146,11 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     """Say how the table is to be read."""
     # With other tasks, less is ADVERSE than if there were none.
     could = test.could_alarm({found.task: found.n for found in finding.findings})
-    few = [task for task, alarm in could.items() if not alarm]
+    few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"So few episodes of {', '.join(few)} could not have been called ADVERSE at all."] if few else []),
         _MEANING[finding.control],
-        "The limits on the shift hold for all tasks at once, for which they are wider than a single task "
+        f"The limits on the shift hold for all {one}s at once, for which they are wider than a single {one} "
         "needs: a verdict may stand beside limits that include zero.",
         "The rates are those of the procedure, not the probability that a verdict is wrong.",
         _LOOKS[finding.control],
@@ -180,7 +193,7 @@ def render_family_report(
         *_provenance(test, costs, source),
         *signature(list(dict.fromkeys(assumed))),
     ]
-    return page.page(title or wording.headline(finding), sections)
+    return page.page(title or wording.headline(finding, member(test.family)), sections)
 
 
 def _summary(
@@ -190,14 +203,15 @@ def _summary(
     facts: Mapping[str, str | None],
     warnings: Sequence[str],
 ) -> Iterator[Html]:
-    family = test.family
-    yield page.heading(title or f"Report on {wording.count(len(family), 'task')}", level=1)
+    family, one = test.family, member(test.family)
+    yield page.heading(title or f"Report on {wording.count(len(family), one)}", level=1)
     said = "".join(f"; {name} {value}" for name, value in facts.items() if value)
-    judged = wording.count(len(finding.findings), "task")
-    yield page.paragraph(f"Comparison of {judged} (column {family.by}) with their certificates{said}", "lead")
+    judged = wording.count(len(finding.findings), one)
+    column = "" if one == family.by else f" (column {family.by})"
+    yield page.paragraph(f"Comparison of {judged}{column} with their certificates{said}", "lead")
     adverse = finding.tasks(Verdict.ADVERSE)
     named = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
-    statement = Html(f"<p><strong>{escape(wording.headline(finding))}</strong></p>")
+    statement = Html(f"<p><strong>{escape(wording.headline(finding, one))}</strong></p>")
     yield page.box(f"verdict {finding.verdict.value}", [statement, *map(page.paragraph, named)])
     if warnings:
         yield page.box(
@@ -206,10 +220,10 @@ def _summary(
 
 
 def _table(test: FamilyTest, finding: FamilyFinding) -> Iterator[Html]:
-    yield page.heading("The verdict on each task")
+    yield page.heading(f"The verdict on each {member(test.family)}")
     heads, lines = verdicts(test.family, finding)
     yield page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines])
-    yield page.rows(rates(finding))
+    yield page.rows(rates(test.family, finding))
     yield page.bullets(notes(test, finding))
 
 

@@ -308,7 +308,7 @@ def plot_trials(plan: TrialPlan) -> Figure:
         )
         axes.plot([booking.site], [booking.power], "o", color=color, markersize=7)
         axes.annotate(
-            f"{booking.site:,} trials: {booking.power:.0%}",
+            f"{booking.site:,} trials: {100 * booking.power:.0f} %",
             (booking.site, booking.power),
             (8, -16),
             textcoords="offset points",

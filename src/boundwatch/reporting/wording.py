@@ -38,8 +38,10 @@ _METHODS = {
 }
 
 
-def headline(subject: Certificate | Campaign | Finding | TaskFinding | FamilyFinding) -> str:
-    """Say a certificate, a campaign or a finding in one sentence.
+def headline(
+    subject: Certificate | Campaign | Finding | TaskFinding | FamilyFinding, member: str = "task"
+) -> str:
+    """Say a certificate, a campaign or a finding in one sentence; what a family is of is a task or a metric.
 
     Examples
     --------
@@ -61,7 +63,7 @@ def headline(subject: Certificate | Campaign | Finding | TaskFinding | FamilyFin
     if isinstance(subject, FamilyFinding):
         called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
         rest = f", {missing} not judged" if missing else ""
-        total = count(len(subject.findings) + missing, "task")
+        total = count(len(subject.findings) + missing, member)
         binary = all(finding.binary for finding in subject.findings)
         return f"{says(subject.verdict, binary=binary)}, for {called} of {total}{rest}"
     return answer(subject) if isinstance(subject, Finding) else says(subject.verdict, binary=subject.binary)
@@ -92,7 +94,7 @@ def answer(finding: Finding) -> str:
         return says(finding.verdict, binary=finding.binary)
     sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
     if not finding.binary:
-        risen = f"up by at least {floor(finding.shift_lower, digits=2)}"
+        risen = f"up by at least {floor(finding.shift_lower)}"
         return f"{says(finding.verdict, binary=False)}; {risen} {sure}"
     return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
 
@@ -111,9 +113,8 @@ def comparison(certificate: Certificate, finding: Finding) -> str:
     if certificate.binary:
         return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {failed(finding)}."
     return (
-        f"Certified: expected cost {floor(certificate.lower, digits=2)} to "
-        f"{ceiling(certificate.upper, digits=2)} "
-        f"{sure}. New: mean {finding.mean_cost:.2f} over {count(finding.n, 'episode')}."
+        f"Certified: expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)} {sure}. "
+        f"New: mean {finding.mean_cost:.4f} over {count(finding.n, 'episode')}."
     )
 
 
@@ -220,7 +221,7 @@ def assumptions(certificate: Certificate) -> list[str]:
     >>> assumptions(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True))[-1]
     'Every cost is 0 or 1, and measured as it was for the certificate.'
     """
-    kind = "is 0 or 1" if certificate.binary else "lies in [0, 1]"
+    kind = "is 0 or 1" if certificate.binary else "is in [0, 1]"
     lines = ["The episodes behind it were independent draws from one distribution of environments."]
     if certificate.source in ("pac-bayes", "pointwise"):
         lines.append(
@@ -416,26 +417,26 @@ def count(number: int | None, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def floor(value: float, sign: str = "", digits: int = 4) -> str:
-    """Round down, to four decimals unless told otherwise.
+def floor(value: float, sign: str = "") -> str:
+    """Round down to four decimals.
 
     Examples
     --------
-    >>> floor(0.29), floor(0.33336), floor(-0.00001, "+"), floor(0.257, digits=2)
-    ('0.2900', '0.3333', '-0.0001', '0.25')
+    >>> floor(0.29), floor(0.33336), floor(-0.00001, "+")
+    ('0.2900', '0.3333', '-0.0001')
     """
-    return f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_FLOOR):{sign}}"
+    return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_FLOOR):{sign}}"
 
 
-def ceiling(value: float, sign: str = "", digits: int = 4) -> str:
-    """Round up, to four decimals unless told otherwise.
+def ceiling(value: float, sign: str = "") -> str:
+    """Round up to four decimals.
 
     Examples
     --------
-    >>> ceiling(0.29), ceiling(0.33331), ceiling(0.5, "+"), ceiling(0.251, digits=2)
-    ('0.2900', '0.3334', '+0.5000', '0.26')
+    >>> ceiling(0.29), ceiling(0.33331), ceiling(0.5, "+")
+    ('0.2900', '0.3334', '+0.5000')
     """
-    return f"{Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_CEILING):{sign}}"
+    return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_CEILING):{sign}}"
 
 
 _ROUNDING = {"down": ROUND_FLOOR, "up": ROUND_CEILING, "nearest": ROUND_HALF_EVEN}

@@ -107,10 +107,10 @@ class Run:
     @property
     def notes(self) -> Sequence[str]:
         """How the expert and the prior did, and the other bounds."""
+        lifted, failed = 100 * self.summary["expert_success"], 100 * self.summary["prior_cost"]
         return (
-            f"The expert lifted {self.summary['expert_success']:.1%} of its mugs. The cloned policy, before "
-            f"training, failed on {self.summary['prior_cost']:.1%} of {self.recipe.prior_environments} "
-            "others.",
+            f"The expert lifted {lifted:.1f} % of its mugs. The cloned policy, before training, failed on "
+            f"{failed:.1f} % of {self.recipe.prior_environments} others.",
             folders.compare_bounds(self.summary, self.recipe.bound),
         )
 
