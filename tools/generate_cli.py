@@ -26,21 +26,24 @@ An error is one line on standard error with its remedy.
 | 0 | done |
 | 1 | bad input, a certificate that does not verify, no episode to `watch`, a broken promise in `selftest` |
 | 2 | wrong usage |
-| 3 | with `--exit-code`: `check` or `watch` found an adverse shift, `compare` a worse policy |
+| 3 | with `--exit-code`: adverse shift (`check`, `watch`), worse policy (`compare`), `--margin` not shown |
 
 Which files are read, and what their columns mean, is described in [Cost files and logs](logs.md).
 
 ## What check --json prints
 
 The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`,
-`p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `detector`, `tail`;
+`p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost
+is 0 or 1), `margin` and `no_worse` (whether it is shown; both null without `--margin`), `detector`, `tail`;
 where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `episode`,
-`reduce`, `detail` and `warnings`; and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
+`reduce`, `detail`, `notes` (how the file was read) and `warnings` (what may make the guarantees wrong); and
+`certificate` with `lower`, `upper`, `delta` and `fingerprint`.
 
-With several tasks: `verdict` (`adverse` if any task is), `tasks` with one object per task (`task`, `verdict`,
-`n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`, `adjusted_benign`, `e_adverse`, `e_benign`,
-`shift_lower`, `shift_upper`), `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where
-the costs came from; and `certificates` with the four fields of each task.
+With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with one object
+per task (`task`, `verdict`, `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`,
+`adjusted_benign`, `e_adverse`, `e_benign`, `shift_lower`, `shift_upper`, `binary`, `margin`, `no_worse`),
+`not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
+`certificates` with the four fields of each task.
 """
 
 

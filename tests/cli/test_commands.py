@@ -6,6 +6,7 @@ import json
 import math
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_examples_in_help_run(run, folder):
         "certify": [0, 0, 0, 0, 0],
         "verify": [0, 0],
         "show": [0, 0],
-        "check": [0, 0, 3, 0],
+        "check": [0, 3, 3, 0],
         "report": [0, 0],
         "plan": [0, 0, 0, 0, 0],
     }
@@ -249,6 +250,31 @@ def test_exit_code_is_three_on_adverse_only_and_on_request_only(run, costs, verd
     assert run("check", "certificate.json", costs, "--exit-code").code == (3 if verdict == "adverse" else 0)
 
 
+def test_a_gate_with_a_margin_is_closed_until_the_margin_is_shown_and_on_adverse(run, folder):
+    """WITHIN is not enough for a margin, and a margin that is kept does not excuse ADVERSE."""
+
+    def check(new, margin, *options, by=""):
+        (folder / "new.csv").write_text(f"success{by and ',' + by}\n" + "".join(f"{row}\n" for row in new))
+        done = run("check", "c.json", "new.csv", "--margin", margin, "--json", *options)
+        found = json.loads(done.out)
+        assert run("check", "c.json", "new.csv", "--margin", margin, "--exit-code", *options).code == (
+            3 if found["verdict"] == "adverse" or not found["no_worse"] else 0
+        )
+        return found["verdict"], found["no_worse"]
+
+    bw.Certificate.from_held_out(successes=[1] * 92 + [0] * 8).save(folder / "c.json")
+    assert check([1] * 9 + [0], "0.05") == ("within", False)
+    assert check([1] * 46 + [0] * 4, "0.3") == ("within", True)
+    assert check([1] * 70 + [0] * 30, "0.6") == ("adverse", True)
+    assert check([0] * 30, "0.05") == ("adverse", False)
+    family = {"a": [0] * 92 + [1] * 8, "b": [0] * 92 + [1] * 8}
+    bw.CertificateFamily.from_held_out(family, binary=True, by="robot").save(folder / "c.json")
+    both = [f"1,{robot}" for robot in "ab"] * 46 + [f"0,{robot}" for robot in "ab"] * 4
+    assert check(both, "0.3", by="robot") == ("within", True)
+    assert check(both, "0.05", by="robot") == ("within", False)
+    assert check([row for row in both if row.endswith("a")], "0.3", by="robot") == ("within", False)
+
+
 def test_check_json_has_the_fields_of_the_library(run, folder):
     certificate = bw.Certificate.load(folder / "certificate.json")
     options = ["--alpha-adverse", "0.01", "--alpha-benign", "0.02", "--tail", "hoeffding"]
@@ -274,6 +300,48 @@ def test_check_json_has_the_fields_of_the_library(run, folder):
             "fingerprint": certificate.fingerprint,
         },
     }
+
+
+def test_the_headline_has_the_digits_of_the_evidence(run):
+    first, second, *rows = run("check", "certificate.json", "worse.csv").out.splitlines()
+    said = " ".join(rows)
+    assert re.search(r"up by at least (0\.\d{4}) ", first)[1] in re.search(r"changed by \+(0\.\d+)", said)[1]
+    assert re.search(r"expected cost ([\d.]+ to [\d.]+)", second)[1] in said
+    assert re.search(r"mean (0\.\d{4})", second)[1] in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check"], "boundwatch check: Missing argument 'CERTIFICATE'. Try boundwatch check --help.\n"),
+        (
+            ["check", "--detector", "foo"],
+            "boundwatch check: Invalid value for '--detector': 'foo' is not one",
+        ),
+        (["check", "a", "b", "--nothing"], "boundwatch check: No such option: --nothing. Try"),
+        (["plan", "--cost", "high"], "boundwatch plan: Invalid value for '--cost': "),
+        (["token", "nothing"], "boundwatch token: No such command 'nothing'. Try boundwatch token --help.\n"),
+    ],
+)
+def test_wrong_usage_is_one_line(run, arguments, message):
+    result = run(*arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(message)
+
+
+def test_the_reference_page_lists_every_field_of_check_json(run, folder):
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    one, several = (
+        page.partition("## What check --json prints")[2].split("\n## ")[0].split("With several tasks")
+    )
+    content = json.loads(run("check", "certificate.json", "worse.csv", "--json").out)
+    assert {*content, *content["certificate"]} <= set(re.findall(r"`(\w+)`", one))
+    (folder / "tasks.csv").write_text("task,cost\n" + "a,0.1\nb,0.3\n" * 30)
+    assert run("certify", "tasks.csv", "--by", "task", "-o", "tasks.json").code == 0
+    (folder / "new.csv").write_text("task,cost\n" + "a,0.2\nb,0.4\n" * 9)
+    found = json.loads(run("check", "tasks.json", "new.csv", "--json").out)
+    fields = {*found, *found["tasks"][0]} - set(content)  # those that say where the costs came from
+    assert fields | {"verdict", "no_worse"} | set(found["tasks"][0]) <= set(re.findall(r"`(\w+)`", several))
 
 
 def test_check_by_confidence_interval(run, folder):

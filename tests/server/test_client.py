@@ -135,7 +135,8 @@ def test_the_shell_command_keeps_what_cannot_be_delivered(start, spool):
     assert (done.returncode, done.stdout) == (0, "counted: arm-1 1\n")
     conflict = _run(*arguments[:3], "false", *arguments[4:], "--episode", "1")
     assert conflict.returncode == 1
-    assert "was counted with cost 0, not 1" in conflict.stderr
+    assert conflict.stderr.count("was counted with cost 0, not 1") == 1
+    assert conflict.stderr.count("\n") == 1
     server.stop()
     kept = _run(*arguments, "--episode", "2", "--wait", "0.1")
     assert (kept.returncode, kept.stdout) == (0, "")

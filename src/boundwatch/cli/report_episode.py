@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -56,6 +57,8 @@ def report_episode(
         ) from None
     if extra is not None and not isinstance(extra, dict):
         raise InvalidSetting(f"--meta {meta!r} is not an object; give one such as '{{\"cell\": 2}}'")
+    log = _Log()
+    logging.getLogger("boundwatch.client").addHandler(log)
     client = Client(url, spool=spool)
     name = client.report(
         stream,
@@ -69,6 +72,9 @@ def report_episode(
     refused = [each.reason for each in client.rejected if (each.stream, each.episode) == (stream, name)]
     waiting, problem = client.waiting, client.problem
     client.close(timeout=0)
+    for record in log.records:
+        if record.args[:2] != (name, stream) and record.args[:1] != (stream,):  # those are told below
+            print(f"boundwatch: warning: {record.getMessage()}", file=sys.stderr)
     if refused:
         raise InvalidSetting(f"{url} refused it: {refused[-1]}")
     if delivered:
@@ -76,3 +82,14 @@ def report_episode(
         return
     reason = f" ({problem})" if problem else ""
     print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)
+
+
+class _Log(logging.Handler):
+    """Keeps what the client says of any episode, also of those that had waited."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.records: list[Any] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)

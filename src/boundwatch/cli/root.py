@@ -16,7 +16,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import typer
 
@@ -38,6 +38,8 @@ def new_app(**settings: Any) -> typer.Typer:
 
 app = new_app(name="boundwatch", no_args_is_help=True)
 
+# Typer carries click inside or needs it beside, according to its version, and exports of its errors this one.
+_WrongUsage = cast("type[Exception]", typer.BadParameter.__base__)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -54,7 +56,8 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
     gc.set_threshold(100_000, 50, 50)
     try:
         try:
-            built(application)(prog_name=name)
+            # Not standalone, in which mode it says what is wrong in four lines of its own.
+            sys.exit(built(application)(prog_name=name, standalone_mode=False))
         finally:
             gc.set_threshold(*usual)
             sys.stdout.flush()
@@ -63,6 +66,8 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
         sys.exit(130)
     except BoundwatchError as error:
         message = " ".join(str(error).split())
+    except _WrongUsage as wrong:
+        _say_usage(wrong, name)
     except MemoryError:
         message = "there is not enough memory for this; give fewer episodes, or a larger machine"
     except RecursionError:
@@ -76,6 +81,19 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(f"{name}: {printable(message)}", file=sys.stderr)
     sys.exit(1)
+
+
+def _say_usage(wrong: Any, name: str) -> NoReturn:
+    """End with 2 after one line that says what is wrong, or after the help of a group without a command."""
+    where = name if wrong.ctx is None else wrong.ctx.command_path
+    text = wrong.format_message()
+    if "\n" in text.strip():  # the message is the help
+        print(text, file=sys.stderr)
+    else:
+        text = text.replace("Value error, ", "")  # whatever checks choices for typer adds that
+        end = "" if text.endswith((".", "?", ")")) else "."
+        print(f"{where}: {printable(text)}{end} Try {where} --help.", file=sys.stderr)
+    sys.exit(2)
 
 
 @cache
@@ -92,7 +110,8 @@ def _print_version(value: bool) -> None:
 
 @app.callback(
     epilog="Exit codes: 0 done; 1 error, or selftest found a broken promise; 2 wrong usage; "
-    "3 check, watch or compare, with --exit-code, found a worse world or policy."
+    "3 check, watch or compare, with --exit-code, found a worse world or policy, or did not show that it is "
+    "worse by at most the --margin."
 )
 def _root(
     _version: Annotated[
