@@ -1,7 +1,8 @@
-"""The theory page names real code and real tests; the errata name real tests."""
+"""What the pages say is there is there: names, tests, links with their anchors, extras, fields of JSON."""
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,40 @@ def test_every_statement_has_a_line_in_selftest_or_a_reason_why_not():
     # And the other way round: no line is about nothing that is stated.
     kinds = {name.partition(",")[0].split(" in ")[0] for name in names}
     assert kinds <= {name.partition(",")[0].split(" in ")[0] for name in tried}
+
+
+def _anchors(page):
+    """Return the anchors of a page, as the documentation site and GitHub name its headings."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.M)
+    words = [re.sub(r"[^\w\s-]", "", re.sub(r"\]\([^)]*\)", "", each)).strip().lower() for each in headings]
+    on_site = {re.sub(r"[-\s]+", "-", each) for each in words}
+    chosen = re.findall(r"^::: (\S+)", text, flags=re.M) + re.findall(r"\{ *#([\w-]+)", text)
+    return on_site | {each.replace(" ", "-") for each in words} | set(chosen)
+
+
+def test_every_link_leads_to_a_page_and_a_heading_that_exist():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    anchors = {page: _anchors(page) for page in pages}
+    links = [
+        (page, target, anchor)
+        for page in pages
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)(?:#([^)\s]+))?\)", page.read_text())
+    ]
+    assert sum(bool(anchor) for _, _, anchor in links) > 10
+    for page, target, anchor in links:
+        leads_to = (page.parent / target).resolve() if target else page
+        assert leads_to.exists(), f"{page.name}: {target}"
+        if anchor and leads_to.suffix == ".md":
+            assert anchor in anchors[leads_to], f"{page.name}: {target}#{anchor}"
+
+
+def test_pages_install_from_the_repository_and_list_every_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        for what in re.findall(r"pip install ([^\s`]+)", page.read_text()):
+            assert re.fullmatch(r"'?\.(/boundwatch)?(\[[\w,]+\]')?", what), f"{page.name}: {what}"
+    for page in pages[0], ROOT / "docs" / "index.md":
+        listed = page.read_text().partition("Extras")[2].partition("\n\n")[0]
+        assert set(extras) <= set(re.findall(r"`(\w+)`", listed)), page.name
