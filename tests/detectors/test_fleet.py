@@ -54,6 +54,20 @@ def test_long_streams_agree_too():
         assert_same(fleet.finding(name), test.update_many(costs[:, name]))
 
 
+@pytest.mark.parametrize("margin", [None, 0.1])
+def test_streams_that_are_judged_jointly_agree_too(margin):
+    rng = np.random.default_rng(6)
+    cert = bw.Certificate.from_held_out(rng.beta(2, 8, 60))
+    costs = np.column_stack([rng.beta(2, 8, 90), rng.beta(5, 5, 90), rng.random(90) < 0.05, np.ones(90)])
+    fleet, tests = bw.Fleet(cert, margin=margin), [bw.SequentialTest(cert, margin=margin) for _ in range(4)]
+    for row in costs:
+        fleet.update(np.arange(4), row)
+        for name, test in enumerate(tests):
+            assert_same(fleet.finding(name), test.update(row[name]))
+            assert fleet.finding(name).no_worse == test.finding().no_worse
+    assert [test.finding().verdict for test in tests] == ["within", "adverse", "benign", "adverse"]
+
+
 @pytest.mark.parametrize("upper", [0.3, 1e-4])
 def test_a_wiped_out_leader_leaves_the_others(upper):
     # After so many failures the bet of everything leads by far more than a float's range; then it loses all.

@@ -13,18 +13,20 @@ so the bound is about 8 % below the smallest product there. Beyond, intervals ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 # Betting against a slightly larger mean is valid, and spares every formula a division by 0.
 _SMALLEST_MEAN = 1e-9
 _STEP = 0.08
 _GROUP = 8
+_LOST = -1e300
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,21 @@ class Wager:
 
     def log_wealth(self, means: Array) -> Array:
         """Return the log wealth against each of some means; it falls with the mean."""
+        logs = np.stack([factors @ self.weights for factors in self.log_factors(means)], axis=1)
+        return _mixed(logs, self.log_shares)
+
+    def log_factors(self, means: Array) -> Iterator[Array]:
+        """Yield for each bet by what a cost at a point (columns) multiplies it, against each mean (rows)."""
         scaled = self.points / np.maximum(means, _SMALLEST_MEAN)[:, None]
-        with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
-            logs = np.stack(
-                [np.log((1 - b) + b * scaled) @ self.weights for b in self.sizes.tolist()], axis=1
-            )
-        wealth: Array = np.logaddexp.reduce(logs + self.log_shares, axis=1)  # much faster than scipy's
-        return wealth
+        for bet in self.sizes.tolist():
+            with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
+                yield np.log((1 - bet) + bet * scaled)
+
+
+def _mixed(logs: Array, log_shares: Array) -> Array:
+    """Return the log wealth of bets (columns) that were given shares of the capital."""
+    wealth: Array = np.logaddexp.reduce(logs + log_shares, axis=1)  # much faster than scipy's
+    return wealth
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,17 @@ class Reference:
         steps = np.concatenate([np.arange(float(logs[0]), 8, _STEP), np.linspace(8, 40, 20)])
         means = np.unique(np.concatenate([[0.0, 1.0], np.interp(steps, logs, fine)]))
         return cls(means, wager.log_wealth(1 - means))
+
+    @cached_property
+    def groups(self) -> tuple[Indices, Indices]:
+        """The first and the last interval of each group: a minimum looks at the groups first."""
+        last = self.means.size - 2
+        lasts = np.unique(np.append(np.arange(_GROUP - 1, last, _GROUP), last))
+        return np.append(0, lasts[:-1] + 1), lasts
+
+    def ends(self, margin: float) -> Array:
+        """Return the stream's expected cost at the upper end of each interval."""
+        return np.clip(self.means[1:] + margin, 0.0, 1.0)
 
     def at(self, log: float) -> float:
         """Return about the smallest mean against which the log e-value is that large."""
@@ -118,19 +139,50 @@ def joint_log_evidence(reference: Reference, stream: Wager, margin: float = 0.0)
     >>> round(float(np.exp(joint_log_evidence(reference, stream))), 1)
     34.8
     """
-    below, ends = reference.logs[:-1], np.clip(reference.means[1:] + margin, 0.0, 1.0)
-    last = ends.size - 1
-    coarse = np.unique(np.append(np.arange(_GROUP - 1, last, _GROUP), last))
-    wealth = np.full(ends.size, np.inf)
-    wealth[coarse] = stream.log_wealth(ends[coarse])
-    best = float((below + wealth).min())
+    ends = reference.ends(margin)
+    return _smallest_product(reference, lambda which: stream.log_wealth(ends[which]))
+
+
+class EvidenceTable:
+    """`joint_log_evidence` for streams whose costs are all counted at the same points.
+
+    Each logarithm is taken once, and not again for each stream.
+
+    Examples
+    --------
+    >>> sizes, log_shares, points = np.array([0.1, 0.3]), np.log([0.5, 0.5]), np.array([0.0, 1.0])
+    >>> reference = Reference.of(Wager(sizes, log_shares, np.array([1.0, 0.0]), np.array([46.0, 4.0])))
+    >>> table = EvidenceTable(reference, Wager(sizes, log_shares, points, np.zeros(2)))
+    >>> round(float(np.exp(table.log_evidence(np.array([6.0, 6.0])))), 1)
+    34.8
+    """
+
+    def __init__(self, reference: Reference, stream: Wager, margin: float = 0.0) -> None:
+        self._reference = reference
+        self._log_shares = stream.log_shares
+        logs = np.stack(list(stream.log_factors(reference.ends(margin))), axis=1)
+        self._logs = np.maximum(logs, _LOST)  # times no costs: 0, not NaN
+
+    def log_evidence(self, weights: Array) -> float:
+        """Return the log e-value after so many costs at each of the points."""
+
+        def log_wealth(which: Indices) -> Array:
+            return _mixed(self._logs[which] @ weights, self._log_shares)
+
+        return _smallest_product(self._reference, log_wealth)
+
+
+def _smallest_product(reference: Reference, log_wealth: Callable[[Indices], Array]) -> float:
+    """Return the log of the smallest product, from the stream's log wealth at the ends of some intervals."""
+    below, (first, coarse) = reference.logs[:-1], reference.groups
+    wealth = log_wealth(coarse)
+    best = float((below[coarse] + wealth).min())
     # No interval of a group is below the first e-value times the last wealth.
-    first = np.append(0, coarse[:-1] + 1)
-    wanted = np.flatnonzero(below[first] + wealth[coarse] < best)
+    wanted = np.flatnonzero(below[first] + wealth < best)
     if wanted.size:
         inner = np.concatenate([np.arange(first[group], coarse[group]) for group in wanted])
         if inner.size:
-            best = min(best, float((below[inner] + stream.log_wealth(ends[inner])).min()))
+            best = min(best, float((below[inner] + log_wealth(inner)).min()))
     return best
 
 
@@ -157,7 +209,7 @@ def joint_log_evidence_many(
     >>> float(many[0]) == joint_log_evidence(reference, stream)
     True
     """
-    logs, ends = reference.logs[:-1, None], np.clip(reference.means[1:] + margin, 0.0, 1.0)
+    logs, ends = reference.logs[:-1, None], reference.ends(margin)
     parts = (slice(first, first + at_once) for first in range(0, ends.size, at_once))
     # One part after the other: the rows of all of them would fill the memory.
     return reduce(np.minimum, ((logs[part] + log_wealth(ends[part])).min(axis=0) for part in parts))

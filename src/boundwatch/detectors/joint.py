@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.bounds.betting import fixed_bets
-from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
+from boundwatch.bounds.joint_evidence import (
+    EvidenceTable,
+    Reference,
+    Wager,
+    joint_difference_lower,
+    joint_log_evidence,
+)
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, alarm_line
 from boundwatch.bounds.memory import CostMemory, grid_points
 from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound
@@ -125,6 +131,10 @@ class JointSide:
     def log_e_value(self, points: Array, weights: Array) -> float:
         """Return the log e-value after costs at some points."""
         return joint_log_evidence(self.reference, self._placed(points, weights), self.margin)
+
+    def table(self, points: Array) -> EvidenceTable:
+        """Return what gives the log e-values of many streams, with costs at all of some points."""
+        return EvidenceTable(self.reference, self._placed(points, np.ones(points.size)), self.margin)
 
     def difference_lower(self, points: Array, weights: Array) -> float:
         """Return a lower limit on the difference, at all times at once."""

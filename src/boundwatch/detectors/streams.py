@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.joint_evidence import joint_log_evidence_many
+from boundwatch.bounds.joint_evidence import EvidenceTable, joint_log_evidence_many
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.memory import STEPS, grid_points
 from boundwatch.bounds.wealth import Array, Bets, bet_bounds, clamp_bound
@@ -293,8 +293,12 @@ class CostStreams(_Betting):
         )
         return adverse, benign
 
+    @cached_property
+    def _evidence_tables(self) -> list[EvidenceTable]:
+        return [side.table(grid_points()) for side in self.sides]
+
     def _evidence(self, row: int, side: int) -> float:
-        return self.sides[side].log_e_value(grid_points(), self._memory[row])
+        return self._evidence_tables[side].log_evidence(self._memory[row])
 
     def _look(self, row: int, side: int, low: float) -> bool:
         target, found = self.sides[side].target, self._evidence(row, side)
