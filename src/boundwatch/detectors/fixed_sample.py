@@ -187,16 +187,18 @@ class JointJudge(Judge):
     def _evidence(self, side: int, costs: Array, margin: float = 0.0) -> Array:
         sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
 
-        def log_wealth(means: Array) -> Array:
-            scaled = costs / np.maximum(means, SMALLEST_BOUND)[:, None, None]
+        def log_wealth(means: Array, datasets: NDArray[np.intp]) -> Array:
+            scaled = costs[datasets] / np.maximum(means, SMALLEST_BOUND)[:, None]
             with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
-                logs = [np.log((1 - b) + b * scaled).sum(axis=2) for b in sizes]
-            wealth: Array = logsumexp(np.stack(logs, axis=2) + log_shares, axis=2)
+                logs = [np.log((1 - b) + b * scaled).sum(axis=1) for b in sizes]
+            wealth: Array = logsumexp(np.stack(logs, axis=1) + log_shares, axis=1)
             return wealth
 
-        # Few datasets are asked about many means at once; many fill the memory one mean at a time.
-        at_once = max(1, 2**16 // costs.size)
-        return joint_log_evidence_many(self._sides[side].reference, log_wealth, margin, at_once=at_once)
+        datasets, n = costs.shape
+        at_once = max(1, 2**15 // n)  # more would fill the memory
+        return joint_log_evidence_many(
+            self._sides[side].reference, log_wealth, datasets, margin, at_once=at_once
+        )
 
     def _difference_lower(self, side: int, costs: Array) -> Array:
         sizes, log_shares = bounds.fixed_bets(costs.shape[-1])

@@ -128,9 +128,9 @@ class JointSide:
         """The log e-value that rejects the hypothesis."""
         return math.log(1 / self.level)
 
-    def log_e_value(self, points: Array, weights: Array) -> float:
-        """Return the log e-value after costs at some points."""
-        return joint_log_evidence(self.reference, self._placed(points, weights), self.margin)
+    def log_e_value(self, points: Array, weights: Array, *, enough: float = -math.inf) -> float:
+        """Return the log e-value after costs at some points; one below `enough` may be given too high."""
+        return joint_log_evidence(self.reference, self._placed(points, weights), self.margin, enough=enough)
 
     def table(self, points: Array) -> EvidenceTable:
         """Return what gives the log e-values of many streams, with costs at all of some points."""
@@ -379,7 +379,7 @@ class JointCosts(Evidence):
 
     def _look(self, row: int, low: float) -> None:
         side = self.sides[row]
-        found = side.log_e_value(grid_points(), np.array(self._memory.weights))
+        found = side.log_e_value(grid_points(), np.array(self._memory.weights), enough=side.target)
         if found < side.target:
             self._due[row] = low + max((side.target - found) / 2, 0.05)
             return

@@ -215,15 +215,17 @@ class CountStreams(Streams):
         hits = pairs[:, 0] - pairs[:, 1] if chosen.mirrored else pairs[:, 1]
         misses = pairs[:, 0] - hits
 
-        def log_wealth(means: Array) -> Array:
-            (mean,) = means.tolist()  # one at a time; more are refused
-            zero, one = self._bets.log_factors(clamp_bound(mean))
-            logs = chosen.stream.log_shares + np.outer(misses, zero) + np.outer(hits, one)
+        def log_wealth(means: Array, streams: Rows) -> Array:
+            different, which = np.unique(means, return_inverse=True)
+            factors = [self._bets.log_factors(clamp_bound(mean)) for mean in different.tolist()]
+            zero, one = (np.array(side)[which] for side in zip(*factors, strict=True))
+            logs = chosen.stream.log_shares + misses[streams, None] * zero + hits[streams, None] * one
             top = logs.max(axis=1)
-            return np.atleast_2d(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
+            wealth: Array = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+            return wealth
 
-        evidence: Array = joint_log_evidence_many(chosen.reference, log_wealth, chosen.margin)[where.ravel()]
-        return evidence
+        evidence = joint_log_evidence_many(chosen.reference, log_wealth, hits.size, chosen.margin)
+        return evidence[where.ravel()]
 
     def _extended(self, trials: int) -> NDArray[np.int64]:
         adverse = alarm_line(self._n, self._failures, self.levels[0]).needed(trials)
@@ -282,7 +284,7 @@ class CostStreams(_Betting):
         low = self._wealth.log[rows, side] + self._logs[side]
         evidence = np.full(rows.size, -math.inf)
         for place in np.flatnonzero(low >= at_least).tolist():
-            evidence[place] = self._evidence(int(rows[place]), side)
+            evidence[place] = self._evidence_tables[side].log_evidence(self._memory[rows[place]])
         return evidence
 
     def p_values(self, row: int, logs: Pair, reached: tuple[bool, bool]) -> Pair:  # noqa: ARG002
@@ -297,11 +299,9 @@ class CostStreams(_Betting):
     def _evidence_tables(self) -> list[EvidenceTable]:
         return [side.table(grid_points()) for side in self.sides]
 
-    def _evidence(self, row: int, side: int) -> float:
-        return self._evidence_tables[side].log_evidence(self._memory[row])
-
     def _look(self, row: int, side: int, low: float) -> bool:
-        target, found = self.sides[side].target, self._evidence(row, side)
+        target = self.sides[side].target
+        found = self._evidence_tables[side].log_evidence(self._memory[row], enough=target)
         if found < target:
             self._due[row, side] = low + max((target - found) / 2, 0.05)
             return False
