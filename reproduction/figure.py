@@ -112,16 +112,28 @@ def told(votes: Sequence[Holds]) -> str:
 
     Examples
     --------
-    >>> told(["yes"]), told(["yes"] * 5), told(["yes", "yes", "no"]), told(["partly"] * 5)
-    ('yes', 'yes, 5 of 5', '2 of 3', 'partly, 5 of 5')
+    >>> told(["yes"]), told(["yes"] * 5), told(["yes", "yes", "no"]), told(["partly"] * 5), told([])
+    ('yes', 'yes, 5 of 5', '2 of 3', 'partly, 5 of 5', '–')
+    >>> told(["yes", "partly", "no"])
+    '1 of 3, 1 in part'
     """
-    if len(votes) == 1:
-        return votes[0]
-    return (
-        f"{votes[0]}, {len(votes)} of {len(votes)}"
-        if len(set(votes)) == 1
-        else (f"{votes.count('yes')} of {len(votes)}")
-    )
+    if len(votes) < 2:
+        return votes[0] if votes else "–"
+    if len(set(votes)) == 1:
+        return f"{votes[0]}, {len(votes)} of {len(votes)}"
+    partly = votes.count("partly")
+    return f"{votes.count('yes')} of {len(votes)}" + (f", {partly} in part" if partly else "")
+
+
+def style_of(votes: Sequence[Holds]) -> str:
+    """Return the CSS class of verdicts.
+
+    Examples
+    --------
+    >>> style_of(["yes", "no"]), style_of(["not checkable here"]), style_of([])
+    ('partly', 'not', 'not')
+    """
+    return counted_as(votes).split()[0] if votes else "not"
 
 
 class Experiment(Protocol):

@@ -17,8 +17,19 @@ from typing import Any
 from boundwatch._support.files import read_bytes
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
-from reproduction.certification import LABELS
-from reproduction.figure import Claim, Experiment, Holds, Judged, Results, Table, counted_as, percent, told
+from reproduction.certification import LABELS, RECORDED
+from reproduction.figure import (
+    Claim,
+    Experiment,
+    Holds,
+    Judged,
+    Results,
+    Table,
+    counted_as,
+    percent,
+    style_of,
+    told,
+)
 from reproduction.judging import SIGNIFICANT, false_declarations, tallies_of
 from reproduction.navigation import in_words
 from reproduction.processor import instructions
@@ -100,26 +111,34 @@ def _sections(shown: Sequence[Shown], folder: Path) -> Iterator[Html]:
 
 def counted(claims: Sequence[tuple[str, Judged]]) -> str:
     """Say how many claims hold, for every policy, with each certificate."""
-    policies = max((len(votes) for _, judged in claims for votes in judged.votes.values()), default=1)
-    among = f" for each of {policies} policies" if policies > 1 else ""
-    some = " or for some of them" if policies > 1 else ""
     kinds = list(dict.fromkeys(kind for _, judged in claims for kind in judged.votes if kind))
     parts = []
     for kind in kinds or [""]:
-        counts = Counter(counted_as(votes_of(judged, kind)) for _, judged in claims)
+        votes = [found for _, judged in claims if (found := votes_of(judged, kind))]
+        counts = Counter(map(counted_as, votes))
+        policies = max(map(len, votes), default=1)
+        among, some = f" for each of {policies} policies", " or for some of them"
         parts.append(
-            f"{_certificate(kind)}{counts['yes']} hold{among}, {counts['partly']} hold in part{some}, "
-            f"{counts['no']} do not, and {counts['not checkable here']} cannot be checked here"
+            f"{_certificate(kind)}{counts['yes']} of {len(votes)} hold{among * (policies > 1)}, "
+            f"{counts['partly']} in part{some * (policies > 1)}, {counts['no']} not, "
+            f"and {counts['not checkable here']} cannot be checked here"
         )
-    return f"Of the paper's {len(claims)} claims, {'; '.join(parts)}."
+    return f"Of the paper's claims, {'; '.join(parts)}."
 
 
 def votes_of(judged: Judged, kind: str) -> list[Holds]:
-    """Return a claim's verdicts with a certificate; the only ones where there is nothing to choose."""
-    return judged.votes.get(kind) or next(iter(judged.votes.values()))
+    """Return a claim's verdicts with a certificate; none if it was not judged so.
+
+    What no certificate changes was judged once, and counts with each; recorded flights are other policies.
+    """
+    if kind in judged.votes or kind == RECORDED:
+        return judged.votes.get(kind, [])
+    return next(iter(judged.votes.values()))
 
 
 def _certificate(kind: str) -> str:
+    if kind == RECORDED:
+        return "with the pointwise certificate on recorded flights "
     return f"with the {LABELS[kind]} certificate " if kind in LABELS else ""
 
 
@@ -136,7 +155,7 @@ def _claims_table(title: str, claims: list[tuple[str, Judged]]) -> Html:
     for name, judged in claims:
         claim = judged.claim
         verdicts = [votes_of(judged, kind) for kind in kinds]
-        cells = "".join(f'<td class="{counted_as(v).split()[0]}">{told(v)}</td>' for v in verdicts)
+        cells = "".join(f'<td class="{style_of(v)}">{told(v)}</td>' for v in verdicts)
         lines.append(
             f"<tr><td>{escape(claim.paper)}</td><td>{escape(claim.ours)}{_why(claim)}</td>{cells}"
             f'<td><a href="#{name}">{name}</a></td></tr>'

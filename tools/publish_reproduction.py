@@ -16,7 +16,7 @@ from typing import Any
 
 from PIL import Image
 from reproduction.certification import LABELS
-from reproduction.figure import Claim, Judged, counted_as, told
+from reproduction.figure import Claim, Judged, style_of, told
 from reproduction.index import counted, votes_of
 from reproduction.runner import EXPERIMENTS
 
@@ -67,7 +67,7 @@ def claims_table(title: str, claims: list[tuple[str, Judged]]) -> Iterator[str]:
     for name, one in claims:
         why = f" *{one.claim.why}*" if one.claim.why else ""
         verdicts = [votes_of(one, kind) for kind in kinds]
-        cells = [f'<span class="verdict {counted_as(v).split()[0]}">{told(v)}</span>' for v in verdicts]
+        cells = [f'<span class="verdict {style_of(v)}">{told(v)}</span>' for v in verdicts]
         lines.append([one.claim.paper, one.claim.ours + why, *cells, f"[{name}](#{name})"])
     heads = [f"holds? ({LABELS[kind]})" if kind in LABELS else "holds?" for kind in kinds]
     yield from rows([title, "what we found", *heads, "figure"], lines)

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reproduction.figure import Caption, Claim
+from reproduction.certification import RECORDED
+from reproduction.figure import Caption, Claim, Judged
 from reproduction.judging import Shift, counted
 
 from reproduction import index, runner, wind
@@ -43,7 +44,7 @@ def test_claims_of_ours_are_shown_apart_and_not_counted(tmp_path):
         Claim("ours", "3", "yes", beyond=True),
     ]
     text = render(tmp_path, Settings(), claims, [])
-    assert "Of the paper&#x27;s 2 claims, 1 hold, 0 hold in part, 1 do not, and 0 cannot be checked" in text
+    assert "Of the paper&#x27;s claims, 1 of 2 hold, 0 in part, 1 not, and 0 cannot be checked" in text
     theirs, ours = text.split("Beyond the paper")
     assert "paper one" in theirs
     assert "paper two" in theirs
@@ -90,10 +91,10 @@ def test_a_claim_is_judged_over_policies_and_certificates():
 
     (mixed,) = judged("a", "a", "b", other="c")
     assert mixed.votes == {"pointwise": ["yes", "yes", "no"], "theorem-1": ["partly"]}
-    counted = "0 hold for each of 3 policies, 1 hold in part or for some of them, 0 do not, and 0 cannot be"
     assert index.counted([("toy", mixed)]) == (
-        f"Of the paper's 1 claims, with the pointwise certificate {counted} checked here; "
-        f"with the Theorem 1 certificate {counted} checked here."
+        "Of the paper's claims, with the pointwise certificate 0 of 1 hold for each of 3 policies, 1 in part "
+        "or for some of them, 0 not, and 0 cannot be checked here; "
+        "with the Theorem 1 certificate 0 of 1 hold, 1 in part, 0 not, and 0 cannot be checked here."
     )
     table = index._claims_table("Claim", [("toy", mixed)])
     assert '<td class="partly">2 of 3</td><td class="partly">partly</td>' in table
@@ -101,3 +102,17 @@ def test_a_claim_is_judged_over_policies_and_certificates():
     assert '<td class="yes">yes, 3 of 3</td><td class="yes">yes</td>' in index._claims_table(
         "C", [("toy", sure)]
     )
+
+
+def test_what_was_not_judged_on_recorded_flights_does_not_count_there():
+    claim = Claim("it rains", "1 mm", "yes")
+    both = Judged(claim, {"pointwise": ["yes"] * 5, RECORDED: ["no"]})
+    claims = [
+        ("both", both),
+        ("model", Judged(claim, {"pointwise": ["yes"] * 5})),
+        ("any", Judged(claim, {"": ["yes"]})),
+    ]
+    assert [index.votes_of(judged, RECORDED) for _, judged in claims] == [["no"], [], []]
+    assert "pointwise certificate 3 of 3 hold for each of 5 policies" in index.counted(claims)
+    assert "certificate on recorded flights 0 of 1 hold, 0 in part, 1 not" in index.counted(claims)
+    assert '<td class="yes">yes, 5 of 5</td><td class="not">–</td>' in index._claims_table("C", claims)
