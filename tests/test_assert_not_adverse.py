@@ -157,6 +157,12 @@ def test_the_certificates_own_episodes_are_refused(tmp_path):
         assert_not_adverse(bw.Certificate.from_held_out(lab), lab)
     with pytest.raises(bw.errors.ProvenanceMismatch, match="costs that the certificate was made from"):
         assert_no_worse(bw.Certificate.from_held_out(lab), lab, margin=0.5)
+    (tmp_path / "grown.csv").write_text("success\n" + "yes\n" * 30 + "no\n" * 9)
+    grown = bw.read_costs(tmp_path / "grown.csv")
+    with pytest.raises(bw.errors.ProvenanceMismatch, match="the first 33 of 39 are the costs that"):
+        assert_not_adverse(bw.Certificate.from_held_out(lab), grown)
+    with pytest.raises(bw.errors.ProvenanceMismatch, match=r"only the 6 after them \(their \.costs show"):
+        bw.HypothesisTest(bw.Certificate.from_held_out(lab)).decide(grown)
 
 
 def test_better_is_not_a_failure():

@@ -26,6 +26,11 @@ def test_it_stops_at_the_width_and_the_certificate_holds_what_was_printed(run, t
     )
     assert campaign.width > 0.3  # one trial fewer would not have done
     assert run("verify", "c.json").code == 0
+    own = run("verify", "c.json", "--costs", "trials.csv")
+    assert own.code == 0
+    assert f"after {certificate.n} of these 300 costs" in own.out
+    (tmp_path / "other.csv").write_text("trial,ok\n" + trials(300, 9))
+    assert "failed costs_sha256" in run("verify", "c.json", "--costs", "other.csv").err
 
 
 def test_both_limits_must_be_met_or_the_number(run, tmp_path):

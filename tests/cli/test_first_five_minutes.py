@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.episodes.fit import by_chance
 from boundwatch.errors import ProvenanceMismatch
 
 SHEET = "Trial;Operator;Grasped\r\n" + "".join(
@@ -96,6 +97,67 @@ def test_the_certificates_own_costs_are_no_judgment(lab, run):
     forced = run("check", "c.json", "lab.csv", "--success", "grasped", "--allow-own")
     assert forced.code == 0
     assert "cannot be judged by it" in forced.err
+
+
+@pytest.mark.parametrize(
+    "command", [["check"], ["report", "-o", "r.html"], ["watch"], ["watch", "--state", "s.json"]]
+)
+def test_the_certificates_own_costs_at_the_top_of_a_sheet_that_grew(lab, run, command):
+    (lab / "grown.csv").write_text(SHEET + "".join(f"{i};Kim;no\r\n" for i in range(31, 51)))
+    done = run(command[0], "c.json", "grown.csv", "--success", "grasped", *command[1:])
+    assert (done.code, "WITHIN: " in done.out, (lab / "r.html").exists()) == (1, False, False)
+    assert "are the costs that the certificate was made from; it cannot judge them" in done.err
+    assert ("--allow-own" in done.err) == (command[0] != "watch")
+    if "--state" in command:
+        assert "grown.csv: line 31: these are" in done.err
+    else:
+        assert "grown.csv: the first 30 of 50 are" in done.err
+        assert "so give only the 20 after them" in done.err
+
+
+def test_one_robots_own_costs_or_one_metrics_are_noticed_too(tmp_path, run):
+    rng = np.random.default_rng(3)
+    own = {name: (rng.random(30) < 0.3).astype(int).tolist() for name in ("arm-1", "arm-2")}
+    bw.CertificateFamily.from_held_out(own, by="robot", binary=True).save(tmp_path / "arms.json")
+    new = {"arm-1": [0, 1] * 10, "arm-2": [*own["arm-2"], 0, 1, 1]}
+    rows = "".join(f"{robot},{cost}\n" for robot, costs in new.items() for cost in costs)
+    (tmp_path / "arms.csv").write_text("robot,cost\n" + rows)
+    done = run("check", "arms.json", "arms.csv")
+    assert (done.code, done.out) == (1, "")
+    assert "arms.csv: arm-2: the first 30 of 33 are the costs that" in done.err
+    sheet = "ok,force\n" + "".join(f"{1 - cost},{10 + 20 * rng.random():.3f}\n" for cost in own["arm-1"])
+    (tmp_path / "lab.csv").write_text(sheet)
+    columns = ("--success", "ok", "--cost", "force", "--cost-range", "0", "50")
+    assert run("certify", "lab.csv", *columns, "-o", "metrics.json").code == 0
+    (tmp_path / "grown.csv").write_text(sheet + "0,40\n" * 5)
+    done = run("check", "metrics.json", "grown.csv", *columns)
+    assert (done.code, "the first 30 of 35 are the costs that" in done.err) == (1, True)
+
+
+def test_new_episodes_that_happen_to_begin_like_the_certificates_are_judged(tmp_path, run):
+    for name, costs, said in [("all", [0] * 20, "note"), ("one", [0, 0, 1, 0, 0], "warning")]:
+        bw.Certificate.from_held_out(costs, binary=True).save(tmp_path / f"{name}.json")
+        (tmp_path / f"{name}.csv").write_text("cost\n" + "".join(f"{cost}\n" for cost in [*costs, 1, 0, 1]))
+        for command in (["check"], ["watch"], ["watch", "--state", f"{name}.state"]):
+            done = run(command[0], f"{name}.json", f"{name}.csv", *command[1:])
+            assert done.code == 0
+            line = (
+                f"the first {len(costs)} costs are those of the certificate one by one, which may be chance"
+            )
+            assert line in done.err
+            assert (f"boundwatch: {said}: {name}.csv: the first" in done.err) == ("--state" not in command)
+        read = bw.read_costs(tmp_path / f"{name}.csv", binary=True)
+        assert len(read.against(bw.Certificate.load(tmp_path / f"{name}.json")).costs) == len(costs) + 3
+
+
+def test_a_coincidence_is_refused_at_most_once_in_a_thousand_times():
+    for n in range(1, 41):
+        for failed in range(n + 1):
+            costs = np.repeat([0.0, 1.0], [n - failed, failed])
+            rate = failed / n  # at no other rate is the same sequence more likely
+            chance = rate**failed * (1 - rate) ** (n - failed)
+            assert by_chance(costs) or chance <= 0.001
+    assert not by_chance(np.repeat([0.0, 1.0], [17, 3]))  # a usual sheet is not called chance
 
 
 def test_most_of_the_certificates_own_episodes(tmp_path, run):
@@ -199,7 +261,7 @@ def test_decide_says_what_check_says_about_episodes(tmp_path):
     lab = bw.read_costs(tmp_path / "lab.csv", success="grasped")
     made = bw.Certificate.from_held_out(lab)
     for judge in (bw.HypothesisTest(made).decide, bw.SequentialTest(made).update_many):
-        with pytest.raises(ProvenanceMismatch, match=r"made from; .*in Python, their \.costs"):
+        with pytest.raises(ProvenanceMismatch, match=r"made from; .*their \.costs show"):
             judge(lab)
         with pytest.warns(UserWarning, match="new.csv") as said:
             judge(bw.read_costs(tmp_path / "new.csv"))

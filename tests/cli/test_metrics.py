@@ -111,6 +111,7 @@ def test_metrics_of_several_robots(run, trials, tmp_path):
 def test_what_is_refused(run, trials):
     lab = trials("lab.csv", 0.1, 10, 30)
     run("certify", lab, *COLUMNS, "-o", "c.json")
+    assert "name the same ones: --success ok --cost force" in run("check", "c.json", lab).err
     assert "name the same ones" in run("check", "c.json", lab, "--success", "ok").err
     done = run("certify", lab, *COLUMNS, "--method", "kl", "-o", "d.json")
     assert done.code == 2

@@ -32,3 +32,10 @@ def test_what_is_no_prediction_is_refused_in_one_line(run, tmp_path):
     assert result.code == 1
     assert result.err.count("\n") == 1
     assert "1.7" in result.err
+
+
+def test_only_options_that_scenes_has_are_named(run, tmp_path):
+    (tmp_path / "times.csv").write_text("trial,time_s\n1,21.9\n")
+    for named in ((), ("--predicted", "time_s")):
+        done = run("scenes", "times.csv", "times.csv", *named)
+        assert (done.code, "--cost" in done.err, "cost=" in done.err) == (1, False, False)

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -161,9 +162,15 @@ def test_the_line_of_a_sender_that_died_is_not_joined_to_another(certificate, tm
     assert "line 2 has no newline yet" in first.stderr
     done = run(certificate, "-", *options, text="0.25\n")
     assert done.returncode == 1
-    assert "line 2 was cut off: its sender ended in the middle of it" in done.stderr
-    skipped = run(certificate, "-", *options, "--skip-malformed", "--json", text="0.25\n0.5\n")
+    assert "line 2 was cut off: its sender ended in the middle of it; replace '0.9 <cut off>'" in done.stderr
+    assert (tmp_path / "spool").read_text() == "0.1\n0.9 <cut off>\n0.25\n"  # the new line is not lost
+    shutil.copy(tmp_path / "s", tmp_path / "s2")
+    skipped = run(certificate, "-", *options, "--skip-malformed", "--json", text="0.5\n")
     assert [json.loads(line)["cost"] for line in skipped.stdout.splitlines()] == [0.25, 0.5]
+    shutil.move(tmp_path / "s2", tmp_path / "s")
+    (tmp_path / "spool").write_text("0.1\n0.95\n0.25\n")  # as somebody who saw the trial corrects it
+    corrected = run(certificate, "-", *options, "--json", text="0.5\n")
+    assert [json.loads(line)["cost"] for line in corrected.stdout.splitlines()] == [0.95, 0.25, 0.5]
 
 
 def test_a_growing_table_is_resumed_under_its_header(certificate, tmp_path):
@@ -203,9 +210,37 @@ def test_an_alarm_runs_a_command(certificate, tmp_path):
     assert run(certificate, "-", "--on-alarm", command, text="0.9\n" * 30).returncode == 0
     (alarm,) = map(json.loads, told.read_text().splitlines())
     assert (alarm["verdict"], alarm["source"]) == ("adverse", "standard input")
-    broken = run(certificate, "-", "--on-alarm", "false", text="0.9\n" * 30)
-    assert broken.returncode == 0
+
+
+def test_an_alarm_that_was_not_delivered_is_tried_again(certificate, tmp_path):
+    log, state, told = tmp_path / "log", tmp_path / "state", tmp_path / "told"
+    log.write_text("0.9\n" * 30)
+    watched = (certificate, log, "--state", state, "--on-alarm")
+    broken = run(*watched, "false")
+    assert broken.returncode == 1
     assert "warning: on_alarm = 'false' ended with code 1" in broken.stderr
+    assert "the alarm was not delivered, on_alarm = 'false' ended with code 1" in broken.stderr
+    assert run(*watched, "false", "--exit-code").returncode == 3
+    for _ in range(2):
+        assert run(*watched, f"tee {told}").returncode == 0
+        assert json.loads(told.read_text())["verdict"] == "adverse"  # once: tee would have emptied it
+        told.write_text(told.read_text())
+    once = run(certificate, log, "--on-alarm", "false", "--until-alarm")
+    assert (once.returncode, "with --state" in once.stderr) == (1, True)
+
+
+def test_a_command_that_is_not_there_is_refused_before_the_first_episode(certificate, tmp_path):
+    log, state = tmp_path / "log", tmp_path / "state"
+    log.write_text("0.9\n" * 30)
+    done = run(certificate, log, "--state", state, "--on-alarm", "no-such-program --loud")
+    assert (done.returncode, done.stdout, state.exists()) == (1, "", False)
+    assert "'no-such-program' is not a program that can be run" in done.stderr
+
+
+def test_what_the_command_prints_is_not_among_the_findings(certificate):
+    done = run(certificate, "-", "--json", "--on-alarm", "echo help", text="0.9\n" * 30)
+    assert len([json.loads(line) for line in done.stdout.splitlines()]) == 30
+    assert "help" in done.stderr
 
 
 def test_a_second_watch_of_the_same_state_is_refused(certificate, tmp_path):
@@ -342,6 +377,73 @@ def test_a_table_with_a_state_is_described_by_its_column(run, tmp_path):
     done = run("watch", "c.json", "new.csv", "--success", "grasped", "--state", "state.json")
     assert done.code == 0
     assert "costs         new.csv, column grasped, cost = 1 - success" in done.out
+
+
+def test_a_table_is_counted_alike_as_a_whole_and_line_by_line(run, tmp_path):
+    rng = np.random.default_rng(2)
+    sheet = "Trials of May\nrobot,ok,force\n" + "".join(
+        f"{'ab'[i % 2]},{'no' if rng.random() < 0.2 else 'yes'},{30 * rng.random():.2f}\n" for i in range(40)
+    )
+    (tmp_path / "lab.csv").write_text(sheet)
+    (tmp_path / "new.csv").write_text("robot,ok,force\na,no,40\nb,no,20\nrobot,ok,force\n" + "a,no,30\n" * 9)
+    columns = ("--success", "ok", "--cost", "force", "--cost-range", "0", "50")
+    for by in ((), ("--by", "robot")):
+        assert run("certify", "lab.csv", *columns, *by, "-o", "c.json", "--force").code == 0
+        for until in ((), ("--until-alarm",)):
+            (tmp_path / "state").unlink(missing_ok=True)
+            watched = ("watch", "c.json", "new.csv", *columns, "--json", *until)
+            whole, lines = run(*watched), run(*watched, "--state", "state")
+            assert whole.out == lines.out
+            found = [json.loads(line) for line in whole.out.splitlines()]
+            assert [one["line"] for one in found[:6]] == [2, 2, 3, 3, 5, 5]
+            assert (whole.code, lines.code, len(found) < 22) == (0, 0, bool(until))
+            noted = "note: new.csv: line 4 repeats the header and was skipped"
+            assert (noted in whole.err, noted in lines.err) == (True, True)
+
+
+def test_a_line_is_named_as_people_know_it(run, tmp_path):
+    bw.CertificateFamily.from_held_out({"arm-1": [0, 1] * 9, "arm-2": [0, 0, 1] * 9}, by="robot").save(
+        "c.json"
+    )
+    for name, said in {
+        "arm-7": "robot 'arm-7' has no certificate, only 'arm-1', 'arm-2'; certify it, or leave it out",
+        "Arm-2": "robot 'Arm-2' has no certificate, but 'arm-2' has; if that is meant, write the name",
+    }.items():
+        (tmp_path / "new.csv").write_text(f"robot,cost\narm-1,0\n{name},1\n")
+        for command in ("check", "watch"):
+            done = run(command, "c.json", "new.csv")
+            assert (done.code, done.err.startswith(f"boundwatch: new.csv: line 3: {said}")) == (1, True)
+        done = run("watch", "c.json", "new.csv", "--state", "s")
+        assert f"boundwatch: new.csv: line 3 is of '{name}', which has no certificate, " in done.err
+        (tmp_path / "s").unlink()
+    bw.Certificate.from_held_out([0, 1] * 9, binary=True, measured="cost = 1 - success").save("one.json")
+    (tmp_path / "log.csv").write_text("success\nyes\nmaybe\n")
+    done = run("watch", "one.json", "log.csv", "--state", "s")
+    assert "boundwatch: log.csv: line 3, column 'success' = 'maybe' is not a word for" in done.err
+    (tmp_path / "log.jsonl").write_text('{"success": true}\n')
+    assert "lines: an object by the name of its column" in run("watch", "one.json", "log.jsonl").out
+
+
+def test_the_certified_column_is_read_if_none_is_named(run, tmp_path):
+    rows = "".join(f"{i},{10 + 7 * i % 40},yes\n" for i in range(1, 31))
+    (tmp_path / "lab.csv").write_text("trial,Time_s,success\n" + rows)
+    certified = ("certify", "lab.csv", "--cost", "time_s", "--cost-range", "0", "100", "-o", "c.json")
+    assert run(*certified).code == 0
+    (tmp_path / "new.csv").write_text("trial,time_s,success\n1,90,no\n2,80,yes\n")
+    (tmp_path / "new.jsonl").write_text('{"time_s": 90}\n{"time_s": 80}\n')
+    note = "column 'time_s' is read as a cost, as certified; name another with --success, --cost or --reward"
+    for command in (["check"], ["watch"], ["watch", "--state", "s"]):
+        done = run(command[0], "c.json", "new.csv", *command[1:])
+        assert (done.code, done.err.count(note), "warning" in done.err) == (0, 1, False)
+        assert "column time_s, rescaled to a cost from the range 0 to 100" in done.out
+    assert "mean 0.8500" in run("watch", "c.json", "new.jsonl").out
+    assert "cost = 1 - success" in run("check", "c.json", "new.csv", "--success", "success").out
+    assert run("verify", "c.json", "--costs", "lab.csv").code == 0
+    (tmp_path / "other.csv").write_text("trial,seconds\n1,90\n")
+    assert (
+        "no column is called cost, success, is_success or reward" in run("check", "c.json", "other.csv").err
+    )
+    assert run("watch", "c.json", "-", stdin=b"0.9\n0.8\n").code == 1  # no pipe in this process
 
 
 def test_a_stream_is_compared_with_the_certificate(run, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from boundwatch.episodes import read_costs
-from boundwatch.errors import BoundwatchError
+from boundwatch.errors import BoundwatchError, InvalidSetting
 
 DATA = Path(__file__).parents[2] / "examples" / "data"
 JUNK = [None, True, 0, -1, 3.5, float("nan"), "", "x", [], {}, [[]], {"a": 1}, 10**400]
@@ -102,3 +102,23 @@ def test_datasets_of_lerobot(tmp_path):
         (root / name).write_bytes(with_bad_bytes((source / name).read_bytes(), rng))
         refused += refuses_or_reads(root, by="task")
     assert refused > 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "said"),
+    [
+        ((None,), {}, "path = None is not the path of a file"),
+        (([0, 1],), {}, r"path = .*is not the path of a file; costs that are not in a file need no reading"),
+        (("x.csv",), {"cost": 2}, "cost = 2 is not a text; give a name, or a number as text such as '1'"),
+        (("x.csv",), {"sheet": 2}, "sheet = 2 is not a text"),
+        (("x.csv",), {"success_values": 1}, "success_values = 1 is not a list of words"),
+        (("x.csv",), {"certificate": "c.json"}, "certificate = 'c.json' is neither a certificate nor"),
+    ],
+)
+def test_a_mistake_in_a_call_is_not_blamed_on_the_file(tmp_path, monkeypatch, arguments, options, said):
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text("cost\n0.1\n0.2\n")
+    with pytest.raises(InvalidSetting, match=said):
+        read_costs(*arguments, **options)
+    with pytest.raises(TypeError, match=r"^read_costs\(\) got an unexpected keyword argument 'column'$"):
+        read_costs("x.csv", column="cost")

@@ -56,9 +56,14 @@ def test_a_table_is_read_under_its_header():
     again.begin_file()
     assert again.read("trial;robot;success;note") == []
     assert again.read("8;arm-1;1;ok") == [Row(0.0, 8, "arm-1")]
-    for bad in ("8;arm-1;1", "8;arm-1;2;x", ";arm-1;1;x", "8;;1;x", '8;"arm;1;1', "trial;robot;success;note"):
+    for bad in ("8;arm-1;1", "8;arm-1;2;x", ";arm-1;1;x", "8;;1;x", '8;"arm;1;1'):
         with pytest.raises(InvalidCost):
             again.read(bad)
+    assert (again.read("Trial;robot;success;note"), again.noticed) == (
+        [],
+        "repeats the header and was skipped",
+    )
+    assert (again.read("9;arm-1;0;x"), again.noticed) == ([Row(1.0, 9, "arm-1")], "")
 
 
 @pytest.mark.parametrize("header", ["abc", "trial,score", "cost,success", "success,success"])

@@ -43,7 +43,7 @@ def test_lines_before_a_malformed_one_are_counted_and_stored(tmp_path):
     for poison in ("x", "0.\0", "1.4", '{"cost": [[[]]]}'):
         with StateFile(tmp_path / "s") as state:
             session = watch(state)
-            with pytest.raises(InvalidCost, match=r"standard input: line 2 .*--skip-malformed"):
+            with pytest.raises(InvalidCost, match=r"standard input: line 2[ ,].*--skip-malformed"):
                 run(session, "0.3", poison, "0.4")
             assert state.read()["detectors"][""]["n"] == 1
             events = run(session, "0.3", poison, "0.4", lenient=True)
@@ -72,7 +72,7 @@ def test_every_robot_has_its_own_detector_level_and_ids():
     run(session, *(json.dumps({"robot": r, "n": n, "cost": 0.9}) for n in range(9) for r in "ab"))
     assert {name: one.n for name, one in session.detectors.items()} == {"a": 9, "b": 9}
     assert session.verdict is bw.Verdict.ADVERSE
-    with pytest.raises(InvalidCost, match="'c', which is not certified"):
+    with pytest.raises(InvalidCost, match="'c', which has no certificate, only 'a', 'b'; correct it"):
         run(session, '{"robot": "c", "n": 1, "cost": 0}')
 
 
@@ -94,6 +94,28 @@ def test_an_alarm_is_told_again_only_if_that_was_not_stored(tmp_path):
             run(session, on_alarm=told.append)
         assert len(told) == expected
     assert (told[0]["verdict"], told[0]["n"], told[0]["source"]) == ("adverse", 8, "standard input")
+
+
+def test_an_alarm_that_cannot_be_told_is_tried_again_with_the_next_lines(tmp_path):
+    asked = []
+
+    def refuse(alarm):
+        asked.append(alarm["n"])
+        if len(asked) < 3:
+            raise InvalidSetting("nobody there")
+
+    with StateFile(tmp_path / "s") as state:
+        session = watch(state)
+        events = run(session, *["0.9"] * 8, on_alarm=refuse)
+        assert [event.text for event in events if isinstance(event, Notice)] == [
+            "warning: nobody there; it is tried again with the next lines"
+        ]
+        assert (session.announced, session.undelivered) == ({}, {"": "nobody there"})
+        events = run(session, "0.9", on_alarm=refuse)  # at once, and after its line
+        assert (asked, session.announced, session.undelivered) == ([8, 8, 9], {"": "adverse"}, {})
+        assert not any(isinstance(event, Notice) for event in events)  # it was said before
+        run(session, "0.9", on_alarm=refuse)
+        assert len(asked) == 3
 
 
 def test_a_state_has_one_owner(tmp_path):

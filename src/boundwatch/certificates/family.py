@@ -14,6 +14,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
 from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.notebook import html, table
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema, verification
 from boundwatch.certificates.certificate import Certificate
@@ -23,6 +24,24 @@ from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, Sch
 
 VERSION = 1
 """Version of the file's shape that this release writes and reads."""
+
+
+def no_certificate(task: str, certified: Iterable[str]) -> str:
+    """Say that a task (or robot) has no certificate, and which one may be meant.
+
+    Examples
+    --------
+    >>> no_certificate("Arm-2", ["arm-1", "arm-2"])
+    "has no certificate, but 'arm-2' has; if that is meant, write the name the same way"
+    >>> no_certificate("arm-7", ["arm-1", "arm-2"])
+    "has no certificate, only 'arm-1', 'arm-2'; certify it, or leave it out"
+    """
+    known = list(certified)
+    plain = {"".join(name.split()).casefold(): name for name in known}
+    if (meant := plain.get("".join(task.split()).casefold())) is not None:
+        return f"has no certificate, but {shown(meant)} has; if that is meant, write the name the same way"
+    several = f"{', '.join(map(shown, known[:5]))}{', ...' if len(known) > 5 else ''}"
+    return f"has no certificate, only {several}; certify it, or leave it out"
 
 
 @dataclass(frozen=True, eq=False)

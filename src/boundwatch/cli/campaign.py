@@ -163,6 +163,9 @@ def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[i
                 raise InvalidCost(f"{name_of(stream)}: line {line.number}: {error}") from error
             except InvalidSetting as error:
                 raise InvalidSetting(f"{name_of(stream)}: line {line.number}: {error}") from error
+            if lines.noticed:
+                note = f"{name_of(stream)}: line {line.number} {lines.noticed}"
+                print(f"boundwatch: note: {note}", file=sys.stderr)
             if found is not None:
                 yield line.number, found.cost, found.fields[lines.chosen[0] or "1"]
 

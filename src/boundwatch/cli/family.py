@@ -12,7 +12,7 @@ import typer
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.reading import METRIC, Reading
+from boundwatch.cli.reading import METRIC, Reading, offering_own
 from boundwatch.detectors import FamilyFinding, FamilyTest, HypothesisTest
 from boundwatch.detectors.family import Control
 from boundwatch.detectors.fixed_sample import TailName
@@ -32,7 +32,7 @@ ControlName = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class _Metrics(Episodes):
-    """The costs of several metrics one after the other, as if they were tasks."""
+    """The costs of several metrics, those of an episode together, as if they were tasks."""
 
     parts: tuple[Episodes, ...] = ()
     """The episodes of each metric by themselves."""
@@ -134,7 +134,12 @@ def name_missing(family: CertificateFamily, finding: FamilyFinding, episodes: Ep
 
 
 def read_tasks(
-    loaded: Certificate | CertificateFamily, costs: str, reading: Reading, by: str | None, *, allow_own: bool
+    loaded: Certificate | CertificateFamily,
+    costs: str,
+    reading: Reading,
+    by: str | None,
+    *,
+    allow_own: bool | None = None,
 ) -> tuple[CertificateFamily, Episodes]:
     """Return the certificates of the tasks, and the new costs of each."""
     if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
@@ -145,20 +150,26 @@ def read_tasks(
     return CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task"), episodes
 
 
-def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool) -> Episodes:
+def _read_metrics(
+    family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool | None
+) -> Episodes:
     """Return the costs of every metric as if they were tasks."""
-    reading.refuse_several(metrics=True)
+    reading.refuse_several(family)
     metrics = reading.remembering(family).metrics(costs, by=tasks_of_metrics(family))
-    compared = [
-        each.against(family[name], allow_own=allow_own) if name in family else each
-        for name, each in metrics.items()
-    ]
+    with offering_own(allow_own) as allowed:
+        compared = [
+            each.against(family[name], allow_own=allowed) if name in family else each
+            for name, each in metrics.items()
+        ]
+    lines = np.concatenate([each.lines for each in compared])
+    order = np.argsort(lines, kind="stable")  # episode by episode
+    names = [name for name, each in metrics.items() for _ in each.costs]
     columns: dict[str, list[Episodes]] = {}
     for each in compared:
         columns.setdefault(str(each.column), []).append(each)
     first = compared[0]
     return _Metrics(
-        np.concatenate([each.costs for each in compared]),
+        np.concatenate([each.costs for each in compared])[order],
         all(each.binary for each in compared),
         first.source,
         ", ".join(columns),
@@ -166,7 +177,8 @@ def _read_metrics(family: CertificateFamily, costs: str, reading: Reading, *, al
         first.file_format,
         first.cost_range,
         by=family.by,
-        tasks=tuple(name for name, each in metrics.items() for _ in each.costs),
+        tasks=tuple(map(names.__getitem__, order)),
+        lines=lines[order].tolist(),
         detail=first.detail,
         blocks_of=first.blocks_of,
         warnings=tuple(dict.fromkeys(warning for each in compared for warning in each.warnings)),

@@ -92,7 +92,8 @@ def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
         return
     each = [loaded] if isinstance(loaded, Certificate) else loaded.values()
     for trusted in dict.fromkeys(filter(None, map(on_trust, each))):
-        message = f"limits not derived again: give --costs (verify) or --key; taken on trust: {trusted}"
+        derived = "`boundwatch verify --costs` derives them, and " if "record of the costs" in trusted else ""
+        message = f"taken on trust: {trusted}; {derived}--key checks who signed them"
         print(f"boundwatch: note: {message}", file=sys.stderr)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
@@ -24,9 +26,9 @@ from boundwatch.cli.options import (
     SuccessColumn,
     SuccessValues,
 )
-from boundwatch.episodes import Episodes, read_costs, remembered_range
+from boundwatch.episodes import Episodes, certified_meaning, read_costs, remembered_range
 from boundwatch.episodes.table import Meaning
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 _MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
 _RANGED: tuple[Meaning, ...] = ("cost", "reward")
@@ -56,14 +58,18 @@ class Reading:
         binary: bool | None = None,
         by: str | None = None,
         certificate: Certificate | CertificateFamily | None = None,
-        allow_own: bool = False,
+        allow_own: bool | None = None,
     ) -> Episodes:
-        """Read the costs, for a certificate to judge them if there is one."""
-        self.refuse_several(metrics=False)
+        """Read the costs, for a certificate to judge them if there is one; its own with `allow_own`.
+
+        That is None for a command without the option.
+        """
+        self.refuse_several(None)
         settings = self._settings()
-        return read_costs(
-            path, binary=binary, by=by, certificate=certificate, allow_own=allow_own, **settings
-        )
+        with offering_own(allow_own) as allowed:
+            return read_costs(
+                path, binary=binary, by=by, certificate=certificate, allow_own=allowed, **settings
+            )
 
     def remembering(self, certificate: Certificate | CertificateFamily) -> Reading:
         """Return the same with the certificate's range, if it has one for the column and none was given."""
@@ -73,14 +79,16 @@ class Reading:
         known = next((ends for ends in found if ends is not None), None)
         return self if self.cost_range is not None else dataclasses.replace(self, cost_range=known)
 
-    def refuse_several(self, metrics: bool) -> None:
+    def refuse_several(self, metrics: CertificateFamily | None) -> None:
         """Refuse several columns without certificates of several, and one column with them."""
-        if metrics and len(self._columns) < 2:
-            raise InvalidSetting(
-                "these are certificates of several columns; name the same ones with --success, --cost or "
-                "--reward"
-            )
-        if not metrics and len(self._columns) > 1:
+        if metrics is not None and len(self._columns) < 2:
+            flags = {
+                f"--{certified_meaning(one.provenance.measured or '')}": name.rpartition("/")[2]
+                for name, one in metrics.items()
+            }
+            given = " ".join(f"{flag} {shlex.quote(column)}" for flag, column in flags.items())
+            raise InvalidSetting(f"these are certificates of several columns; name the same ones: {given}")
+        if metrics is None and len(self._columns) > 1:
             given = " and ".join(f"--{name}" for name in self._columns)
             raise typer.BadParameter(
                 f"{given} go together with the certificates of several columns (certify with both first); "
@@ -105,8 +113,14 @@ class Reading:
             if by is None:
                 found[column] = episodes
                 continue
-            for task, costs in episodes.by_task().items():
-                found[f"{task}/{column}"] = dataclasses.replace(episodes, costs=costs, tasks=(), by=None)
+            members: dict[str, list[int]] = {}
+            for row, task in enumerate(episodes.tasks):
+                members.setdefault(task, []).append(row)
+            for task, rows in members.items():
+                lines = [episodes.lines[row] for row in rows]
+                found[f"{task}/{column}"] = dataclasses.replace(
+                    episodes, costs=episodes.costs[rows], lines=lines, tasks=(), by=None
+                )
         return found
 
     @property
@@ -130,6 +144,17 @@ class Reading:
             if value not in (None, []):
                 flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
                 raise typer.BadParameter(f"{flag} goes with --costs; give them, or leave it out")
+
+
+@contextmanager
+def offering_own(allow_own: bool | None) -> Iterator[bool]:
+    """Name the option by which a command judges a certificate's own costs, if it has one (not None)."""
+    try:
+        yield bool(allow_own)
+    except ProvenanceMismatch as error:
+        if allow_own is None:
+            raise
+        raise ProvenanceMismatch(f"{error} (--allow-own shows what it would say)") from None
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])

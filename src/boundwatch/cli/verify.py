@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-import shlex
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
@@ -20,7 +15,7 @@ from boundwatch.cli.options import By, CertificateFile, Json, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.episodes import Episodes
-from boundwatch.errors import CertificateError, InvalidSetting, ProvenanceMismatch
+from boundwatch.errors import CertificateError, ProvenanceMismatch
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
@@ -57,8 +52,8 @@ def verify(
     elif by is not None:
         raise typer.BadParameter("--by goes with certificates of several tasks; leave it out")
     else:
-        values = None if costs is None else _read_own(loaded, costs, reading)
-        checks = loaded.verify(values, policy=policy)
+        own = None if costs is None else reading.read(costs, certificate=loaded, allow_own=True)
+        checks = loaded.verify(own, policy=policy)
     if key is not None:
         checks = [Check("signature", True, f"by the holder of {key}"), *checks]
     if as_json:
@@ -72,22 +67,6 @@ def verify(
         raise CertificateError(
             f"{certificate}: failed {', '.join(failed)}; give what it was made from, or certify again"
         )
-
-
-def _read_own(certificate: Certificate, costs: str, reading: Reading) -> NDArray[np.float64]:
-    """Return the costs; if no column was named and none is found, say which one it was when certified."""
-    try:
-        return reading.read(costs, binary=certificate.binary).costs
-    except InvalidSetting as error:
-        measured = certificate.provenance.measured or ""
-        column = re.search(r", column (.+?)(?:, \w+ over the steps of an episode)?$", measured)
-        if column is None or any((reading.success, reading.cost, reading.reward)):
-            raise
-        rule = measured.partition(",")[0]
-        flag = "success" if "1 - success" in rule else "reward" if "- reward" in rule else "cost"
-        raise InvalidSetting(
-            f"{costs}: give --{flag} {shlex.quote(column[1])}, as when it was certified ({measured})"
-        ) from error
 
 
 def _verify_tasks(family: CertificateFamily, episodes: Episodes | None, policy: Path | None) -> list[Check]:

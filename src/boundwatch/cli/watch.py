@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,11 +23,12 @@ from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading, reads_costs
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
-from boundwatch.episodes import Episodes, holds_lines
+from boundwatch.episodes import Episodes, certified_column, holds_lines
 from boundwatch.episodes.opening import is_log
+from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
-from boundwatch.watching.alarms import parse_command, run_command
+from boundwatch.watching.alarms import check_command, run_command
 from boundwatch.watching.rows import Rows, Rule
 from boundwatch.watching.sources import FileSource, RowSource, is_text, name_of
 from boundwatch.watching.state import StateFile
@@ -129,7 +130,8 @@ def watch(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Run COMMAND when the verdict changes, with the finding as JSON on its standard input.",
+            help="Run COMMAND when the verdict changes, with the finding as JSON on its standard input; "
+            "again with the next lines, and at the next start with --state, until it ends with 0.",
         ),
     ] = None,
     exit_code: ExitCode = False,
@@ -151,8 +153,8 @@ def watch(
 
     You may look after every episode and stop whenever you like. A line is printed once its episode is in the
     state file. After a crash, run the same command: it continues where it stopped. Exits with 1 if no
-    episode was counted. With the certificates of several tasks or robots, each is watched at an equal share
-    of the level.
+    episode was counted, or if an alarm could not be delivered. With the certificates of several tasks or
+    robots, each is watched at an equal share of the level.
     """
     if (predicted is None) != (unlabelled is None):
         raise typer.BadParameter("--predicted and --unlabelled go together")
@@ -169,9 +171,11 @@ def watch(
     for path in (state, spool):
         if path is not None:  # what is no state is refused when it is read
             files.protect(path, [certificate, stream], force=True)
+    told = None if on_alarm is None else partial(run_command, on_alarm)
+    if on_alarm is not None:
+        check_command(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    metrics = isinstance(loaded, CertificateFamily) and is_of_metrics(loaded)
     by = _streams(loaded, by, certificate)
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
@@ -187,7 +191,8 @@ def watch(
         episodes = _read_whole(reading, stream, loaded, by)
         rule = Rule(binary=binary, by=episodes.by)  # they are costs by now
     else:
-        reading.refuse_several(metrics)
+        several = loaded if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded) else None
+        reading.refuse_several(several)
         rule = Rule(
             **reading.remembering(loaded).rule(),
             binary=binary,
@@ -197,7 +202,8 @@ def watch(
             predicted=predicted,
             unlabelled=unlabelled,
         )
-    rows = Rows(rule)
+    each = [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
+    rows = Rows(rule, Wanted() if episodes is not None else certified_column(each))
     keeper = None if state is None else StateFile(state)
     with keeper or nullcontext():
         kind = detector if predicted is None else "predicted-test"
@@ -206,6 +212,7 @@ def watch(
             rows,
             source_key(stream, spool),
             state=keeper,
+            name=stream if spool is None else str(spool),
             compared=episodes is not None,
         )
         if keeper is not None and resume(session, levels):
@@ -213,11 +220,10 @@ def watch(
         if episodes is None:
             source = open_source(session, stream, spool=spool, follow=follow)
         else:
-            source = RowSource(_as_lines(episodes))
-        hook = None if on_alarm is None else _alarm_hook(on_alarm)
+            source = RowSource(_as_lines(episodes), episodes.lines)
         printer = _print_json if as_json else _print_text
         for events in session.run(
-            source, lenient=skip_malformed, allow_gaps=allow_gaps, until_alarm=until_alarm, on_alarm=hook
+            source, lenient=skip_malformed, allow_gaps=allow_gaps, until_alarm=until_alarm, on_alarm=told
         ):
             printer(events, interval)
         if isinstance(source, FileSource) and source.unfinished is not None:
@@ -232,10 +238,18 @@ def watch(
             _rules_of(rows, stream) if episodes is None else map(out.describe_source, parts(episodes))
         ):
             print(f"  costs         {said}")
+    for stream_name, reason in session.undelivered.items():
+        whose = f"{stream_name}: " if stream_name else ""
+        again = (
+            "run the same command to try again" if state else "with --state, a second start would try again"
+        )
+        _warn(f"{whose}the alarm was not delivered, {reason}; {again}")
     if exit_code:
         detectors = session.detectors.values()
         shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in detectors)
         exit_if_worse(session.verdict, None if margin is None else shown)
+    if session.undelivered:
+        raise typer.Exit(1)
 
 
 def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path) -> str | None:
@@ -255,7 +269,8 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
 def _rules_of(rows: Rows, stream: str) -> list[str]:
     """Say how lines were turned into costs."""
     if not rows.columns:
-        return ["lines: a number is read as a cost (highest is worst), an object by the name of its column"]
+        bare = "a number is read as a cost (highest is worst), " if rows.rule.bare_costs else ""
+        return [f"lines: {bare}an object by the name of its column"]
     return [f"{name_of(stream)}{out.describe_column(*column)}" for column in rows.columns]
 
 
@@ -279,7 +294,7 @@ def _read_whole(
     reading: Reading, stream: str, loaded: Certificate | CertificateFamily, by: str | None
 ) -> Episodes:
     if isinstance(loaded, CertificateFamily):
-        _, episodes = read_tasks(loaded, stream, reading, by, allow_own=False)
+        _, episodes = read_tasks(loaded, stream, reading, by)
     else:
         episodes = reading.read(stream, certificate=loaded)
     if episodes.blocks_of is not None:
@@ -306,18 +321,6 @@ def _say_where(session: Watch) -> None:
         last += f", last cost {session.last.cost:g}"
         last += "" if session.last.id is None else f", id {session.last.id}"
     _warn(f"resuming after episode {session.episodes} ({last}), which is counted even if it was not printed")
-
-
-def _alarm_hook(command_line: str) -> Callable[[dict[str, Any]], None]:
-    parse_command(command_line)  # a command that cannot run is refused before the first episode
-
-    def run(alarm: dict[str, Any]) -> None:
-        try:
-            run_command(command_line, alarm)
-        except InvalidSetting as error:
-            _warn(f"warning: {error}")
-
-    return run
 
 
 def _print_json(events: list[Counted | Notice], interval: bool) -> None:

@@ -17,7 +17,7 @@ from boundwatch.bounds.memory import CostMemory, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS, TailJudge, TailName
 from boundwatch.detectors.hypothesis_test import HypothesisTest
@@ -228,11 +228,7 @@ class FamilyTest:
             judged.
         """
         if unknown := [task for task in costs if task not in self.family]:
-            known = ", ".join(repr(task) for task in list(self.family)[:5])
-            raise InvalidSetting(
-                f"{self.family.by} {unknown[0]!r} has no certificate, only {known}"
-                f"{', ...' if len(self.family) > 5 else ''}; certify it, or leave it out"
-            )
+            raise InvalidSetting(f"{self.family.by} {unknown[0]!r} {no_certificate(unknown[0], self.family)}")
         if not costs:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)

@@ -9,7 +9,8 @@ the same for a table or a stream that is still being written.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
+from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.damage import MOST_COLUMNS, refuses_damage
@@ -26,7 +28,7 @@ from boundwatch.episodes.diagnostics import diagnose
 from boundwatch.episodes.fit import fit
 from boundwatch.episodes.opening import Format, holds_lines, open_table
 from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
-from boundwatch.episodes.table import Meaning, Table, Wanted, check_range, to_costs
+from boundwatch.episodes.table import Meaning, Table, Wanted, as_certified, check_range, to_costs
 from boundwatch.episodes.words import normal, sense
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -71,6 +73,8 @@ class Episodes:
     """The column that said which episode a row is a step of, where rows were not episodes."""
     reduce: Reduction | None = None
     """How the steps of an episode became one value, where rows were not episodes."""
+    lines: Sequence[int] = ()
+    """Where each episode is in its file: the line of a text, the row of a sheet, elsewhere its number."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.costs, dtype=dtype, copy=copy)
@@ -102,7 +106,7 @@ class Episodes:
         Raises
         ------
         ProvenanceMismatch
-            If they are the very costs that the certificate was made from, unless `allow_own`.
+            If they are, or begin with, the very costs that the certificate was made from, unless `allow_own`.
         """
         return fit(self, certificate, allow_own=allow_own)
 
@@ -221,8 +225,9 @@ def read_costs(
         Promise that every cost is 0 or 1 (True), or that there may be others (False). Left out, successes
         are binary, and so are costs among which there are 0 and 1 and nothing else.
     certificate : Certificate or CertificateFamily, optional
-        What will judge these episodes. They are read as its own were: with its range, unless another is
-        given, and as 0 and 1 if it promised that; and compared with them, see `Episodes.against`.
+        What will judge these episodes. They are read as its own were: from its column, if none is named and
+        the file has it, with its range, unless another is given, and as 0 and 1 if it promised that; and
+        compared with them, see `Episodes.against`.
     allow_own : bool
         Read them even if they are the certificate's own.
     file_format : str, optional
@@ -259,10 +264,12 @@ def read_costs(
     >>> read.costs, read.binary, read.column
     (array([0., 1., 0.]), True, 'grasped')
     """
+    columns = {"success": success, "cost": cost, "reward": reward, "by": by, "episode": episode}
+    _refuse_mistakes(path, columns | {"sheet": sheet, "file_format": file_format, "reduce": reduce})
     wanted = Wanted.of(success=success, cost=cost, reward=reward)
     check_range(cost_range)
-    if certificate is not None:
-        each = [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
+    each = _certificates(certificate)
+    if each:
         binary = all(one.binary for one in each) if binary is None else binary
     words = _words(success_values)
     source = "standard input" if path == "-" else str(path)
@@ -273,8 +280,11 @@ def read_costs(
         wanted = replace(wanted, column=table.preferred)
     if len(table.names) > MOST_COLUMNS:
         raise InvalidCost(f"{source}: has {len(table.names)} columns; at most {MOST_COLUMNS} are read")
-    name, meaning = table.choose(wanted, source)
-    if certificate is not None and cost_range is None and meaning != "success":
+    remembered = certified_column(each)
+    if wanted.column is not None or not table.has(remembered.column):
+        remembered = Wanted()
+    name, meaning = table.choose(wanted if remembered.column is None else remembered, source)
+    if each and cost_range is None and meaning != "success":
         cost_range = remembered_range(each[0], meaning)
     if (episode := episode or table.episode) is not None:
         table, words = to_episodes(table, episode, reduce, source, meaning, words), ()
@@ -290,6 +300,8 @@ def read_costs(
     pooled = _pooled(table, source) if by is None else {}
     repeated = () if episode is not None else repeated_episodes(table, by or pooled.get("column"), source)
     notes = (*table.notes, *said)
+    if remembered.column is not None:
+        notes += (as_certified(name, meaning),)
     if binary is None and meaning != "success" and (binary := looks_binary(costs)):
         notes += (binary_note(len(costs), ", which makes the limits narrower"),)
     if sense(name) == "end" and table.named:
@@ -318,8 +330,39 @@ def read_costs(
         notes=tuple(f"{source}: {note}" for note in notes),
         episode=episode,
         reduce=None if episode is None else reduction(reduce, meaning),
+        lines=table.lines or range(1, len(costs) + 1),
     )
     return episodes if certificate is None else episodes.against(certificate, allow_own=allow_own)
+
+
+def certified_column(certificates: Sequence[Certificate]) -> Wanted:
+    """Return the column that certificates were made from and what it held, if they keep that and agree.
+
+    Examples
+    --------
+    >>> lab = Certificate.from_held_out([0, 1], binary=True, measured=measured("grasped", "success", None))
+    >>> certified_column([lab])
+    Wanted(column='grasped', meaning='success')
+    """
+    rules = {one.provenance.measured or "" for one in certificates}
+    found = re.fullmatch(
+        r"cost (= 1 - success|as given|= .+ in \[.+\]), column (.+?)(, \w+ over the steps of an episode)?",
+        rules.pop() if len(rules) == 1 else "",
+    )
+    return Wanted() if found is None else Wanted(found[2], certified_meaning(found[0]))
+
+
+def certified_meaning(rule: str) -> Meaning:
+    """Return what a column held whose costs were `measured` so.
+
+    Examples
+    --------
+    >>> certified_meaning("cost = (high - reward)/(high - low), reward in [0, 5], column r")
+    'reward'
+    """
+    if rule.startswith("cost = 1 - success"):
+        return "success"
+    return "reward" if rule.startswith("cost = (high - reward)") else "cost"
 
 
 def remembered_range(certificate: Certificate, meaning: Meaning) -> tuple[float, float] | None:
@@ -335,7 +378,34 @@ def remembered_range(certificate: Certificate, meaning: Meaning) -> tuple[float,
     return certificate.cost_range if of_rewards == (meaning == "reward") else None
 
 
+def _refuse_mistakes(path: object, texts: Mapping[str, object]) -> None:
+    """Refuse what no file can be blamed for."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidSetting(
+            f"path = {shown(path)} is not the path of a file; costs that are not in a file need no reading: "
+            "give them to a certificate or a detector as they are"
+        )
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise InvalidSetting(
+                f"{name} = {shown(value)} is not a text; give a name, or a number as text such as '1'"
+            )
+
+
+def _certificates(certificate: object) -> list[Certificate]:
+    if certificate is None or isinstance(certificate, Certificate):
+        return [] if certificate is None else [certificate]
+    if isinstance(certificate, Mapping) and all(isinstance(one, Certificate) for one in certificate.values()):
+        return list(certificate.values())
+    raise InvalidSetting(
+        f"certificate = {shown(certificate)} is neither a certificate nor one per task; load it first with "
+        "Certificate.load"
+    )
+
+
 def _words(success_values: Sequence[str] | str) -> tuple[str, ...]:
+    if not isinstance(success_values, Iterable):
+        raise InvalidSetting(f"success_values = {shown(success_values)} is not a list of words; give one")
     words = [success_values] if isinstance(success_values, str) else list(success_values)
     return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())
 

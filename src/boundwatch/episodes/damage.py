@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -24,11 +25,17 @@ def refuses_damage(read: Callable[Parameters, Result]) -> Callable[Parameters, R
     """Turn whatever a parser raises on damaged data into `InvalidCost`.
 
     numpy, pyarrow, zipfile and the tokenizer raise almost anything on bytes that nobody meant for them; there
-    is no list to catch. The cause stays attached, for debugging in Python.
+    is no list to catch. The cause stays attached, for debugging in Python. Arguments that the reader does not
+    have are a `TypeError`, as of any function.
     """
+    signature = inspect.signature(read)
 
     @functools.wraps(read)
     def bounded(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        try:
+            signature.bind(*arguments, **options)
+        except TypeError as error:
+            raise TypeError(f"{read.__name__}() {error}") from None
         try:
             return read(*arguments, **options)
         except (BoundwatchError, ImportError):

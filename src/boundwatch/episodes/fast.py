@@ -124,7 +124,7 @@ def _read_csv(file: Any, size: int, asked: tuple[str, ...]) -> Table | None:
         True,
         values,
         array=lambda name: _numbers(columns.column(name)) if name in kinds else None,
-        place=lambda row, name: f"row {row + 1} (line {row + 2}), column {name!r}",
+        lines=range(2, rows + 2),
     )
 
 
@@ -175,7 +175,7 @@ def _read_lines(file: Any, size: int, careful: Callable[[], Table]) -> Table | N
         True,
         values,
         array=lambda name: _numbers(columns.column(name)),
-        place=lambda row, name: f"row {row + 1} (line {row + 1}), column {name!r}",
+        lines=range(1, rows + 1),
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,14 +14,15 @@ from scipy.special import gammaln
 
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import no_certificate
 from boundwatch.certificates.provenance import costs_digest
-from boundwatch.errors import ProvenanceMismatch
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 if TYPE_CHECKING:
     from boundwatch.episodes import Episodes
 
 _FEW_ORDERS = math.log(1000)
-OWN = "these are the costs that the certificate was made from"
+OWN = "are the costs that the certificate was made from"
 
 
 def fit(
@@ -32,35 +33,63 @@ def fit(
     Raises
     ------
     ProvenanceMismatch
-        If they are those that the certificate was made from, unless `allow_own`: it cannot judge them.
+        If they are, or begin with, those that the certificate was made from, unless `allow_own`: it cannot
+        judge them.
+    InvalidSetting
+        If a task has no certificate.
     """
     if isinstance(certificates, Certificate):
         pairs = [("", certificates, episodes.costs)]
     else:
         new = episodes.by_task()
+        _refuse_unknown(episodes, certificates)
         pairs = [(f"{t}: ", certificate, new[t]) for t, certificate in certificates.items() if t in new]
     found: list[str] = []
+    notes: list[str] = []
     for task, certificate, costs in pairs:
-        if certificate.provenance.costs_sha256 == costs_digest(costs):
-            if by_chance(costs):
-                found.append(
-                    f"{episodes.source}: {task}these costs are those of the certificate one by one, which "
-                    "may be chance; if they are the same episodes, it cannot judge them"
-                )
-                continue
+        whose, own = f"{episodes.source}: {task}", _own(certificate, costs)
+        rest = costs.size - own.size
+        if own.size and not by_chance(own):
+            which, remedy = "these", "new episodes"
+            if rest:
+                which, remedy = f"the first {own.size} of {costs.size}", f"only the {rest} after them"
             if not allow_own:
-                raise ProvenanceMismatch(
-                    f"{episodes.source}: {task}{OWN}; it cannot judge them, so give new episodes "
-                    "(--allow-own or, in Python, their .costs to see what it would say)"
-                )
-            found.append(f"{episodes.source}: {task}{OWN}, and they cannot be judged by it")
+                raise ProvenanceMismatch(f"{whose}{which} {OWN}; it cannot judge them, so give {remedy}")
+            found.append(f"{whose}{which} {OWN}, and they cannot be judged by it")
+        elif own.size and not rest:
+            found.append(
+                f"{whose}these costs are those of the certificate one by one, which may be chance; if they "
+                "are the same episodes, it cannot judge them"
+            )
         else:
+            if own.size:
+                # New successes always begin like a certificate of nothing else.
+                said = notes if own.min() == own.max() else found
+                said.append(f"{whose}{begins_like(own.size)}")
             differences = [
                 *measured_otherwise(certificate, episodes.measured),
                 *_alike(episodes, certificate, costs),
             ]
-            found += (f"{episodes.source}: {task}{warning}" for warning in differences)
-    return dataclasses.replace(episodes, warnings=tuple(dict.fromkeys((*episodes.warnings, *found))))
+            found += (f"{whose}{warning}" for warning in differences)
+    return dataclasses.replace(
+        episodes,
+        warnings=tuple(dict.fromkeys((*episodes.warnings, *found))),
+        notes=tuple(dict.fromkeys((*episodes.notes, *notes))),
+    )
+
+
+def _refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) -> None:
+    """Refuse a task without a certificate, and say where it is."""
+    unknown = set(episodes.tasks).difference(certificates)
+    if not unknown:
+        return
+    place = next(place for place, task in enumerate(episodes.tasks) if task in unknown)
+    where = "line" if episodes.file_format in ("csv", "jsonl") else "row"
+    line = f" {where} {episodes.lines[place]}:" if len(episodes.lines) else ""
+    task = episodes.tasks[place]
+    raise InvalidSetting(
+        f"{episodes.source}:{line} {episodes.by or 'task'} {task!r} {no_certificate(task, certificates)}"
+    )
 
 
 def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
@@ -69,7 +98,7 @@ def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
     Raises
     ------
     ProvenanceMismatch
-        If they are those that the certificate was made from.
+        If they are, or begin with, those that the certificate was made from.
 
     Examples
     --------
@@ -78,7 +107,10 @@ def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
     """
     if not hasattr(costs, "against"):
         return costs
-    episodes: Episodes = costs.against(certificate)
+    try:
+        episodes: Episodes = costs.against(certificate)
+    except ProvenanceMismatch as error:
+        raise ProvenanceMismatch(f"{error} (their .costs show what it would say)") from None
     for warning in episodes.warnings:
         warnings.warn(warning, stacklevel=3)
     return episodes.costs
@@ -86,6 +118,9 @@ def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
 
 def by_chance(costs: NDArray[np.float64]) -> bool:
     """Return whether other episodes may well have the same costs in the same order: if few orders exist.
+
+    Of N orders each is as likely as the other, so that the same one comes with a chance of at most 1/N,
+    however often the policy fails. What is not called chance comes by chance at most once in 1,000 times.
 
     Examples
     --------
@@ -96,6 +131,20 @@ def by_chance(costs: NDArray[np.float64]) -> bool:
     return bool(gammaln(costs.size + 1) - gammaln(counts + 1).sum() < _FEW_ORDERS)
 
 
+def begins_like(n: int) -> str:
+    """Say that new costs begin like those of a certificate, which proves nothing.
+
+    Examples
+    --------
+    >>> begins_like(5)[:63]
+    'the first 5 costs are those of the certificate one by one, whic'
+    """
+    return (
+        f"the first {n} costs are those of the certificate one by one, which may be chance; if they are the "
+        "same episodes, give only those after them"
+    )
+
+
 class OwnCosts:
     """Notices, cost by cost, that a stream begins with the costs that a certificate was made from.
 
@@ -104,22 +153,28 @@ class OwnCosts:
     >>> costs = [0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7]
     >>> own = OwnCosts(Certificate.from_held_out(costs))
     >>> [own.repeats(cost) for cost in costs]
-    [False, False, False, False, False, False, True]
+    ['', '', '', '', '', '', 'own']
     """
 
     def __init__(self, certificate: Certificate) -> None:
         self._certificate = certificate
         self._costs: list[float] | None = [] if certificate.provenance.costs_sha256 is not None else None
 
-    def repeats(self, cost: float) -> bool:
-        """Take the next cost; return whether the certificate's costs have come one by one, not by chance."""
+    def repeats(self, cost: float) -> Literal["", "chance", "own"]:
+        """Take the next cost; say if it was the last of the certificate's, and whether that may be chance."""
         if self._costs is None:
-            return False
+            return ""
         self._costs.append(cost)
         if len(self._costs) < (self._certificate.n or 0):
-            return False
-        costs, self._costs = np.array(self._costs), None
-        return costs_digest(costs) == self._certificate.provenance.costs_sha256 and not by_chance(costs)
+            return ""
+        costs, self._costs = _own(self._certificate, np.array(self._costs)), None
+        return "" if not costs.size else "chance" if by_chance(costs) else "own"
+
+
+def _own(certificate: Certificate, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the first costs, as far as they are those that the certificate was made from; else nothing."""
+    first = costs[: certificate.n or 0]
+    return first if costs_digest(first) == certificate.provenance.costs_sha256 else costs[:0]
 
 
 def measured_otherwise(certificate: Certificate, measured: str) -> list[str]:

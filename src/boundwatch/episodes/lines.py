@@ -13,7 +13,7 @@ from boundwatch._support.text import shown
 from boundwatch.episodes.formats import separator
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import Row, header_fits
-from boundwatch.episodes.table import Meaning, Table, Wanted, check_range, to_costs
+from boundwatch.episodes.table import Meaning, Table, Wanted, as_certified, check_range, to_costs
 from boundwatch.episodes.words import looks_like_outcome, normal
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -43,6 +43,8 @@ class LineReader:
         As in `read_costs`.
     bare_costs
         Whether lines that are numbers, without any name, are costs if nothing else was said.
+    certified
+        The column that a certificate was made from: it is read where there is one, if none is wanted.
 
     Examples
     --------
@@ -60,10 +62,13 @@ class LineReader:
     binary: bool = False
     success_values: Sequence[str] = ()
     bare_costs: bool = False
+    certified: Wanted = field(default_factory=Wanted)
     header: list[str] | None = None
     delimiter: str = ","
     values_only: bool = False
     """Whether lines were found to be bare values."""
+    noticed: str = ""
+    """What should be said about the latest line, if it holds no episode for a reason that is unusual."""
     _above: int = 0
     _fresh: bool = True
     _plans: dict[tuple[str, ...], tuple[str, Meaning]] = field(default_factory=dict, repr=False)
@@ -90,6 +95,7 @@ class LineReader:
         InvalidSetting
             When it was not said what lines like it hold, or they would be misread.
         """
+        self.noticed = ""
         bare = (text.removeprefix("\ufeff") if self._fresh else text).strip()
         if not bare:
             return None
@@ -136,8 +142,13 @@ class LineReader:
         return () if self.wanted.column is None else (self.wanted.column,)
 
     def _look_for_header(self, text: str) -> None:
-        delimiter = separator([text], self._asked())
-        if not header_fits([Row(_split(text, delimiter), 0)], self._asked())[0]:
+        asked = self._asked()
+        delimiter = separator([text], asked)
+        fits = header_fits([Row(_split(text, delimiter), 0)], asked)[0]
+        if not fits and not asked and self.certified.column is not None:
+            delimiter = separator([text], (self.certified.column,))
+            fits = header_fits([Row(_split(text, delimiter), 0)], (self.certified.column,))[0]
+        if not fits:
             self._above += 1
             if self._above > _TITLES or text[0] == "[":
                 raise InvalidSetting(
@@ -148,7 +159,9 @@ class LineReader:
             return
         names = _split(text, delimiter)
         names[0] = names[0].lstrip("# ") if names[0] != "#" else names[0]
-        self._choose(Table(names, True, lambda _: []))  # one that cannot be read ends here
+        found = self.choose(Table(names, True, lambda _: []))  # one that cannot be read ends here
+        if not asked and normal(found[0]) == normal(self.certified.column or ""):
+            self.noticed = f"is the header, and {as_certified(*found)}"
         self.header, self.delimiter, self._fresh = names, delimiter, False
 
     def _cells(self, text: str) -> Mapping[str, Any] | None:
@@ -158,9 +171,8 @@ class LineReader:
         if cells[0].startswith("#") and len(cells) < max(2, len(header)):
             return None
         if [normal(cell) for cell in cells] == [normal(name) for name in header]:
-            if fresh:
-                return None
-            raise InvalidCost("repeats the header in the middle of the table; take it out")
+            self.noticed = "" if fresh else "repeats the header and was skipped"
+            return None
         if not any(cells):
             return None
         while len(cells) > len(header) and not cells[-1]:
@@ -181,12 +193,14 @@ class LineReader:
         if found is None:
             if len(self._plans) > 1000:  # objects with ever new names
                 self._plans.clear()
-            found = self._plans[key] = self._choose(Table(list(fields), named, lambda name: [fields[name]]))
+            found = self._plans[key] = self.choose(Table(list(fields), named, lambda name: [fields[name]]))
         return found
 
-    def _choose(self, table: Table) -> tuple[str, Meaning]:
+    def choose(self, table: Table) -> tuple[str, Meaning]:
+        """Return the column of a table that is read, and what it holds."""
+        certified = self.wanted.column is None and table.has(self.certified.column)
         try:
-            return table.choose(self.wanted, _LINE)
+            return table.choose(self.certified if certified else self.wanted, _LINE)
         except InvalidSetting as error:
             # Other objects may have what this one lacks; all rows of a table, and all bare values, lack it.
             is_object = table.named and self.header is None and bool(table.values(table.names[0]))

@@ -107,7 +107,7 @@ class Table:
     names: list[str]
     named: bool
     values: Callable[[str], list[Any]]
-    lines: list[int] | None = None
+    lines: Sequence[int] | None = None
     labels: Callable[[str], list[Any]] | None = None
     place: Callable[[int, str], str] | None = None
     array: Callable[[str], NDArray[np.float64] | None] | None = None
@@ -128,6 +128,10 @@ class Table:
         name = self.find(wanted.column, source, wanted.meaning)
         self._refuse_contradiction(name, wanted.meaning, source)
         return name, wanted.meaning
+
+    def has(self, column: str | None) -> bool:
+        """Return whether there is just one column of this name, in any case."""
+        return column is not None and self.named and [*map(normal, self.names)].count(normal(column)) == 1
 
     def find(self, column: str, source: str, option: str) -> str:
         """Return the one column of this name, in any case; raise `InvalidSetting` unless there is one."""
@@ -204,6 +208,20 @@ class Table:
         if not self.named and len(self.names) == 1:
             return f"it is a list without a header: its only column is 1 ({option}='1', --{option} 1)"
         return f"choose one with {option}=... (--{option} NAME); {self._columns()}"
+
+
+def as_certified(column: str, meaning: Meaning) -> str:
+    """Say that a column is read because a certificate was made from it.
+
+    Examples
+    --------
+    >>> as_certified("time_s", "cost")
+    "column 'time_s' is read as a cost, as certified; name another with --success, --cost or --reward"
+    """
+    return (
+        f"column {column!r} is read as a {meaning}, as certified; name another with --success, --cost or "
+        "--reward"
+    )
 
 
 def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:

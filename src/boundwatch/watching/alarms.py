@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping
 from typing import Any
@@ -32,11 +33,30 @@ def parse_command(command: str) -> list[str]:
     return words
 
 
+def check_command(command: str) -> None:
+    """Refuse a command whose program is not there, before anything depends on it.
+
+    Examples
+    --------
+    >>> check_command("grep -q adverse")
+    >>> check_command("gerp -q adverse")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: on_alarm = 'gerp -q adverse' cannot be started, 'gerp' is not ...
+    """
+    program = parse_command(command)[0]
+    if shutil.which(program) is None:
+        raise InvalidSetting(
+            f"on_alarm = {command!r} cannot be started, {program!r} is not a program that can be run; check "
+            "its name and that it is executable"
+        )
+
+
 def run_command(command: str, alarm: Mapping[str, Any]) -> None:
     """Run a command with an alarm as JSON on its standard input.
 
     No shell is involved, so nothing in the alarm can become a command. Plain values are in the environment,
-    too: ``BOUNDWATCH_STREAM``, ``BOUNDWATCH_VERDICT``, ….
+    too: ``BOUNDWATCH_STREAM``, ``BOUNDWATCH_VERDICT``, …. What it prints goes to standard error: standard
+    output is for findings.
 
     Parameters
     ----------
@@ -65,6 +85,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
             words,
             input=json.dumps(alarm, allow_nan=False) + "\n",
             text=True,
+            stdout=2,
             env={name: value for name, value in os.environ.items() if name not in _SECRET} | variables,
             timeout=_LONGEST,
             check=False,

@@ -76,6 +76,8 @@ class Rows:
     """
 
     rule: Rule
+    certified: Wanted = field(default_factory=Wanted)
+    """The column that the certificate was made from; it is read where there is one, if none is named."""
     _readers: dict[str, LineReader] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,6 +96,7 @@ class Rows:
                 rule.binary,
                 () if several and one.meaning != "success" else rule.success_values,
                 rule.bare_costs,
+                self.certified,
             )
 
     @property
@@ -107,15 +110,18 @@ class Rows:
         return self._lines.header
 
     @property
+    def noticed(self) -> str:
+        """What should be said about the latest line, if it was passed over for a reason that is unusual."""
+        return self._lines.noticed
+
+    @property
     def columns(self) -> list[tuple[str, Meaning, tuple[float, float] | None]]:
         """The columns of the table, what each holds, and in which range, once its header has come."""
         header = self._lines.header
         if header is None:
             return []
         table = Table(header, True, lambda _: [])
-        return [
-            (*table.choose(each.wanted, "the header"), each.cost_range) for each in self._readers.values()
-        ]
+        return [(*each.choose(table), each.cost_range) for each in self._readers.values()]
 
     def measured(self, stream: str) -> str:
         """Say in one line what the latest cost of a stream is."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +23,10 @@ from boundwatch.errors import InvalidSetting
 
 LONGEST_LINE = 1 << 20
 """Bytes; a longer line is malformed and is not kept in memory."""
-TORN = b"\0"
-"""What a spool has at the end of a line that its sender did not finish."""
+TORN = b" <cut off>"
+"""What a spool has at the end of a line that its sender did not finish, for people to see and replace."""
+_SILENCE = 1.0  # seconds; a sender that is silent for so long has sent what it had
+_LONGEST_REST = 10.0  # seconds; one that never is cannot be waited for
 
 _CHUNK = 1 << 16  # what a pipe holds
 _TAIL = 64  # bytes before the place that was read; they change when a file is emptied and filled again
@@ -141,7 +145,7 @@ class LineSplitter:
             if len(raw) > LONGEST_LINE:
                 lines.append(Line(number, b"", end, _TOO_LONG))
             elif raw.endswith(TORN):
-                lines.append(Line(number, raw, end, _CUT_OFF))
+                lines.append(Line(number, raw, end, CUT_OFF))
             else:
                 lines.append(Line(number, raw, end, fault))
         if not data.endswith(b"\n"):
@@ -161,22 +165,40 @@ class LineSplitter:
         return Batch(self.identity, lines, b"", self.end, self._digest.copy())
 
 
-_CUT_OFF = "was cut off: its sender ended in the middle of it"
+CUT_OFF = "was cut off: its sender ended in the middle of it"
 _TOO_LONG = f"is longer than {LONGEST_LINE >> 20} MiB"
 
 
-class RowSource:
-    """Costs that were read as a whole, one line each."""
+class Loses:
+    """A source that need not keep what is not counted: it is in a file, or it is lost."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def keep_rest(self) -> None:
+        """Do nothing."""
+
+
+class RowSource(Loses):
+    """Costs that were read as a whole, one line each.
+
+    Parameters
+    ----------
+    lines
+        What is counted.
+    numbers
+        The line of the file that each comes from; left out, they are numbered from 1.
+    """
+
+    def __init__(self, lines: list[str], numbers: Sequence[int] = ()) -> None:
         self._lines = lines
+        self._numbers = numbers or range(1, len(lines) + 1)
 
     def batches(self) -> Iterator[Batch]:
         """Yield all lines."""
-        yield from LineSplitter((0, 0)).feed("".join(f"{line}\n" for line in self._lines).encode())
+        for batch in LineSplitter((0, 0)).feed("".join(f"{line}\n" for line in self._lines).encode()):
+            numbered = zip(batch.lines, self._numbers, strict=True)
+            yield replace(batch, lines=[line._replace(number=number) for line, number in numbered])
 
 
-class PipeSource:
+class PipeSource(Loses):
     """Standard input, or another pipe: what was read is gone.
 
     Parameters
@@ -207,7 +229,7 @@ class PipeSource:
             while chunk := _read(handle, source):
                 for batch in splitter.feed(chunk):
                     yield from _beyond(batch, known, source)
-            for batch in splitter.finish("" if self.once else _CUT_OFF):
+            for batch in splitter.finish("" if self.once else CUT_OFF):
                 yield from _beyond(batch, known, source)
             if splitter.end < known.end:
                 raise InvalidSetting(
@@ -216,7 +238,7 @@ class PipeSource:
                 )
 
 
-class FileSource:
+class FileSource(Loses):
     """A file from a position on. Rotation is followed; a file that shrinks or vanishes is an error.
 
     Parameters
@@ -302,9 +324,9 @@ class FileSource:
         while True:
             size = os.fstat(handle).st_size - base
             if size < offset:
-                raise InvalidSetting(_shrunk(self.path, splitter.number))
+                raise self._shrunk(splitter.number)
             if size > offset and _pread(handle, len(tail), base + offset - len(tail)) != tail:
-                raise InvalidSetting(_shrunk(self.path, splitter.number))
+                raise self._shrunk(splitter.number)
             if chunk := _pread(handle, _CHUNK, base + offset):
                 offset += len(chunk)
                 tail = (tail + chunk)[-_TAIL:]
@@ -318,6 +340,16 @@ class FileSource:
                 if not moved_on and not self.more():
                     return
 
+    def _shrunk(self, lines: int) -> InvalidSetting:
+        return InvalidSetting(
+            f"{name_of(self.path)}: became shorter or was overwritten after line {lines} was counted, so "
+            f"that episodes may be lost; rotate by renaming, and {self._start_over}"
+        )
+
+    @property
+    def _start_over(self) -> str:
+        return "start again" if self.once else "start a new --state"
+
     def _moved_on(self, handle: int) -> bool:
         if self.path == "-":
             return False
@@ -328,7 +360,7 @@ class FileSource:
             if state.st_nlink == 0:
                 raise InvalidSetting(
                     f"{self.path}: was deleted while it was watched; everything in it was counted, but what "
-                    "its writer adds now is lost: restart the writer, and start a new --state"
+                    f"its writer adds now is lost: restart the writer, and {self._start_over}"
                 ) from None
             return False  # renamed; its successor is not there yet
         return _identity(named) != _identity(state) and named.st_size > 0
@@ -389,6 +421,14 @@ class SpooledPipe(FileSource):
             raise InvalidSetting(
                 f"{self.path}: cannot be written, {error.strerror}; free the disk, and start again"
             ) from error
+
+    def keep_rest(self) -> None:
+        """Move what the sender has sent to the file, until it ends or is silent."""
+        ends = time.monotonic() + _LONGEST_REST
+        with suppress(OSError, InvalidSetting):  # Windows waits for no pipe; why to stop is known by now
+            while select.select([sys.stdin.fileno()], [], [], _SILENCE)[0] and time.monotonic() < ends:
+                if not self.more():
+                    return
 
     def _moved_on(self, handle: int) -> bool:
         if os.fstat(handle).st_nlink == 0:
@@ -579,13 +619,6 @@ def _same_beginning(handle: int, known: Position) -> Any:
         left -= len(chunk)
         offset += len(chunk)
     return digest if left == 0 and digest.hexdigest() == known.digest else None
-
-
-def _shrunk(path: str, lines: int) -> str:
-    return (
-        f"{name_of(path)}: became shorter or was overwritten after line {lines} was counted, so that "
-        "episodes may be lost; rotate by renaming, and start a new --state"
-    )
 
 
 def _unreadable(path: str, error: OSError) -> InvalidSetting:

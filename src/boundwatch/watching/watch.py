@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.episodes.fit import OWN, OwnCosts, measured_otherwise
+from boundwatch.episodes.fit import OWN, OwnCosts, begins_like, measured_otherwise
 from boundwatch.errors import (
     BoundwatchError,
     CertificateError,
@@ -31,6 +31,8 @@ from boundwatch.errors import (
 from boundwatch.watching.ids import Ids, RecentCosts
 from boundwatch.watching.rows import Row, Rows
 from boundwatch.watching.sources import (
+    CUT_OFF,
+    TORN,
     Batch,
     FileSource,
     Identity,
@@ -76,6 +78,10 @@ class Source(Protocol):
         """Yield the lines that are there, until there will be no more."""
         ...
 
+    def keep_rest(self) -> None:
+        """Lose no line that was sent although nothing more is counted, as far as that can be helped."""
+        ...
+
 
 OnAlarm = Callable[[dict[str, Any]], None]
 
@@ -118,7 +124,11 @@ class Watch:
     last: Row | None = None
     announced: dict[str, str] = field(default_factory=dict)
     """The verdict of each stream that `on_alarm` was told."""
+    undelivered: dict[str, str] = field(default_factory=dict, init=False)
+    """Why `on_alarm` could not be told of a stream, if it could not."""
     state: StateFile | None = None
+    name: str = ""
+    """What people call the source, where that is not the name under which the state keeps it."""
     compared: bool = False
     """Whether somebody has compared these episodes with the certificate already."""
     _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
@@ -164,9 +174,11 @@ class Watch:
             Whether to end at the first alarm.
         on_alarm
             Called with what is known, once it is in the state, whenever a verdict changes; again after a
-            crash that came before it returned.
+            crash that came before it returned. If it raises `InvalidSetting`, a notice says so, the alarm
+            is `undelivered`, and it is called again with the next lines and at the next start.
         """
-        self._announce(on_alarm)
+        if untold := self._announce(on_alarm):
+            yield untold
         if until_alarm and self.alarmed:
             return
         with _interrupted_between_batches() as interrupted:
@@ -181,12 +193,20 @@ class Watch:
                     self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
                 if events:
                     yield events
-                if fault is None or not nothing:
-                    self._announce(on_alarm)
+                if (fault is None or not nothing) and (untold := self._announce(on_alarm)):
+                    yield untold
                 if fault is not None:
+                    source.keep_rest()
                     raise fault
                 if until_alarm and self.alarmed:
                     return
+
+    @property
+    def _called(self) -> str:
+        return name_of(self.name or self.source)
+
+    def _place(self, line: Line) -> str:
+        return f"{self._called}: line {line.number}"
 
     def save(self) -> None:
         """Write the state, if there is one."""
@@ -212,25 +232,26 @@ class Watch:
             try:
                 rows = self._rows(line)
                 repeated = bool(rows) and self._is_repeated(rows)
+                if not rows and self.rows.noticed:
+                    events.append(Notice(f"note: {self._place(line)} {self.rows.noticed}"))
             except InvalidCost as error:
                 if not lenient:
                     fault = InvalidCost(
-                        f"{name_of(self.source)}: line {line.number} {_join(error)}; correct it, or pass "
-                        "--skip-malformed"
+                        f"{self._place(line)}{_join(error)}; {_remedy(line)}, or pass --skip-malformed"
                     )
                     break
                 self.skipped += 1
                 events.append(Notice(f"line {line.number} skipped, not counted: {error}"))
                 rows = []
             except InvalidSetting as error:
-                fault = InvalidSetting(f"{name_of(self.source)}: line {line.number}: {error}")
+                fault = InvalidSetting(f"{self._place(line)}: {error}")
                 break
             if rows:
                 missing = self._missing(rows[0])
                 if missing and not allow_gaps:
                     fault = InvalidSetting(
-                        f"{name_of(self.source)}: line {line.number}: {missing}; send every episode once and "
-                        "in order, or pass --allow-gaps"
+                        f"{self._place(line)}: {missing}; send every episode once and in order, or pass "
+                        "--allow-gaps"
                     )
                     break
                 if missing:
@@ -239,7 +260,7 @@ class Watch:
                 if repeated and self.costs.of(rows[0].stream, rows[0].id) is None:
                     unknown.append(line.number)
                 if not repeated:
-                    fault = self._own(line, rows)
+                    fault = self._own(line, rows, events)
                     if fault is not None:
                         break
                     self._remember(rows)
@@ -247,7 +268,9 @@ class Watch:
                         self._update(line, row, events)
             done += 1
             if until_alarm and self.alarmed:
-                break
+                following = batch.lines[done].number if done < len(batch.lines) else None
+                if following != line.number:  # else it is another metric of the same episode
+                    break
         if unknown:
             first, several = unknown[0], len(unknown) > 1
             where = f"{len(unknown)} lines from {first} on" if several else f"line {first}"
@@ -268,8 +291,8 @@ class Watch:
         rows = self.rows.read(text)
         for row in rows:
             if row.stream not in self.detectors:
-                known = ", ".join(map(shown, list(self.detectors)[:8]))
-                raise InvalidCost(f"is of {shown(row.stream)}, which is not certified; certified are {known}")
+                fault = no_certificate(row.stream, self.detectors).partition("; ")[0]
+                raise InvalidCost(f"is of {shown(row.stream)}, which {fault}")
             if self.detectors[row.stream].certificate.binary and row.cost not in (0, 1):
                 raise InvalidCost(f"has cost {row.cost:g}, which is not 0 or 1; binary costs were promised")
             if row.predictions is not None:
@@ -305,19 +328,21 @@ class Watch:
             self.ids[row.stream].add(row.id)
             self.costs.add(row.stream, row.id, [each.cost for each in rows])
 
-    def _own(self, line: Line, rows: list[Row]) -> BoundwatchError | None:
+    def _own(self, line: Line, rows: list[Row], events: list[Counted | Notice]) -> BoundwatchError | None:
         """Return why to stop if a stream turns out to be the certificate's own costs."""
         for row in rows:
             detector = self.detectors[row.stream]
             if detector.n == 0 and not self.compared:
                 self._followed[row.stream] = OwnCosts(detector.certificate)
             followed = self._followed.get(row.stream)  # none if it was begun by another process
-            if followed is not None and followed.repeats(row.cost):
-                whose = f"{row.stream}: " if row.stream else ""
+            found = "" if followed is None else followed.repeats(row.cost)
+            whose = f"{self._place(line)}: {f'{row.stream}: ' if row.stream else ''}"
+            if found == "chance":
+                events.append(Notice(f"note: {whose}{begins_like(detector.n + 1)}"))
+            if found == "own":
                 detector.reset()  # they are no evidence; what other streams have seen is
                 return ProvenanceMismatch(
-                    f"{name_of(self.source)}: line {line.number}: {whose}{OWN}; it cannot judge them, so "
-                    "watch new episodes"
+                    f"{whose}these {OWN}; it cannot judge them, so watch only what comes after them"
                 )
         return None
 
@@ -326,7 +351,7 @@ class Watch:
         if detector.n == 0 and not self.compared:
             whose = f"{row.stream}: " if row.stream else ""
             different = measured_otherwise(detector.certificate, self.rows.measured(row.stream))
-            events += [Notice(f"warning: {name_of(self.source)}: {whose}{each}") for each in different]
+            events += [Notice(f"warning: {self._called}: {whose}{each}") for each in different]
         before = detector.verdict
         if isinstance(detector, PredictedTest) and row.predictions is not None:
             finding: Any = detector.update(row.cost, *row.predictions)
@@ -337,24 +362,28 @@ class Watch:
             Counted(line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before)
         )
 
-    def _announce(self, on_alarm: OnAlarm | None) -> None:
+    def _announce(self, on_alarm: OnAlarm | None) -> list[Counted | Notice]:
+        """Tell what has changed; return what to say about alarms that could not be told."""
+        said: list[Counted | Notice] = []
         if on_alarm is None or not self.alarmed:
-            return
+            return said
         for stream, detector in self.detectors.items():
             verdict = detector.verdict.value
             if detector.first_alarm is not None and self.announced.get(stream) != verdict:
                 finding = detector.finding().to_dict()
                 whose = {"stream": stream} if stream else {}
-                on_alarm(
-                    {
-                        "source": name_of(self.source),
-                        **whose,
-                        "certificate": detector.certificate.fingerprint,
-                        **finding,
-                    }
-                )
+                alarm = {"source": name_of(self.source), **whose}
+                try:
+                    on_alarm(alarm | {"certificate": detector.certificate.fingerprint} | finding)
+                except InvalidSetting as error:
+                    if self.undelivered.get(stream) != str(error):  # it may fail line after line
+                        said.append(Notice(f"warning: {error}; it is tried again with the next lines"))
+                    self.undelivered[stream] = str(error)
+                    continue
+                self.undelivered.pop(stream, None)
                 self.announced[stream] = verdict
                 self.save()
+        return said
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -544,7 +573,16 @@ def _interrupted_between_batches() -> Iterator[_Interrupted]:
 
 def _join(error: Exception) -> str:
     text = str(error)
-    return text if text.startswith(("has ", "is ", "was ", "holds ")) else f"= {text}"
+    if text.startswith("column "):
+        return f", {text}"
+    return f" {text}" if text.startswith(("has ", "is ", "was ", "holds ")) else f" = {text}"
+
+
+def _remedy(line: Line) -> str:
+    if line.raw.endswith(TORN):
+        kept = shown(line.raw.decode("utf-8", "replace"))
+        return f"replace {kept} in that file by the whole line, if you know how the episode ended"
+    return "let its sender send it again" if line.fault == CUT_OFF else "correct it"
 
 
 def _flag(name: str, value: object) -> str:
