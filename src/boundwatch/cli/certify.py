@@ -16,7 +16,7 @@ from boundwatch.cli.campaign import StoppingRule, run_campaign
 from boundwatch.cli.family import print_family
 from boundwatch.cli.judge import warn_of_levels
 from boundwatch.cli.options import By, Force, Json, OptionalCostsFile
-from boundwatch.cli.reading import METRIC, Reading, reads_costs
+from boundwatch.cli.reading import METRIC, Reading
 from boundwatch.cli.root import command
 from boundwatch.reporting import wording
 
@@ -29,7 +29,6 @@ from boundwatch.reporting import wording
     "boundwatch certify trials.csv --success grasped --cost force --cost-range 0 50 -o metrics.json\n"
     "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
-@reads_costs
 def certify(
     costs: OptionalCostsFile = None,
     *,

@@ -12,31 +12,10 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.family import (
-    ControlName,
-    build_family_test,
-    name_missing,
-    print_family_finding,
-    read_tasks,
-    refuse_with_tasks,
-    refuse_without_tasks,
-)
-from boundwatch.cli.judge import (
-    AlphaAdverse,
-    AlphaBenign,
-    DetectorName,
-    ExitCode,
-    FalseNegative,
-    FalsePositive,
-    Ledger,
-    Margin,
-    Tail,
-    build_detector,
-    exit_if_worse,
-    load_judge,
-)
-from boundwatch.cli.options import AllowOwn, By, CertificateFile, CostsFile, Force, Json, Key
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.family import name_missing, print_family_finding, read_tasks
+from boundwatch.cli.judge import ExitCode, Judging, exit_if_worse, load_judge
+from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Json, Key
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyFinding, FamilyTest, Finding, HypothesisTest
 from boundwatch.episodes import Episodes
@@ -50,25 +29,23 @@ from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledg
     "boundwatch check certificate.json - --json --exit-code < new.csv\n"
     "boundwatch check certificates.json new_eval_info.json --control e-bh"
 )
-@reads_costs
 def check(
     certificate: CertificateFile,
     costs: CostsFile,
-    detector: DetectorName = "hypothesis-test",
-    tail: Tail = None,
-    alpha_adverse: AlphaAdverse = None,
-    alpha_benign: AlphaBenign = None,
-    false_positive_rate: FalsePositive = None,
-    false_negative_rate: FalseNegative = None,
-    margin: Margin = None,
-    control: ControlName = None,
-    by: By = None,
     *,
+    judging: Judging,
     reading: Reading,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw costs and intervals; .png, .svg or .pdf.")
     ] = None,
-    ledger: Ledger = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep every look here (time, episodes, hash of the costs, levels), and say if there was one "
+            "before.",
+        ),
+    ] = None,
     allow_own: AllowOwn = False,
     force: Force = False,
     key: Key = None,
@@ -87,16 +64,12 @@ def check(
         files.protect(ledger, [certificate, costs], force=True)  # another file is refused when it is read
     loaded = load_judge(certificate, costs, key)
     out.print_trust(loaded, key)
-    levels = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
-    rates = {"false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate}
-    if isinstance(loaded, CertificateFamily) or by is not None:
-        refuse_with_tasks(detector, plot=plot, ledger=ledger, **rates)
-        family, episodes = read_tasks(loaded, costs, reading, by, allow_own=allow_own)
-        test = build_family_test(family, control, tail, levels, margin)
-        found: Finding | FamilyFinding = _check_tasks(test, episodes, as_json)
+    if isinstance(loaded, CertificateFamily) or judging.by is not None:
+        judging.refuse_with_tasks(plot=plot, ledger=ledger)
+        family, episodes = read_tasks(loaded, costs, reading, judging.by, allow_own=allow_own)
+        found: Finding | FamilyFinding = _check_tasks(judging.of_tasks(family), episodes, as_json)
     else:
-        refuse_without_tasks(control)
-        judge = build_detector(loaded, detector, tail, levels=levels, rates=rates, margin=margin)
+        judge = judging.of_one(loaded)
         episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
         looks = [] if ledger is None else read_ledger(ledger)
         before = earlier_looks(looks, loaded.fingerprint, episodes.costs)

@@ -15,7 +15,7 @@ from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import Force, Json
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.episodes import Episodes
@@ -31,7 +31,6 @@ POLL_SECONDS = 0.5
     "boundwatch compare trials.csv --by policy --paired --plot compare.png\n"
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code"
 )
-@reads_costs
 def compare(
     policies: Annotated[
         list[str],

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Annotated, Literal
 
 import numpy as np
-import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.reading import METRIC, Reading, offering_own
-from boundwatch.detectors import FamilyFinding, FamilyTest, HypothesisTest
-from boundwatch.detectors.family import Control
-from boundwatch.detectors.fixed_sample import TailName
+from boundwatch.detectors import FamilyFinding, FamilyTest
 from boundwatch.episodes import Episodes
 from boundwatch.reporting import family as words
 from boundwatch.reporting import wording
-
-ControlName = Annotated[
-    Literal["holm", "e-bh"] | None,
-    typer.Option(
-        "--control",
-        help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share of "
-        "wrong ones, at any one look if no task shows what another will meet. [default: holm]",
-    ),
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,34 +77,6 @@ def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Epi
     sources = [("costs", out.describe_source(part)) for part in parts(episodes)]
     out.print_rows([*words.rates(test.family, finding), *sources])
     out.print_section("Note", words.notes(test, finding), bullet="- ")
-
-
-def refuse_with_tasks(detector: str, **others: object) -> None:
-    """Refuse options that go with a single certificate only."""
-    other = None if detector == HypothesisTest.name else detector
-    for name, value in {"detector": other, **others}.items():
-        if value is not None:
-            raise typer.BadParameter(
-                f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
-            )
-
-
-def refuse_without_tasks(control: str | None) -> None:
-    """Refuse the option that goes with several tasks only."""
-    if control is not None:
-        raise typer.BadParameter("--control goes with several tasks; give --by, or the file of certify --by")
-
-
-def build_family_test(
-    family: CertificateFamily,
-    control: Control | None,
-    tail: TailName | None,
-    levels: Mapping[str, float | None],
-    margin: float | None = None,
-) -> FamilyTest:
-    """Return the test that was asked for."""
-    given = {name: value for name, value in levels.items() if value is not None}
-    return FamilyTest(family, control=control or "holm", tail=tail, margin=margin, **given)
 
 
 def name_missing(family: CertificateFamily, finding: FamilyFinding, episodes: Episodes) -> Episodes:

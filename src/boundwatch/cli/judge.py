@@ -1,32 +1,23 @@
-"""The options of the fixed-sample detectors, shared by `check` and `report`, and the detector they make."""
+"""The options by which `check` and `report` judge new costs, and the detectors that they make."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
-from boundwatch.detectors import ConfidenceInterval, HypothesisTest, Verdict
+from boundwatch.cli.options import By
+from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
+from boundwatch.detectors.family import Control
 from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
-DetectorName = Annotated[
-    Literal["hypothesis-test", "confidence-interval"],
-    typer.Option(help="Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper."),
-]
-Tail = Annotated[
-    Literal["joint", "betting", "kl", "hoeffding", "exact"] | None,
-    typer.Option(
-        help="joint judges new costs together with those of a held-out certificate. The others compare them "
-        "with its limits; hoeffding is the paper's, exact needs a binary certificate. [default: joint if the "
-        "certificate keeps its costs; else exact for binary costs, or betting]"
-    ),
-]
 Margin = Annotated[
     float | None,
     typer.Option(
@@ -34,30 +25,6 @@ Margin = Annotated[
         help="Also say whether it is shown that the expected cost rose by no more than this.",
     ),
 ]
-AlphaAdverse = Annotated[
-    float | None,
-    typer.Option(
-        metavar="P", help="hypothesis-test: level of ADVERSE; delta is added to it. [default: 0.05]"
-    ),
-]
-AlphaBenign = Annotated[
-    float | None,
-    typer.Option(metavar="P", help="hypothesis-test: level of BENIGN; delta is added to it. [default: 0.05]"),
-]
-FalsePositive = Annotated[
-    float | None,
-    typer.Option(
-        metavar="P",
-        help="confidence-interval: total rate of a wrong ADVERSE, delta included. [default: 0.05]",
-    ),
-]
-FalseNegative = Annotated[
-    float | None,
-    typer.Option(
-        metavar="P", help="confidence-interval: total rate of a wrong BENIGN, delta included. [default: 0.05]"
-    ),
-]
-
 ExitCode = Annotated[
     bool,
     typer.Option(
@@ -66,16 +33,101 @@ ExitCode = Annotated[
         "until it is shown, for every task, that the expected cost rose by no more than that.",
     ),
 ]
-Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Keep every look here (time, episodes, hash of the costs, levels), and say if there was one "
-        "before.",
-    ),
-]
 UNUSUAL = 0.2
 EXIT_WORSE = 3
+
+
+def _rate(words: str) -> Any:
+    return typer.Option(metavar="P", help=f"{words} [default: 0.05]")
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How to judge new costs; a command that takes one has an option for each field."""
+
+    detector: Annotated[
+        Literal["hypothesis-test", "confidence-interval"],
+        typer.Option(
+            help="Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper."
+        ),
+    ] = "hypothesis-test"
+    tail: Annotated[
+        TailName | None,
+        typer.Option(
+            help="joint judges new costs together with those of a held-out certificate. The others compare "
+            "them with its limits; hoeffding is the paper's, exact needs a binary certificate. [default: "
+            "joint if the certificate keeps its costs; else exact for binary costs, or betting]"
+        ),
+    ] = None
+    alpha_adverse: Annotated[
+        float | None, _rate("hypothesis-test: level of ADVERSE; delta is added to it.")
+    ] = None
+    alpha_benign: Annotated[
+        float | None, _rate("hypothesis-test: level of BENIGN; delta is added to it.")
+    ] = None
+    false_positive_rate: Annotated[
+        float | None, _rate("confidence-interval: total rate of a wrong ADVERSE, delta included.")
+    ] = None
+    false_negative_rate: Annotated[
+        float | None, _rate("confidence-interval: total rate of a wrong BENIGN, delta included.")
+    ] = None
+    margin: Margin = None
+    control: Annotated[
+        Control | None,
+        typer.Option(
+            help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share "
+            "of wrong ones, at any one look if no task shows what another will meet. [default: holm]",
+        ),
+    ] = None
+    by: By = None
+
+    def of_one(self, certificate: Certificate) -> HypothesisTest | ConfidenceInterval:
+        """Return the detector that was asked for; refuse the options of the other one, and of tasks."""
+        if self.control is not None:
+            raise typer.BadParameter(
+                "--control goes with several tasks; give --by, or the file of certify --by"
+            )
+        build: type[HypothesisTest | ConfidenceInterval]
+        if self.detector == HypothesisTest.name:
+            build, given, refused = HypothesisTest, self._levels, self._rates
+        else:
+            build, given, refused = ConfidenceInterval, self._rates, self._levels
+        warn_of_levels(given)
+        for name, other in zip(refused, given, strict=True):
+            if refused[name] is not None:
+                flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))
+                raise typer.BadParameter(f"{flag} does not go with --detector {self.detector}; use {remedy}")
+        return build(certificate, tail=self.tail, margin=self.margin, **_chosen(given))
+
+    def of_tasks(self, family: CertificateFamily) -> FamilyTest:
+        """Return the test of several tasks that was asked for."""
+        control = self.control or "holm"
+        return FamilyTest(
+            family, control=control, tail=self.tail, margin=self.margin, **_chosen(self._levels)
+        )
+
+    def refuse_with_tasks(self, **others: object) -> None:
+        """Refuse options that go with a single certificate only."""
+        detector = None if self.detector == HypothesisTest.name else self.detector
+        for name in _chosen({"detector": detector, **others, **self._rates}):
+            raise typer.BadParameter(
+                f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
+            )
+
+    @property
+    def _levels(self) -> dict[str, float | None]:
+        return {"alpha_adverse": self.alpha_adverse, "alpha_benign": self.alpha_benign}
+
+    @property
+    def _rates(self) -> dict[str, float | None]:
+        return {
+            "false_positive_rate": self.false_positive_rate,
+            "false_negative_rate": self.false_negative_rate,
+        }
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def load_judge(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
@@ -111,27 +163,3 @@ def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:
     """End with 3 on ADVERSE, or while a margin that was given (so not None) is not shown to be kept."""
     if verdict is Verdict.ADVERSE or no_worse is False:
         raise typer.Exit(EXIT_WORSE)
-
-
-def build_detector(
-    certificate: Certificate,
-    detector: str,
-    tail: TailName | None,
-    *,
-    levels: dict[str, float | None],
-    rates: dict[str, float | None],
-    margin: float | None = None,
-) -> HypothesisTest | ConfidenceInterval:
-    """Return the detector that was asked for; refuse the options of the other one."""
-    build: type[HypothesisTest | ConfidenceInterval]
-    if detector == HypothesisTest.name:
-        build, given, refused = HypothesisTest, levels, rates
-    else:
-        build, given, refused = ConfidenceInterval, rates, levels
-    warn_of_levels(given)
-    for name, other in zip(refused, given, strict=True):
-        if refused[name] is not None:
-            flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))
-            raise typer.BadParameter(f"{flag} does not go with --detector {detector}; use {remedy}")
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return build(certificate, tail=tail, margin=margin, **chosen)

@@ -12,7 +12,7 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Force, Json
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.planning import SIZES, Plan, TrialPlan
@@ -27,7 +27,6 @@ from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
     "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
     "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
-@reads_costs
 def plan(
     certificate: Annotated[
         Path | None,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 import typer
 
@@ -38,7 +37,7 @@ METRIC = "metric"
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read costs; a command gets one by the decorator `reads_costs`, an option for each field."""
+    """How to read costs; a command that takes one has an option for each field."""
 
     success: SuccessColumn = None
     cost: CostColumn = None
@@ -155,30 +154,3 @@ def offering_own(allow_own: bool | None) -> Iterator[bool]:
         if allow_own is None:
             raise
         raise ProvenanceMismatch(f"{error} (--allow-own shows what it would say)") from None
-
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def reads_costs(function: Command) -> Command:
-    """Replace the parameter `reading` of a command by an option for each field of `Reading`."""
-    hints = get_type_hints(Reading, include_extras=True)
-    fields = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-        for name, hint in hints.items()
-    ]
-    own = get_type_hints(function, include_extras=True)
-    fields = [field for field in fields if field.name not in own]  # what a command calls something else
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own[name])
-        parameters += fields if name == "reading" else [keyword]
-
-    def run(**arguments: Any) -> Any:
-        reading = Reading(**{field.name: arguments.pop(field.name) for field in fields})
-        return function(**arguments, reading=reading)
-
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run  # type: ignore[return-value]

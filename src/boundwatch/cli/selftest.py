@@ -9,14 +9,13 @@ import typer
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import CertificateFile, Json
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 
 
 @command(
     example="boundwatch selftest certificate.json\nboundwatch selftest certificate.json --costs costs.csv"
 )
-@reads_costs
 def selftest(
     certificate: CertificateFile,
     costs: Annotated[

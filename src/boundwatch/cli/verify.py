@@ -12,14 +12,13 @@ from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
 from boundwatch.cli.options import By, CertificateFile, Json, Key
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes import Episodes
 from boundwatch.errors import CertificateError, ProvenanceMismatch
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
-@reads_costs
 def verify(
     certificate: CertificateFile,
     costs: Annotated[

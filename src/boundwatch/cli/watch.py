@@ -20,7 +20,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.family import is_of_metrics, parts, read_tasks, tasks_of_metrics
 from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
-from boundwatch.cli.reading import Reading, reads_costs
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes import Episodes, certified_column, holds_lines
@@ -52,7 +52,6 @@ _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN:
     "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
     "boundwatch watch certificate.json log.jsonl --predicted critic --unlabelled others"
 )
-@reads_costs
 def watch(
     certificate: CertificateFile,
     stream: Annotated[

@@ -11,6 +11,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from boundwatch.tasks.entries.options import Bound, Delta
+
 if TYPE_CHECKING:  # torch comes with it, and --help does without
     from boundwatch.tasks.grasping.runs import Run
 
@@ -39,13 +41,8 @@ def train(
     ] = "features",
     jobs: Jobs = 1,
     backend: Backend = "loky",
-    bound: Annotated[
-        Literal["pointwise", "kl", "pinsker"],
-        typer.Option(help="What is minimized and certified; pinsker is Theorem 1 as printed."),
-    ] = "pointwise",
-    delta: Annotated[
-        float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
-    ] = 0.01,
+    bound: Bound = "pointwise",
+    delta: Delta = 0.01,
     seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Of everything random.")] = 0,
 ) -> Run:
     """Lift mugs with a Panda arm by one depth image from above.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from boundwatch._support import files
+from boundwatch.tasks.entries.options import Bound, Delta
 
 if TYPE_CHECKING:  # torch comes with them, and --help does without
     from boundwatch.tasks.navigation.runs import Deployment, Run
@@ -31,13 +32,8 @@ def train(
         Literal["exact", "sensor"],
         typer.Option(help="Clearance from the state, or as the depth sensor sees it in flight."),
     ] = "exact",
-    bound: Annotated[
-        Literal["pointwise", "kl", "pinsker"],
-        typer.Option(help="What is minimized and certified; pinsker is Theorem 1 as printed."),
-    ] = "pointwise",
-    delta: Annotated[
-        float, typer.Option(metavar="P", help="Probability with which the certificate may fail.")
-    ] = 0.01,
+    bound: Bound = "pointwise",
+    delta: Delta = 0.01,
     seed: Annotated[int, typer.Option(metavar="SEED", help="Of everything random.")] = 1,
 ) -> Run:
     """Fly a drone through obstacle fields by one depth image.
