@@ -91,25 +91,30 @@ def _term(a: Array, moved: Array, t: Array) -> Array:
     For small t it is computed from t, so that nothing cancels in a sum of two such terms: the error is of
     the order eps * t, which moves an inverse by no more than a rounding error.
     """
+    close = np.abs(t) < 0.5 * a
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         near = -a * np.log1p(t / a)
+        if close.all():
+            return near
         # The ratio first: logarithms of tiny numbers are large, and their rounding errors with them.
         ratio = a / moved
         far = a * np.where(np.isfinite(ratio), np.log(ratio), np.log(a) - np.log(moved))
-    return np.where(a == 0, 0.0, np.where(np.abs(t) < 0.5 * a, near, far))
+    return np.where(a == 0, 0.0, np.where(close, near, far))
 
 
 def _largest_shift(a: Array, b: Array, c: Array) -> Array:
     """Return, rounded up, the largest t in [0, b] with kl((a, b) || (a + t, b - t)) <= c."""
     low = np.zeros_like(c)
     high = np.minimum(b, np.sqrt(c / 2) * (1 + 4 * _EPS))  # Pinsker: kl >= 2 t^2
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        grown, shrunk = _term(a, a + middle, middle), _term(b, b - middle, -middle)
-        # What rounding may have added to the two terms, which nearly cancel, and to b - middle; where a
-        # term is infinite the point lies outside whatever the rounding, hence the cap.
-        with np.errstate(divide="ignore", invalid="ignore"):
+    pair, moves = np.stack([a, b]), np.empty((2, *np.shape(c)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            moves[0], moves[1] = middle, -middle
+            grown, shrunk = _term(pair, pair + moves, moves)
+            # What rounding may have added to the two terms, which nearly cancel, and to b - middle; where a
+            # term is infinite the point lies outside whatever the rounding, hence the cap.
             rounding = np.abs(grown) + np.abs(shrunk) + np.where(middle > 0, middle * b / (b - middle), 0.0)
-        inside = grown + shrunk <= c + 4 * _EPS * np.minimum(rounding, 1e15)
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+            inside = grown + shrunk <= c + 4 * _EPS * np.minimum(rounding, 1e15)
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return high
