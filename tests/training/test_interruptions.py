@@ -2,10 +2,7 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,20 +15,13 @@ from training import determined, interrupted
 from training.interrupted import STEPS
 from training.toy import Simulator, posterior, surrogate, targets
 
-HERE = Path(__file__).parent
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(HERE.parent)}
 
-
-def test_same_bytes_on_one_or_two_workers_in_two_processes():
-    other = subprocess.run(
-        [sys.executable, HERE / "determined.py", "2"],
-        env=ENVIRONMENT | {"OMP_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    here = determined.hashes(1)
-    assert here == other.stdout.split()
+def test_same_bytes_on_one_or_two_workers_in_two_processes(tmp_path):
+    other = PROCESSES.Process(target=determined.run, args=(tmp_path / "hashes",))
+    other.start()
+    here = determined.hashes(threads=1, processes=2)
+    other.join()
+    assert here == (tmp_path / "hashes").read_text().split()
     assert len(set(here)) == 4  # two algorithms, two seeds
 
 
