@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 
 import pytest
@@ -42,19 +43,32 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys, arguments, mes
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch, with_policies):
+def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch, folder):
     settings = tiny_settings()
     monkeypatch.setattr(runner, "quick_settings", lambda: settings)
     monkeypatch.setattr(runner, "EXPERIMENTS", {"wind": runner.EXPERIMENTS["wind"]})  # others take long
     (tmp_path / "fan.csv").write_text("cost\n" + "1\n" * 10)
-    with_policies(tmp_path / "out")
-    arguments = ["wind", "-o", str(tmp_path / "out"), "--quick", "--jobs", "1"]
+    shutil.copytree(folder / "cache", tmp_path / "out" / "cache")  # with all flights of one policy
+    arguments = ["wind", "-o", str(tmp_path / "out"), "--quick", "--jobs", "1", "--policies", "1"]
     result = CliRunner().invoke(app, [*arguments, "--costs", f"windy:5={tmp_path / 'fan.csv'}"])
     assert result.exit_code == 0, result.output
     assert re.fullmatch(
         rf"Wrote {re.escape(str(tmp_path / 'out' / 'index.html'))} after \d+\.\d minutes\n", result.stdout
     )
     assert "Recorded costs" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "policies"), [([], 5), (["--quick"], 2), (["--quick", "--policies", "3"], 3)]
+)
+def test_claims_are_judged_over_several_policies(tmp_path, monkeypatch, arguments, policies):
+    asked: list[int] = []
+    monkeypatch.setattr(
+        runner, "reproduce", lambda _, output, *__, policies, **___: asked.append(policies) or output
+    )
+    result = CliRunner().invoke(app, ["wind", "-o", str(tmp_path), *arguments])
+    assert result.exit_code == 0, result.output
+    assert asked == [policies]
 
 
 @pytest.mark.parametrize(

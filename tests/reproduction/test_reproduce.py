@@ -6,29 +6,17 @@ import dataclasses
 import json
 import shutil
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from reproduction.artifacts import Cache, key
 from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
 
 from boundwatch.errors import InvalidSetting
-from conftest import made_once
 from doctored.tiny import SWEEP, tiny_settings
 from reproduction import artifacts, difficulty, index, runner
 
 HOLDS = {"yes", "partly", "no", "not checkable here"}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, with_policies) -> Path:
-    out, lock = made_once(tmp_path_factory, "reproduction")
-    with FileLock(lock):
-        if not out.exists():
-            reproduce([], with_policies(out), tiny_settings(), jobs=1)
-    return out
 
 
 def test_every_experiment_writes_numbers_and_figures(folder):
@@ -237,6 +225,25 @@ def test_variants_change_the_policy_and_nothing_else():
     assert [len(each) for each in runner.variants(full["cost-function"], 5).values()] == [1, 1]
     for name in ("power", "certificates", "hardware", "stronger-baselines"):
         assert runner.variants(full[name], 5) == {"": [full[name]]}
+
+
+def test_every_policy_is_computed_and_has_a_vote(folder, tmp_path, monkeypatch):
+    """With the first policy's numbers for each, as if all had been trained: training takes long."""
+    computed, settings = [], tiny_settings()
+    results = json.loads((folder / "difficulty" / "results.json").read_text())["results"]
+
+    def run(settings, _cache):
+        computed.append((settings.certificate, settings.sweep.policy.recipe.seed))
+        return results
+
+    monkeypatch.setattr(difficulty, "artifacts", lambda _settings: ())
+    monkeypatch.setattr(difficulty, "run", run)
+    monkeypatch.setattr(runner, "EXPERIMENTS", {"difficulty": difficulty})
+    reproduce([], tmp_path, settings, policies=2)
+    seed = SWEEP.policy.recipe.seed
+    assert sorted(computed) == [(kind, s) for kind in ("pointwise", "theorem-1") for s in (seed, seed + 1)]
+    for claim in json.loads((tmp_path / "difficulty" / "results.json").read_text())["claims"]:
+        assert [len(votes) for votes in claim["votes"].values()] == [2, 2]
 
 
 def test_theorem_1_is_drawn_when_it_is_asked_for(two):
