@@ -275,7 +275,7 @@ def test_a_detector_that_errs_more_often_is_found_out():
 )
 def test_who_alarms_too_soon_is_found_out_and_nobody_else(kind, names, monkeypatch):
     monkeypatch.setattr(given_limits, kind.__name__, hasty(kind))
-    promises = simulate_promises(BOUNDED, detectors=[], runs=120)
+    promises = simulate_promises(BOUNDED, detectors=[], runs=60)
     assert {promise.detector for promise in promises if not promise.kept} == names
 
 

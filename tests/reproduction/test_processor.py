@@ -7,9 +7,12 @@ import subprocess
 import sys
 
 import pytest
+import torch  # noqa: F401  (too early for a pin)
 from reproduction.processor import PINNED
 
-TELL = "; print(processor.is_pinned(), processor.instructions())"
+from reproduction import processor
+
+TELL = "print(processor.is_pinned(), processor.instructions())"
 TRAIN = """
 import hashlib, sys, tempfile
 from pathlib import Path
@@ -36,7 +39,7 @@ def told(code: str, **environment: str) -> str:
 
 
 def test_the_instruction_set_is_pinned_before_the_libraries_load():
-    pinned = told("from reproduction import processor; processor.pin()" + TELL)
+    pinned = told("from reproduction import processor; processor.pin()\n" + TELL)
     capability = pinned.split()[1]
     if capability == "AVX2":
         assert pinned.startswith(
@@ -46,17 +49,23 @@ def test_the_instruction_set_is_pinned_before_the_libraries_load():
         assert pinned.startswith("False")
 
 
-@pytest.mark.parametrize(
-    ("code", "environment", "part"),
-    [
-        ("import numpy; from reproduction import processor; processor.pin()", {}, "MKL_CBWR=any"),
-        ("from reproduction import processor; processor.pin()", {"MKL_CBWR": "AUTO"}, "MKL_CBWR=AUTO"),
-    ],
-)
-def test_what_is_not_pinned_is_said(code, environment, part):
-    found = told(code + TELL, **environment)
+def test_a_pin_that_comes_too_late_is_said(monkeypatch):
+    for name in PINNED:
+        monkeypatch.delenv(name, raising=False)
+    assert {"numpy", "torch"} <= sys.modules.keys()  # they are loaded
+    processor.pin()
+    assert not processor.is_pinned()
+    assert "MKL_CBWR=any" in processor.instructions()
+
+
+def test_another_choice_stays_and_is_said():
+    stand_in = "import sys; from unittest import mock; sys.modules['torch'] = torch = mock.Mock()\n"
+    stand_in += "torch.backends.cpu.get_cpu_capability.return_value = 'AVX2'\n"  # as on any processor
+    pin = "from reproduction import processor; processor.pin()\n"
+    assert told(pin + stand_in + TELL).startswith("True AVX2")
+    found = told(pin + stand_in + TELL, MKL_CBWR="AUTO")
     assert found.startswith("False")
-    assert part in found
+    assert "MKL_CBWR=AUTO" in found
 
 
 @pytest.mark.slow

@@ -72,8 +72,9 @@ def episode(policy, environment, _rng):
 def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(jobs):
     reset = Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=False))
     assert reset.tolist() == pytest.approx(1 / (1 + np.exp(-1 - np.array(ENVIRONMENTS))))
-    with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
-        Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=True))
+    if jobs == 1:  # after an error joblib starts its processes anew, which takes long; below is one
+        with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
+            Rollouts(episode, ENVIRONMENTS)(Counting(persistent=True))
     learning = GaussianPosterior.over(Counting(persistent=True), prior_variance=1.0)
     with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
         train_evolution(learning, Rollouts(episode, ENVIRONMENTS, jobs=jobs), steps=1)
