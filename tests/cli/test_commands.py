@@ -151,6 +151,16 @@ def test_show_says_what_is_promised_when_and_what_it_is_not(run, folder):
     assert "vacuous" not in text
 
 
+def test_what_is_taken_on_trust_comes_with_a_remedy_that_works(run, folder):
+    bw.Certificate.from_bounds(lower=0.1, upper=0.5, delta=0.01).save(folder / "c.json")
+    for command in (["show", "c.json"], ["check", "c.json", "same.csv"], ["watch", "c.json", "same.csv"]):
+        said = run(*command).err
+        assert (
+            "note: taken on trust: both limits, which were proved elsewhere; --key checks who signed" in said
+        )
+        assert "--costs" not in said  # it has none
+
+
 def test_show_rounds_limits_outward(run, folder):
     bw.Certificate.from_bounds(lower=0.12349, upper=0.56781, delta=0.01).save(folder / "c.json")
     assert "at least 0.1234 and at most 0.5679" in run("show", "c.json").out

@@ -186,6 +186,10 @@ def test_a_file_that_loses_lines_ends_the_watch(tmp_path, change, message):
     threading.Timer(0.05, change, (log,)).start()
     with pytest.raises(InvalidSetting, match=message):
         take(FileSource(str(log), follow=True), 9, [])
+    log.write_text("0.1\n0.2\n0.3\n")
+    threading.Timer(0.05, change, (log,)).start()
+    with pytest.raises(InvalidSetting, match=r"start again$"):  # nobody has a state
+        take(FileSource(str(log), follow=True, once=True), 9, [])
 
 
 def test_devices_are_refused():

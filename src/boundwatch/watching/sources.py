@@ -169,14 +169,7 @@ CUT_OFF = "was cut off: its sender ended in the middle of it"
 _TOO_LONG = f"is longer than {LONGEST_LINE >> 20} MiB"
 
 
-class Loses:
-    """A source that need not keep what is not counted: it is in a file, or it is lost."""
-
-    def keep_rest(self) -> None:
-        """Do nothing."""
-
-
-class RowSource(Loses):
+class RowSource:
     """Costs that were read as a whole, one line each.
 
     Parameters
@@ -198,7 +191,7 @@ class RowSource(Loses):
             yield replace(batch, lines=[line._replace(number=number) for line, number in numbered])
 
 
-class PipeSource(Loses):
+class PipeSource:
     """Standard input, or another pipe: what was read is gone.
 
     Parameters
@@ -238,7 +231,7 @@ class PipeSource(Loses):
                 )
 
 
-class FileSource(Loses):
+class FileSource:
     """A file from a position on. Rotation is followed; a file that shrinks or vanishes is an error.
 
     Parameters

@@ -78,10 +78,6 @@ class Source(Protocol):
         """Yield the lines that are there, until there will be no more."""
         ...
 
-    def keep_rest(self) -> None:
-        """Lose no line that was sent although nothing more is counted, as far as that can be helped."""
-        ...
-
 
 OnAlarm = Callable[[dict[str, Any]], None]
 
@@ -196,7 +192,8 @@ class Watch:
                 if (fault is None or not nothing) and (untold := self._announce(on_alarm)):
                     yield untold
                 if fault is not None:
-                    source.keep_rest()
+                    if isinstance(source, SpooledPipe):
+                        source.keep_rest()
                     raise fault
                 if until_alarm and self.alarmed:
                     return
