@@ -106,6 +106,10 @@ def test_metrics_of_several_robots(run, trials, tmp_path):
     done = run("check", "c.json", new, *COLUMNS)
     assert done.code == 0
     assert done.out.startswith("WITHIN")
+    (tmp_path / "new.csv").write_text("robot,ok,force\na,1,10\nB,1,10\n")
+    for command in ("check", "watch"):
+        done = run(command, "c.json", "new.csv", *COLUMNS)
+        assert "new.csv: line 3: robot/metric 'B/ok' has no certificate, but 'b/ok' has" in done.err
 
 
 def test_what_is_refused(run, trials):

@@ -12,6 +12,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.reading import METRIC, Reading, offering_own
 from boundwatch.detectors import FamilyFinding, FamilyTest
 from boundwatch.episodes import Episodes
+from boundwatch.episodes.fit import refuse_unknown
 from boundwatch.reporting import family as words
 from boundwatch.reporting import wording
 
@@ -126,7 +127,7 @@ def _read_metrics(
     for each in compared:
         columns.setdefault(str(each.column), []).append(each)
     first = compared[0]
-    return _Metrics(
+    found = _Metrics(
         np.concatenate([each.costs for each in compared])[order],
         all(each.binary for each in compared),
         first.source,
@@ -148,3 +149,5 @@ def _read_metrics(
             for each in columns.values()
         ),
     )
+    refuse_unknown(found, family)
+    return found

@@ -42,7 +42,7 @@ def fit(
         pairs = [("", certificates, episodes.costs)]
     else:
         new = episodes.by_task()
-        _refuse_unknown(episodes, certificates)
+        refuse_unknown(episodes, certificates)
         pairs = [(f"{t}: ", certificate, new[t]) for t, certificate in certificates.items() if t in new]
     found: list[str] = []
     notes: list[str] = []
@@ -78,7 +78,7 @@ def fit(
     )
 
 
-def _refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) -> None:
+def refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) -> None:
     """Refuse a task without a certificate, and say where it is."""
     unknown = set(episodes.tasks).difference(certificates)
     if not unknown:
