@@ -19,9 +19,9 @@ from boundwatch.training.policies import refuse_batch_statistics
 from doctored import tiny
 
 
-@pytest.fixture
-def cache(tmp_path, with_policies) -> Cache:
-    return Cache(with_policies(tmp_path) / "cache")
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory, with_policies) -> Cache:
+    return Cache(with_policies(tmp_path_factory.mktemp("networks")) / "cache")
 
 
 def test_it_learns_from_the_environments_of_the_policy_alone(cache):
