@@ -145,7 +145,14 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
 
 @pytest.mark.parametrize(
     ("kind", "target"),
-    [("webhook", "ftp://x"), ("webhook", "x"), ("command", "'"), ("command", ""), ("email", "me")],
+    [
+        ("webhook", "ftp://x"),
+        ("webhook", "x"),
+        ("command", "'"),
+        ("command", ""),
+        ("command", "no-such-program"),
+        ("email", "me"),
+    ],
 )
 def test_a_channel_that_cannot_work_is_refused(kind, target):
     with pytest.raises(InvalidSetting):

@@ -28,7 +28,7 @@ from sqlalchemy.engine import Connection
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.database import Database
 from boundwatch.server.tables import deliveries
-from boundwatch.watching.alarms import parse_command, run_command
+from boundwatch.watching.alarms import check_command, run_command
 
 _LOG = logging.getLogger("boundwatch.server")
 _LEASE = 90.0  # a server that dies with a delivery in hand gives it back after so many seconds
@@ -60,7 +60,7 @@ class Channel:
                 f"webhook {self.label!r} has no http:// or https:// address; give a full one"
             )
         if self.kind == "command":
-            parse_command(self.target)
+            check_command(self.target)
         if self.kind == "email" and "@" not in self.target:
             raise InvalidSetting(f"e-mail = {self.target!r} is not an address; give name@host")
 
