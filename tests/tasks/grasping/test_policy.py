@@ -1,12 +1,16 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.tasks.grasping import draw_scenes, expert_grasp
+from boundwatch.tasks.grasping import draw_scenes, expert_grasp, photograph
+from boundwatch.tasks.grasping.camera import VIEW
 from boundwatch.tasks.grasping.policy import (
     LATENT,
     NETWORKS,
+    SHARPNESS,
     GraspAutoencoder,
     choose,
     spatial_softmax,
@@ -63,6 +67,32 @@ def test_points_follow_what_they_mark():
     points = spatial_softmax(maps).reshape(2, 2, 3)  # image, direction, channel
     moved = (points[1] - points[0]) * 63 / 2
     torch.testing.assert_close(moved, torch.tensor([[16.0] * 3, [32.0] * 3]))
+
+
+def points_of_a_mug_that_moves(net, sharpness):
+    """Return by how much each of the network's points moves, over what the mug moves by."""
+    scene = draw_scenes(1, np.random.default_rng(3))[0]
+    images = [photograph(dataclasses.replace(scene, x=0.5, y=y)) for y in (-0.04, 0.04)]
+    maps = net.eye(net.features(torch.from_numpy(np.stack(images))))
+    down, right = spatial_softmax(sharpness * maps).reshape(2, 2, -1).diff(dim=0)[0].abs()
+    assert float(torch.maximum(down, right).max()) <= 1.2 * 0.08 / (0.5 * VIEW)
+    return torch.maximum(down, right) / (0.08 / (0.5 * VIEW))
+
+
+def test_points_of_an_untrained_network_follow_the_mug():
+    net = network(kind="points")
+    assert points_of_a_mug_that_moves(net, SHARPNESS).median() > 0.3
+    assert points_of_a_mug_that_moves(net, 1.0).median() < 0.05  # a plain softmax has nothing to learn from
+
+
+def test_latent_numbers_are_channels_of_the_image():
+    net = network(kind="points")
+    images = torch.randint(0, 255, (3, 128, 128), dtype=torch.uint8)
+    latents = torch.randn(3, LATENT)
+    planes = latents[:, :2, None, None].expand(-1, -1, 128, 128)
+    maps = net.eye(net.look(torch.cat([images[:, None] / 255.0, planes], dim=1)))
+    plain = net.hand(torch.cat([spatial_softmax(SHARPNESS * maps), latents[:, 2:]], dim=1))
+    torch.testing.assert_close(net(images, latents), plain)
 
 
 def test_the_convolutions_of_the_papers_network_see_two_latent_numbers():

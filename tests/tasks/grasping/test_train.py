@@ -83,12 +83,28 @@ def test_the_harder_world_is_trained_and_deployed_in(harder):
     assert run.deploy(2, objects="mugs").scenes != deployed.scenes
 
 
+@pytest.mark.parametrize(("kept", "demonstrations"), [(True, "those that succeeded"), (False, "all")])
+def test_unsorted_demonstrations_are_cloned_with_their_failures(tmp_path, monkeypatch, kept, demonstrations):
+    shown = {}
+
+    def clone(_recipe, _checkpoints, demonstrations, _images):
+        shown["n"] = len(demonstrations[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_clone", clone)
+    recipe = dataclasses.replace(HARDER, **SIZES, unsteadiness=0.03, sorted=kept)
+    with pytest.raises(KeyboardInterrupt):
+        training.train(recipe, tmp_path / "run")
+    assert (shown["n"] == recipe.demonstrations) == (demonstrations == "all")
+
+
 def test_folders_from_before_there_was_a_choice_are_the_same_training(tiny):
     written = json.loads((tiny / "settings.json").read_text())["recipe"]
-    assert not set(written) & {"objects", "depth_noise", "unsteadiness", "network"}
+    later = {"optimizer", "objects", "depth_noise", "unsteadiness", "sorted", "network"}
+    assert not set(written) & later
     assert Recipe(**written) == TINY
     changed = settings(dataclasses.replace(HARDER, network="points"), training.Physics())["recipe"]
-    assert set(changed) == set(written) | {"objects", "depth_noise", "unsteadiness", "network"}
+    assert set(changed) == set(written) | later
 
 
 def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
@@ -246,6 +262,7 @@ def test_shared_environments_are_refused(tmp_path, monkeypatch):
         {"unsteadiness": -0.01},
         {"objects": "bowls"},
         {"network": "transformer"},
+        {"optimizer": "newton"},
     ],
 )
 def test_impossible_recipes_are_refused(setting):

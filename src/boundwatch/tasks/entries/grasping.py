@@ -55,10 +55,13 @@ def train(
     With --harder there are 4,000 demonstrations; add --network points for the network of the paper.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.grasping.recipe import HARDER, SMALL, Recipe
+    from boundwatch.tasks.grasping.recipe import HARDER, POINTS, SMALL, Recipe
     from boundwatch.tasks.grasping.train import train
 
-    base = replace(HARDER if harder else Recipe(), **(SMALL if quick else {}))
+    base = HARDER if harder else Recipe()
+    if harder and network == "points":
+        base = replace(base, **POINTS)
+    base = replace(base, **(SMALL if quick else {}))
     recipe = replace(base, bound=bound, delta=delta, seed=seed, network=network)
     return train(recipe, folder, jobs=jobs, backend=backend)
 

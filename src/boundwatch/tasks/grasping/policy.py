@@ -13,8 +13,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from boundwatch.tasks.grasping.camera import Image
+from boundwatch.tasks.grasping.camera import PIXELS, Image
 from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.scenes import CENTER
 
@@ -25,6 +26,9 @@ LATENT_CHANNELS = 2
 """How many latent numbers the convolutions of the paper's network see."""
 POINTS = 20
 """How many points the paper's network finds."""
+SHARPNESS = 150.0
+"""What its maps are multiplied by before their softmax (one over its temperature). With 1 the softmax of an
+untrained network is almost uniform: all points lie in the middle of the image and hardly learn to move."""
 ACTIONS = 5
 """x, y, z, and cosine and sine of the yaw."""
 SCALE = 0.1
@@ -78,28 +82,29 @@ class PointNetwork(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.eye = nn.Sequential(
-            nn.Conv2d(1 + LATENT_CHANNELS, POINTS // 2, 5, stride=2, padding=2),
-            nn.ReLU(),
-            nn.Conv2d(POINTS // 2, POINTS, 3, padding=1),
-            nn.ReLU(),
-        ).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.look = nn.Conv2d(1 + LATENT_CHANNELS, POINTS // 2, 5, stride=2, padding=2)
+        self.eye = nn.Sequential(nn.ReLU(), nn.Conv2d(POINTS // 2, POINTS, 3, padding=1), nn.ReLU())
         inputs, width = 2 * POINTS + LATENT - LATENT_CHANNELS, 4 * POINTS
         self.hand = nn.Sequential(
             nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, ACTIONS)
         )
 
     def features(self, images: Tensor) -> Tensor:
-        """Return what does not depend on the latent vector: the images (n, 1, 128, 128), scaled."""
-        return images[:, None].float() / 255.0
+        """Return what does not depend on the latent vector: the image's part of the first convolution."""
+        seen = images[:, None].float() / 255.0
+        return functional.conv2d(seen, self.look.weight[:, :1], self.look.bias, stride=2, padding=2)
 
     def decode(self, features: Tensor, latent: Tensor) -> Tensor:
         """Return outputs (n, 5) for features and latent vectors."""
         latent = latent.expand(len(features), LATENT)
         channels, rest = latent[:, :LATENT_CHANNELS], latent[:, LATENT_CHANNELS:]
-        planes = channels[:, :, None, None].expand(-1, -1, *features.shape[2:])
-        maps = self.eye(torch.cat([features, planes], dim=1))
-        outputs: Tensor = self.hand(torch.cat([spatial_softmax(maps), rest], dim=1))
+        # A latent channel is constant over the image, so its part of the convolution is that of a white
+        # image times the number: this makes a step of training a third shorter.
+        weights = self.look.weight[:, 1:].transpose(0, 1).reshape(-1, 1, *self.look.kernel_size)
+        white = functional.conv2d(torch.ones(1, 1, PIXELS, PIXELS), weights, stride=2, padding=2)
+        planes = white.reshape(LATENT_CHANNELS, *features.shape[1:])
+        maps = self.eye(features + torch.einsum("nk,kchw->nchw", channels, planes))
+        outputs: Tensor = self.hand(torch.cat([spatial_softmax(SHARPNESS * maps), rest], dim=1))
         return outputs
 
     def forward(self, images: Tensor, latent: Tensor) -> Tensor:

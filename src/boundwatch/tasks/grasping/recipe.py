@@ -48,6 +48,8 @@ class Recipe:
     """Learning rate of the latent mean."""
     variance_rate: float = 0.02
     """Learning rate of the latent log-variance."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """Adam, or steps along the natural gradient itself, the algorithm as printed."""
     bound: Literal["pointwise", "kl", "pinsker"] = "pointwise"
     """What is minimized and certified."""
     delta: float = 0.01
@@ -60,6 +62,8 @@ class Recipe:
     """Whether the camera sees as a real sensor does, with noise."""
     unsteadiness: float = 0.0
     """Standard deviation, meters, of the expert's grasps along the radius and in height."""
+    sorted: bool = True
+    """Whether demonstrations that failed are left out; if not, they are cloned with the others."""
     network: Literal["features", "points"] = "features"
     """Ours, or the paper's, in which each channel of the convolutions is a point in the image."""
 
@@ -83,6 +87,7 @@ class Recipe:
                 f"unsteadiness = {self.unsteadiness} is below 0; leave it out for a steady hand"
             )
         choices = {
+            "optimizer": ("adam", "sgd"),
             "bound": ("pointwise", "kl", "pinsker"),
             "objects": ("mugs", "varied-mugs"),
             "network": ("features", "points"),
@@ -99,17 +104,21 @@ class Recipe:
 
 HARDER = Recipe(
     demonstrations=4_000,
-    clone_steps=2_000,
+    clone_steps=4_000,
     clone_batch=32,
     prior_environments=200,
-    steps=4,
-    rate=0.3,
-    variance_rate=0.15,
+    steps=10,
+    rate=10.0,
+    variance_rate=3.0,
+    optimizer="sgd",
     objects="varied-mugs",
     depth_noise=True,
-    unsteadiness=0.01,
+    unsteadiness=0.02,
+    sorted=False,
 )
 """Mugs of many shapes, seen through a real sensor's noise and shown by an unsteady hand."""
+POINTS: dict[str, Any] = {"clone_steps": 10_000, "clone_batch": 16, "clone_rate": 1e-3}
+"""How the paper's network is cloned in the harder world: it learns more slowly than ours."""
 SMALL: dict[str, Any] = {
     "demonstrations": 1_000,
     "clone_steps": 800,

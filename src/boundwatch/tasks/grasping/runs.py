@@ -27,7 +27,7 @@ from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, LatentPolicy, load_policy
 
 NAME = "grasping"
-LATER = ("objects", "depth_noise", "unsteadiness", "network")
+LATER = ("optimizer", "objects", "depth_noise", "unsteadiness", "sorted", "network")
 """Settings of a recipe that came later than the others."""
 
 

@@ -100,6 +100,7 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
         samples=2,
         per_environment=True,
         natural=True,
+        optimizer=recipe.optimizer,
         learning_rate=recipe.rate,
         variance_rate=recipe.variance_rate,
         seed=recipe.seed,
@@ -146,7 +147,7 @@ def _clone(
 def _demonstrations(
     recipe: Recipe, task: Grasping, checkpoints: Path, scenes: list[Scene]
 ) -> tuple[Tensor, Tensor, Tensor, float]:
-    """Return images, actions and manners of the expert's successes, and how often there was one.
+    """Return images, actions and manners of the demonstrations, and how often the expert succeeded.
 
     The manner of a steady expert is the angle; that of an unsteady one, how far off it was as well.
     """
@@ -167,6 +168,9 @@ def _demonstrations(
             tensorfile.save(path, {"images": seen, "lifted": lifted})
         parts.append(tensorfile.load(path)[0])
     images, lifted = (torch.cat([part[name] for part in parts]) for name in ("images", "lifted"))
+    success = float(lifted.float().mean())
+    if not recipe.sorted:
+        lifted = torch.ones_like(lifted)
     if int(lifted.sum()) < recipe.clone_batch:
         raise InvalidSetting(
             f"the expert succeeded {int(lifted.sum())} times in {len(scenes)}, less than clone_batch = "
@@ -174,4 +178,4 @@ def _demonstrations(
         )
     actions = torch.tensor([to_action(grasp) for grasp in grasps])
     chosen = torch.from_numpy(manner if recipe.unsteadiness else manner[:, 0]).float()
-    return images[lifted], actions[lifted], chosen[lifted], float(lifted.float().mean())
+    return images[lifted], actions[lifted], chosen[lifted], success
