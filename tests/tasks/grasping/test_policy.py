@@ -75,7 +75,6 @@ def points_of_a_mug_that_moves(net, sharpness):
     images = [photograph(dataclasses.replace(scene, x=0.5, y=y)) for y in (-0.04, 0.04)]
     maps = net.eye(net.features(torch.from_numpy(np.stack(images))))
     down, right = spatial_softmax(sharpness * maps).reshape(2, 2, -1).diff(dim=0)[0].abs()
-    assert float(torch.maximum(down, right).max()) <= 1.2 * 0.08 / (0.5 * VIEW)
     return torch.maximum(down, right) / (0.08 / (0.5 * VIEW))
 
 
