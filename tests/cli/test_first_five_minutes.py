@@ -134,6 +134,29 @@ def test_one_robots_own_costs_or_one_metrics_are_noticed_too(tmp_path, run):
     assert (done.code, "the first 30 of 35 are the costs that" in done.err) == (1, True)
 
 
+def test_one_robots_own_costs_are_noticed_with_one_certificate_for_all(lab, run):
+    own = [line.split(";")[2] for line in SHEET.splitlines()[1:]]
+
+    def check(*more, **robots):
+        rows = "".join(f"{robot},{word}\n" for robot, words in robots.items() for word in words)
+        (lab / "fleet.csv").write_text("robot,grasped\n" + rows)
+        return run("check", "c.json", "fleet.csv", "--success", "grasped", "--by", "robot", *more)
+
+    done = check(x=["yes", "no"] * 5, y=own)
+    assert (done.code, done.out) == (1, "")
+    assert "fleet.csv: y: these are the costs that the certificate was made from" in done.err
+    done = check(x=["yes", "no"] * 5, y=[*own, "no"])
+    assert (done.code, "fleet.csv: y: the first 30 of 31 are the costs that" in done.err) == (1, True)
+    forced = check("--allow-own", x=["yes", "no"] * 5, y=own)
+    assert (forced.code, forced.err.count("cannot be judged by it")) == (0, 1)
+    innocent = check(x=["yes", "no"] * 5, y=own[::-1])
+    assert (innocent.code, "certificate" in innocent.err) == (0, False)
+    # What is wrong with the whole file is said once, and robots that always succeed are nothing strange.
+    bw.Certificate.from_held_out([0] * 8, binary=True, measured="cost as given").save(lab / "c.json")
+    done = check(x=["yes"] * 8, y=["yes"] * 8, z=["yes"] * 9)
+    assert (done.code, done.err.count("one by one"), done.err.count("not measured")) == (0, 1, 1)
+
+
 def test_new_episodes_that_happen_to_begin_like_the_certificates_are_judged(tmp_path, run):
     for name, costs, said in [("all", [0] * 20, "note"), ("one", [0, 0, 1, 0, 0], "warning")]:
         bw.Certificate.from_held_out(costs, binary=True).save(tmp_path / f"{name}.json")

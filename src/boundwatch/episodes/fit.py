@@ -38,16 +38,21 @@ def fit(
     InvalidSetting
         If a task has no certificate.
     """
-    if isinstance(certificates, Certificate):
+    new = episodes.by_task()
+    if shared := isinstance(certificates, Certificate):
         pairs = [("", certificates, episodes.costs)]
+        if len(new) > 1:  # each is judged by itself
+            pairs += [(f"{t}: ", certificates, costs) for t, costs in new.items()]
     else:
-        new = episodes.by_task()
         refuse_unknown(episodes, certificates)
         pairs = [(f"{t}: ", certificate, new[t]) for t, certificate in certificates.items() if t in new]
     found: list[str] = []
     notes: list[str] = []
+    said_of_all: list[str] = []
     for task, certificate, costs in pairs:
         whose, own = f"{episodes.source}: {task}", _own(certificate, costs)
+        if shared and task and own.size and own.min() == own.max():
+            own = own[:0]  # in a good fleet that is true of every robot
         rest = costs.size - own.size
         if own.size and not by_chance(own):
             which, remedy = "these", "new episodes"
@@ -66,11 +71,15 @@ def fit(
                 # New successes always begin like a certificate of nothing else.
                 said = notes if own.min() == own.max() else found
                 said.append(f"{whose}{begins_like(own.size)}")
+            if said_of_all:
+                continue
             differences = [
                 *measured_otherwise(certificate, episodes.measured),
                 *_alike(episodes, certificate, costs),
             ]
             found += (f"{whose}{warning}" for warning in differences)
+            if shared and not task:
+                said_of_all = differences
     return dataclasses.replace(
         episodes,
         warnings=tuple(dict.fromkeys((*episodes.warnings, *found))),
