@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.episodes.fit import by_chance
 from boundwatch.errors import ProvenanceMismatch
+from program import forked
 
 SHEET = "Trial;Operator;Grasped\r\n" + "".join(
     f"{i};{'Kim' if i % 3 else 'Ada'};{'no' if i in (4, 11, 17) else 'yes'}\r\n" for i in range(1, 31)
@@ -201,6 +203,34 @@ def test_a_certificate_remembers_its_range(tmp_path, run):
     done = json.loads(run("check", "c.json", "new.csv", "--json").out)
     assert (done["mean_cost"], done["cost_range"], done["warnings"]) == (pytest.approx(0.59), [0, 100], [])
     assert "another unit?" in run("check", "c.json", "unit.csv").err
+
+
+def test_a_column_called_like_its_trials_loses_none_of_them(tmp_path, run):
+    """Line by line, each success would be the header once more, and only failures would be left."""
+    bw.Certificate.from_held_out([0, 1, 0, 0] * 9, binary=True, measured="cost = 1 - success").save("c.json")
+    words = "success\nfailure\n" + "success\n" * 9 + "failure\n"
+    said = "line 3: 'success' could be the column's name or a trial; put another name above it"
+
+    def piped(text, *arguments):
+        command = [forked() / "boundwatch", *arguments]
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+    for command in (("watch", "c.json", "-", "--exit-code"), ("certify", "-", "--until-width", "0.5")):
+        output = ("-o", "new.json") if command[0] == "certify" else ()
+        done = piped(words, *command, *output)
+        assert (done.returncode, f"standard input: {said}" in done.stderr) == (1, True), done
+    assert not (tmp_path / "new.json").exists()
+    done = piped("ok\nok\nfail\nok\n", "watch", "c.json", "-", "--success", "ok")
+    assert (done.returncode, "line 2: 'ok' could be the column's name" in done.stderr) == (1, True)
+    done = piped("trial,success\n1,success\ntrial,success\n2,failure\n", "watch", "c.json", "-")
+    assert (done.returncode, "1 of 2 failed" in done.stdout) == (0, True)
+    assert "note: standard input: line 3 repeats the header and was skipped" in done.stderr
+    log = tmp_path / "log.csv"
+    log.write_text("success\nfailure\n")
+    assert run("watch", "c.json", "log.csv", "--state", "s").code == 0
+    log.write_text(words)  # the next line is the first of this start, but not of the file
+    done = run("watch", "c.json", "log.csv", "--state", "s", "--skip-malformed")
+    assert (done.code, f"log.csv: {said}" in done.err) == (1, True)
 
 
 @pytest.mark.usefixtures("lab")

@@ -66,6 +66,29 @@ def test_a_table_is_read_under_its_header():
     assert (again.read("9;arm-1;0;x"), again.noticed) == ([Row(1.0, 9, "arm-1")], "")
 
 
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        (["success", "failure", "success"], {}),
+        (["ok", "fail", "OK"], {"success": "ok"}),
+        (["success;", "1;", "success;"], {}),
+        (["success,pass", "failure,fail", "success,pass"], {}),
+        (["grasped", "placed", "grasped"], {"success": "grasped", "success_values": ("grasped", "placed")}),
+    ],
+)
+def test_a_trial_that_reads_like_the_header_is_not_skipped(lines, options):
+    """A header of words for outcomes may be a trial when it comes again; left out, failures remain."""
+    rows = Rows(Rule(**options))
+    assert (rows.read(lines[0]), len(rows.read(lines[1]))) == ([], 1)
+    again = Rows(rows.rule)
+    again.restore(rows.to_dict())
+    for each in (rows, again):
+        with pytest.raises(InvalidSetting, match="could be the column's name or a trial"):
+            each.read(lines[2])
+    again.begin_file()
+    assert (again.read(lines[0]), again.noticed) == ([], "")  # as at the top of the first file
+
+
 @pytest.mark.parametrize("header", ["abc", "trial,score", "cost,success", "success,success"])
 def test_a_header_that_does_not_say_what_is_a_cost(header):
     rows = Rows(Rule())

@@ -71,6 +71,7 @@ class LineReader:
     """What should be said about the latest line, if it holds no episode for a reason that is unusual."""
     _above: int = 0
     _fresh: bool = True
+    _begins: bool = False
     _plans: dict[tuple[str, ...], tuple[str, Meaning]] = field(default_factory=dict, repr=False)
 
     @property
@@ -83,7 +84,7 @@ class LineReader:
 
     def begin_file(self) -> None:
         """Expect that the header comes once more, in a file that goes on where another ended."""
-        self._fresh = True
+        self._fresh = self._begins = True
 
     def read(self, text: str) -> LineEpisode | None:
         """Return the episode in a line; None for a blank line, a title, a comment or a header.
@@ -162,16 +163,21 @@ class LineReader:
         found = self.choose(Table(names, True, lambda _: []))  # one that cannot be read ends here
         if not asked and normal(found[0]) == normal(self.certified.column or ""):
             self.noticed = f"is the header, and {as_certified(*found)}"
-        self.header, self.delimiter, self._fresh = names, delimiter, False
+        self.header, self.delimiter, self._fresh, self._begins = names, delimiter, False, False
 
     def _cells(self, text: str) -> Mapping[str, Any] | None:
         header = self.header or []
         cells = _split(text, self.delimiter)
-        fresh, self._fresh = self._fresh, False
+        begins, self._fresh, self._begins = self._begins, False, False
         if cells[0].startswith("#") and len(cells) < max(2, len(header)):
             return None
         if [normal(cell) for cell in cells] == [normal(name) for name in header]:
-            self.noticed = "" if fresh else "repeats the header and was skipped"
+            if not begins and all(map(self._is_outcome, filter(None, cells))):
+                raise InvalidSetting(
+                    f"{shown(text)} could be the column's name or a trial; put another name above it, such "
+                    "as outcome, and read it with --success outcome"
+                )
+            self.noticed = "" if begins else "repeats the header and was skipped"
             return None
         if not any(cells):
             return None
@@ -180,6 +186,9 @@ class LineReader:
         if len(cells) != len(header):
             raise InvalidCost(f"has {len(cells)} fields, the header has {len(header)}; complete it")
         return dict(zip(header, cells, strict=True))
+
+    def _is_outcome(self, cell: str) -> bool:
+        return looks_like_outcome(cell) or normal(cell) in map(normal, self.success_values)
 
     def _plan(self, fields: Mapping[str, Any], *, named: bool) -> tuple[str, Meaning]:
         if not named and self.bare_costs and self.wanted.column is None:
