@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -183,6 +185,26 @@ def test_a_coincidence_is_refused_at_most_once_in_a_thousand_times():
             chance = rate**failed * (1 - rate) ** (n - failed)
             assert by_chance(costs) or chance <= 0.001
     assert not by_chance(np.repeat([0.0, 1.0], [17, 3]))  # a usual sheet is not called chance
+
+
+def test_a_coincidence_of_any_costs_is_refused_at_most_once_in_a_thousand_times():
+    grid = [(a / 20, b / 20, (20 - a - b) / 20) for a in range(21) for b in range(21 - a)]
+    for counts in itertools.product(range(7), repeat=3):
+        if not by_chance(np.repeat([0.1, 0.5, 0.9], counts)):
+            assert max(math.prod(p**k for p, k in zip(each, counts, strict=True)) for each in grid) <= 0.001
+    # One of n values each time, all alike, is the most likely way to repeat n different ones: n**-n.
+    assert [n for n in range(1, 9) if by_chance(np.linspace(0, 1, n))] == [1, 2, 3, 4]
+
+
+def test_a_handful_of_measurements_that_are_equal_to_the_last_digit_are_the_same(tmp_path, run):
+    costs = np.random.default_rng(6).random(6).tolist()
+    for name, values in {"lab.csv": costs, "grown.csv": [*costs, 0.5]}.items():
+        (tmp_path / name).write_text("cost\n" + "".join(f"{value!r}\n" for value in values))
+    assert run("certify", "lab.csv", "-o", "c.json").code == 0
+    for name, which in {"lab.csv": "these", "grown.csv": "the first 6 of 7"}.items():
+        done = run("check", "c.json", name)
+        assert (done.code, done.out) == (1, "")
+        assert f"{name}: {which} are the costs that the certificate was made from" in done.err
 
 
 def test_most_of_the_certificates_own_episodes(tmp_path, run):
