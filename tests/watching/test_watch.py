@@ -118,6 +118,24 @@ def test_an_alarm_that_cannot_be_told_is_tried_again_with_the_next_lines(tmp_pat
         assert len(asked) == 3
 
 
+def test_a_program_that_keeps_failing_is_not_asked_line_after_line():
+    asked = []
+
+    def refuse(alarm):
+        asked.append(alarm["n"])
+        raise InvalidSetting("nobody there")
+
+    class OneByOne(RowSource):
+        def batches(self):
+            for line in range(30):
+                yield from RowSource(["0.9"], [line + 1]).batches()
+
+    session = watch()
+    list(session.run(OneByOne([]), on_alarm=refuse))
+    assert (asked[0], asked[-1], session.undelivered) == (3, 30, {"": "nobody there"})
+    assert len(asked) < 6  # when it alarms, after a second, two, four, and at the end
+
+
 def test_a_state_has_one_owner(tmp_path):
     code = (
         "import sys\nfrom boundwatch.watching.state import StateFile\n"

@@ -244,9 +244,10 @@ def watch(
         )
         _warn(f"{whose}the alarm was not delivered, {reason}; {again}")
     if exit_code:
-        detectors = session.detectors.values()
-        shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in detectors)
-        exit_if_worse(session.verdict, None if margin is None else shown)
+        # The margin is the detectors': a state brings its own.
+        asked = [one for one in session.detectors.values() if getattr(one, "margin", None) is not None]
+        shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in asked)
+        exit_if_worse(session.verdict, shown if asked else None)
     if session.undelivered:
         raise typer.Exit(1)
 

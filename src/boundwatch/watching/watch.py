@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -83,6 +84,25 @@ OnAlarm = Callable[[dict[str, Any]], None]
 
 
 @dataclass
+class _Wait:
+    """How long to leave a program alone that could not be told of an alarm: it may hang, or page somebody."""
+
+    seconds: float = 1.0
+    until: float = 0.0
+    passed_over: bool = False
+
+    def is_too_early(self) -> bool:
+        """Return whether to pass over it for now."""
+        self.passed_over = time.monotonic() < self.until
+        return self.passed_over
+
+    def prolong(self) -> None:
+        """Wait, and the next time twice as long, for at most five minutes."""
+        self.until, self.passed_over = time.monotonic() + self.seconds, False
+        self.seconds = min(2 * self.seconds, 300.0)
+
+
+@dataclass
 class Watch:
     r"""Detectors, and how much of their stream they have counted.
 
@@ -128,6 +148,7 @@ class Watch:
     compared: bool = False
     """Whether somebody has compared these episodes with the certificate already."""
     _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
+    _waits: dict[str, _Wait] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -171,9 +192,10 @@ class Watch:
         on_alarm
             Called with what is known, once it is in the state, whenever a verdict changes; again after a
             crash that came before it returned. If it raises `InvalidSetting`, a notice says so, the alarm
-            is `undelivered`, and it is called again with the next lines and at the next start.
+            is `undelivered`, and it is called again with later lines, after a second at first, then less and
+            less often, at the end and at the next start.
         """
-        if untold := self._announce(on_alarm):
+        if untold := self._announce(on_alarm, at_once=True):
             yield untold
         if until_alarm and self.alarmed:
             return
@@ -196,7 +218,11 @@ class Watch:
                         source.keep_rest()
                     raise fault
                 if until_alarm and self.alarmed:
-                    return
+                    break
+        if any(wait.passed_over for wait in self._waits.values()) and (
+            untold := self._announce(on_alarm, at_once=True)
+        ):
+            yield untold
 
     @property
     def _called(self) -> str:
@@ -257,13 +283,14 @@ class Watch:
                 if repeated and self.costs.of(rows[0].stream, rows[0].id) is None:
                     unknown.append(line.number)
                 if not repeated:
-                    fault = self._own(line, rows, events)
-                    if fault is not None:
-                        break
+                    own, fault = self._own(line, rows, events)
                     self._remember(rows)
                     for row in rows:
-                        self._update(line, row, events)
+                        if row.stream not in own:
+                            self._update(line, row, events)
             done += 1
+            if fault is not None:  # a second start goes on after the certificate's own
+                break
             if until_alarm and self.alarmed:
                 following = batch.lines[done].number if done < len(batch.lines) else None
                 if following != line.number:  # else it is another metric of the same episode
@@ -325,8 +352,12 @@ class Watch:
             self.ids[row.stream].add(row.id)
             self.costs.add(row.stream, row.id, [each.cost for each in rows])
 
-    def _own(self, line: Line, rows: list[Row], events: list[Counted | Notice]) -> BoundwatchError | None:
-        """Return why to stop if a stream turns out to be the certificate's own costs."""
+    def _own(
+        self, line: Line, rows: list[Row], events: list[Counted | Notice]
+    ) -> tuple[set[str], BoundwatchError | None]:
+        """Return which streams turn out to be the certificate's own costs, and that this is why to stop."""
+        own: set[str] = set()
+        fault: BoundwatchError | None = None
         for row in rows:
             detector = self.detectors[row.stream]
             if detector.n == 0 and not self.compared:
@@ -338,10 +369,11 @@ class Watch:
                 events.append(Notice(f"note: {whose}{begins_like(detector.n + 1)}"))
             if found == "own":
                 detector.reset()  # they are no evidence; what other streams have seen is
-                return ProvenanceMismatch(
+                own.add(row.stream)
+                fault = fault or ProvenanceMismatch(
                     f"{whose}these {OWN}; it cannot judge them, so watch only what comes after them"
                 )
-        return None
+        return own, fault
 
     def _update(self, line: Line, row: Row, events: list[Counted | Notice]) -> None:
         detector = self.detectors[row.stream]
@@ -359,7 +391,7 @@ class Watch:
             Counted(line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before)
         )
 
-    def _announce(self, on_alarm: OnAlarm | None) -> list[Counted | Notice]:
+    def _announce(self, on_alarm: OnAlarm | None, *, at_once: bool = False) -> list[Counted | Notice]:
         """Tell what has changed; return what to say about alarms that could not be told."""
         said: list[Counted | Notice] = []
         if on_alarm is None or not self.alarmed:
@@ -367,6 +399,9 @@ class Watch:
         for stream, detector in self.detectors.items():
             verdict = detector.verdict.value
             if detector.first_alarm is not None and self.announced.get(stream) != verdict:
+                wait = self._waits.setdefault(stream, _Wait())
+                if not at_once and wait.is_too_early():
+                    continue
                 finding = detector.finding().to_dict()
                 whose = {"stream": stream} if stream else {}
                 alarm = {"source": name_of(self.source), **whose}
@@ -376,8 +411,10 @@ class Watch:
                     if self.undelivered.get(stream) != str(error):  # it may fail line after line
                         said.append(Notice(f"warning: {error}; it is tried again with the next lines"))
                     self.undelivered[stream] = str(error)
+                    wait.prolong()
                     continue
                 self.undelivered.pop(stream, None)
+                del self._waits[stream]
                 self.announced[stream] = verdict
                 self.save()
         return said
