@@ -116,14 +116,20 @@ def counted(claims: Sequence[tuple[str, Judged]]) -> str:
     for kind in kinds or [""]:
         votes = [found for _, judged in claims if (found := votes_of(judged, kind))]
         counts = Counter(map(counted_as, votes))
-        policies = max(map(len, votes), default=1)
-        among, some = f" for each of {policies} policies", " or for some of them"
+        policies, once = max(map(len, votes), default=1), sum(len(found) == 1 for found in votes)
+        several = f" for each of {policies} policies ({once} claims are judged once)"
+        some = f" or for some policies ({sum(_no_yes(found) for found in votes)} of these for none in full)"
         parts.append(
-            f"{_certificate(kind)}{counts['yes']} of {len(votes)} hold{among * (policies > 1)}, "
+            f"{_certificate(kind)}{counts['yes']} of {len(votes)} hold{several * (policies > 1)}, "
             f"{counts['partly']} in part{some * (policies > 1)}, {counts['no']} not, "
             f"and {counts['not checkable here']} cannot be checked here"
         )
     return f"Of the paper's claims, {'; '.join(parts)}."
+
+
+def _no_yes(votes: Sequence[Holds]) -> bool:
+    """Return whether a claim that counts as "in part" holds in full for no policy."""
+    return counted_as(votes) == "partly" and "yes" not in votes
 
 
 def votes_of(judged: Judged, kind: str) -> list[Holds]:

@@ -24,7 +24,7 @@ An error is one line on standard error with its remedy.
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | bad input, a certificate that does not verify, no episode to `watch`, a broken promise in `selftest` |
+| 1 | bad input, no episode, an undelivered alarm (`watch`), a failed `verify`, broken promises (`selftest`) |
 | 2 | wrong usage |
 | 3 | with `--exit-code`: adverse shift (`check`, `watch`), worse policy (`compare`), `--margin` not shown |
 

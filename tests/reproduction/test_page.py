@@ -92,8 +92,9 @@ def test_a_claim_is_judged_over_policies_and_certificates():
     (mixed,) = judged("a", "a", "b", other="c")
     assert mixed.votes == {"pointwise": ["yes", "yes", "no"], "theorem-1": ["partly"]}
     assert index.counted([("toy", mixed)]) == (
-        "Of the paper's claims, with the pointwise certificate 0 of 1 hold for each of 3 policies, 1 in part "
-        "or for some of them, 0 not, and 0 cannot be checked here; "
+        "Of the paper's claims, with the pointwise certificate 0 of 1 hold for each of 3 policies "
+        "(0 claims are judged once), 1 in part or for some policies (0 of these for none in full), "
+        "0 not, and 0 cannot be checked here; "
         "with the Theorem 1 certificate 0 of 1 hold, 1 in part, 0 not, and 0 cannot be checked here."
     )
     table = index._claims_table("Claim", [("toy", mixed)])
@@ -113,6 +114,9 @@ def test_what_was_not_judged_on_recorded_flights_does_not_count_there():
         ("any", Judged(claim, {"": ["yes"]})),
     ]
     assert [index.votes_of(judged, RECORDED) for _, judged in claims] == [["no"], [], []]
-    assert "pointwise certificate 3 of 3 hold for each of 5 policies" in index.counted(claims)
+    assert (
+        "pointwise certificate 3 of 3 hold for each of 5 policies (1 claims are judged once)"
+        in index.counted(claims)
+    )
     assert "certificate on recorded flights 0 of 1 hold, 0 in part, 1 not" in index.counted(claims)
     assert '<td class="yes">yes, 5 of 5</td><td class="not">–</td>' in index._claims_table("C", claims)

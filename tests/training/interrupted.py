@@ -1,6 +1,7 @@
 """Trains the toy with a checkpoint, slowly enough to be killed; run in its own process by the tests."""
 
 import os
+import signal
 import time
 
 from boundwatch.training import train_backprop, train_evolution
@@ -37,6 +38,7 @@ def train(algorithm, checkpoint, environments):
 
 def run(algorithm, folder):
     """Leave the checkpoint, the posterior and what was printed in a folder."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background of a shell has none
     with (folder / "errors").open("a") as errors:
         os.dup2(errors.fileno(), 2)
     train(algorithm, folder / "checkpoint", targets(30, 0)).save(folder / "posterior")

@@ -153,9 +153,9 @@ def _print_version(value: bool) -> None:
 
 
 @app.callback(
-    epilog="Exit codes: 0 done; 1 error, or selftest found a broken promise; 2 wrong usage; "
-    "3 check, watch or compare, with --exit-code, found a worse world or policy, or did not show that it is "
-    "worse by at most the --margin."
+    epilog="Exit codes: 0 done; 1 error, an alarm that was not delivered, or a broken promise in selftest; "
+    "2 wrong usage; 3 check, watch or compare, with --exit-code, found a worse world or policy, or did not "
+    "show that it is worse by at most the --margin."
 )
 def _root(
     _version: Annotated[
