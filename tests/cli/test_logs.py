@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import openpyxl
 import pytest
 
 import boundwatch as bw
@@ -169,6 +170,33 @@ def test_watch_reads_a_log_as_a_whole(run, logs):
     assert len(result.out.splitlines()) == 15
     assert run("watch", "c.json", "single.json", "--state", "s.json").code == 2
     assert not (logs / "s.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "where"), [("csv", "line 9"), ("jsonl", "line 8"), ("json", "episode 3"), ("xlsx", "row 9")]
+)
+def test_an_unknown_robot_is_found_where_the_steps_of_its_episode_begin(run, tmp_path, suffix, where):
+    bw.CertificateFamily.from_held_out({"x": [0, 1], "y": [0, 1]}, by="robot", binary=True).save(
+        tmp_path / "c.json"
+    )
+    steps = [(1, "x"), (2, "y"), (1, "x"), (1, "x"), (2, "y"), (2, "y"), (2, "y"), (3, "z"), (3, "z")]
+    names = ["ep", "robot", "success"]
+    rows = [[*step, 1] for step in steps]
+    objects = [dict(zip(names, row, strict=True)) for row in rows]
+    new = tmp_path / f"new.{suffix}"
+    if suffix == "xlsx":
+        book = openpyxl.Workbook()
+        for row in [names, *rows]:
+            book.active.append(row)
+        book.save(new)
+    elif suffix == "csv":
+        new.write_text("".join(",".join(map(str, row)) + "\n" for row in [names, *rows]))
+    else:
+        lines = [json.dumps(each) for each in objects]
+        new.write_text("\n".join(lines) if suffix == "jsonl" else f"[{','.join(lines)}]")
+    done = run("check", "c.json", new.name, "--episode", "ep")
+    assert done.code == 1
+    assert f"new.{suffix}: {where}: robot 'z' has no certificate" in done.err
 
 
 FAULTS = {

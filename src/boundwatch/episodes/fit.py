@@ -93,7 +93,10 @@ def refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) 
     if not unknown:
         return
     place = next(place for place, task in enumerate(episodes.tasks) if task in unknown)
-    where = "line" if episodes.file_format in ("csv", "jsonl") else "row"
+    if episodes.file_format in ("csv", "jsonl"):
+        where = "line"
+    else:
+        where = "row" if episodes.episode is None or episodes.file_format == "xlsx" else "episode"
     line = f" {where} {episodes.lines[place]}:" if len(episodes.lines) else ""
     task = episodes.tasks[place]
     raise InvalidSetting(

@@ -100,8 +100,9 @@ def to_episodes(
     def place(row: int, column: str) -> str:
         return f"episode {names[row]}, column {column!r}"
 
+    lines = None if table.lines is None else [table.lines[members[0]] for members in rows.values()]
     return dataclasses.replace(
-        table, values=values, labels=labels, lines=None, array=None, place=place, episode=None
+        table, values=values, labels=labels, lines=lines, array=None, place=place, episode=None
     )
 
 
