@@ -1,6 +1,7 @@
 """Several metrics of one file under one error rate."""
 
 import json
+import shlex
 
 import numpy as np
 import openpyxl
@@ -110,6 +111,19 @@ def test_metrics_of_several_robots(run, trials, tmp_path):
     for command in ("check", "watch"):
         done = run(command, "c.json", "new.csv", *COLUMNS)
         assert "new.csv: line 3: robot/metric 'B/ok' has no certificate, but 'b/ok' has" in done.err
+
+
+@pytest.mark.parametrize(
+    ("success", "cost"), [("ok", "force/N"), ("g/ok", "g/Force/N"), ("success", "cost"), ("success", "a/b c")]
+)
+def test_the_columns_that_are_offered_may_have_slashes(run, tmp_path, success, cost):
+    rows = "".join(f"{'ab'[i % 2]}/0,{i % 3 % 2},{i}\n" for i in range(30))
+    (tmp_path / "lab.csv").write_text(f"robot,{success},{cost}\n{rows}")
+    columns = ("--success", success, "--cost", cost)
+    for by in ([], ["--by", "robot"]):
+        done = run("certify", "lab.csv", *columns, "--cost-range", "0", "50", *by, "-o", "c.json", "--force")
+        assert done.code == 0
+        assert f"name the same ones: {shlex.join(columns)}\n" in run("check", "c.json", "lab.csv").err
 
 
 def test_what_is_refused(run, trials):

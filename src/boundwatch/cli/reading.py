@@ -25,8 +25,15 @@ from boundwatch.cli.options import (
     SuccessColumn,
     SuccessValues,
 )
-from boundwatch.episodes import Episodes, certified_meaning, read_costs, remembered_range
+from boundwatch.episodes import (
+    Episodes,
+    certified_column,
+    certified_meaning,
+    read_costs,
+    remembered_range,
+)
 from boundwatch.episodes.table import Meaning
+from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 _MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
@@ -82,7 +89,9 @@ class Reading:
         """Refuse several columns without certificates of several, and one column with them."""
         if metrics is not None and len(self._columns) < 2:
             flags = {
-                f"--{certified_meaning(one.provenance.measured or '')}": name.rpartition("/")[2]
+                f"--{certified_meaning(one.provenance.measured or '')}": (
+                    name if metrics.by == METRIC else _without_task(name, one)
+                )
                 for name, one in metrics.items()
             }
             given = " ".join(f"{flag} {shlex.quote(column)}" for flag, column in flags.items())
@@ -143,6 +152,15 @@ class Reading:
             if value not in (None, []):
                 flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
                 raise typer.BadParameter(f"{flag} goes with --costs; give them, or leave it out")
+
+
+def _without_task(name: str, certificate: Certificate) -> str:
+    """Return the column of ``task/column``: both may have slashes, so what the certificate keeps decides."""
+    known = certified_column([certificate]).column
+    parts = name.split("/")
+    columns = ("/".join(parts[start:]) for start in range(1, len(parts)))
+    # A customary column is not kept, and has no slash.
+    return next((column for column in columns if normal(column) == known), parts[-1])
 
 
 @contextmanager
