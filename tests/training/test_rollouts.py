@@ -74,10 +74,13 @@ def test_a_policy_that_is_reset_starts_every_episode_from_scratch(jobs):
     assert reset.tolist() == pytest.approx(1 / (1 + np.exp(-1 - np.array(ENVIRONMENTS))))
 
 
-def test_a_policy_that_changes_while_it_is_rolled_out_is_refused():
-    # In this process: after an error joblib starts its own anew, as for the costs outside the range below.
+@pytest.mark.parametrize("jobs", [1, 2])  # a worker changes its own copy, so only it can tell
+def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(jobs):
     with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
-        Rollouts(episode, ENVIRONMENTS)(Counting(persistent=True))
+        Rollouts(episode, ENVIRONMENTS, jobs=jobs)(Counting(persistent=True))
+
+
+def test_a_policy_that_changes_while_it_learns_is_refused():
     learning = GaussianPosterior.over(Counting(persistent=True), prior_variance=1.0)
     with pytest.raises(InvalidSetting, match="Counting changed its state_dict"):
         train_evolution(learning, Rollouts(episode, ENVIRONMENTS), steps=1)
