@@ -2,6 +2,7 @@
 
 import pytest
 
+from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.watching.ids import Ids
 from boundwatch.watching.rows import Row, Rows, Rule
@@ -94,6 +95,30 @@ def test_a_header_that_does_not_say_what_is_a_cost(header):
     rows = Rows(Rule())
     with pytest.raises(InvalidSetting):  # at the header, or at the first number under it
         list(map(rows.read, [header, "1"]))
+
+
+DAMAGE, SUCCESS = '{"damage": 0.2, "success": true}', '{"success": false}'
+
+
+@pytest.mark.parametrize(
+    ("first", "cost", "other", "said"),
+    [
+        (DAMAGE, 0.2, SUCCESS, "has no 'damage', which was certified"),
+        (SUCCESS, 1.0, DAMAGE, "has 'damage', which was certified, but the first object did not"),
+    ],
+)
+def test_objects_are_all_read_by_the_certified_column_or_none(first, cost, other, said):
+    rows = Rows(Rule(), Wanted("damage", "cost"))
+    assert rows.read(first) == [Row(cost)]
+    assert ("column 'damage' is read as a cost, as certified" in rows.noticed) == (first == DAMAGE)
+    again = Rows(rows.rule, rows.certified)
+    again.restore(rows.to_dict())
+    for each in (rows, again):
+        with pytest.raises(InvalidCost, match=said):
+            each.read(other)
+        assert (each.read(first), each.noticed) == ([Row(cost)], "")
+    named = Rows(Rule(success="success"), rows.certified)
+    assert [named.read(DAMAGE), named.read(SUCCESS)] == [[Row(0.0)], [Row(1.0)]]
 
 
 def test_a_header_in_mid_stream_would_turn_costs_round():

@@ -67,8 +67,10 @@ class LineReader:
     delimiter: str = ","
     values_only: bool = False
     """Whether lines were found to be bare values."""
+    by_certified: bool | None = None
+    """Whether objects are read by the certified column, all of them or none; None before the first."""
     noticed: str = ""
-    """What should be said about the latest line, if it holds no episode for a reason that is unusual."""
+    """What should be said about the latest line: why it holds no episode, or how it is read."""
     _above: int = 0
     _fresh: bool = True
     _begins: bool = False
@@ -202,7 +204,29 @@ class LineReader:
         if found is None:
             if len(self._plans) > 1000:  # objects with ever new names
                 self._plans.clear()
-            found = self._plans[key] = self.choose(Table(list(fields), named, lambda name: [fields[name]]))
+            table = Table(list(fields), named, lambda name: [fields[name]])
+            if named and self.header is None and self.wanted.column is None:
+                found = self._same_column(table)
+            else:
+                found = self.choose(table)
+            self._plans[key] = found
+        return found
+
+    def _same_column(self, table: Table) -> tuple[str, Meaning]:
+        """Return the column of an object; refuse one that would be read otherwise than those before it."""
+        column = self.certified.column
+        there = table.has(column)
+        if self.by_certified is not None and there != self.by_certified:
+            if there:
+                raise InvalidCost(
+                    f"has {column!r}, which was certified, but the first object did not; send it in all, "
+                    "or name the column to read with --success, --cost or --reward"
+                )
+            raise InvalidCost(f"has no {column!r}, which was certified and is read since the first object")
+        found = self.choose(table)
+        if self.by_certified is None and there:
+            self.noticed = f"is the first object, and {as_certified(*found)}"
+        self.by_certified = there
         return found
 
     def choose(self, table: Table) -> tuple[str, Meaning]:

@@ -111,7 +111,7 @@ class Rows:
 
     @property
     def noticed(self) -> str:
-        """What should be said about the latest line, if it was passed over for a reason that is unusual."""
+        """What should be said about the latest line: why it was passed over, or how it is read."""
         return self._lines.noticed
 
     @property
@@ -131,7 +131,12 @@ class Rows:
     def to_dict(self) -> dict[str, Any]:
         """Return what the first lines decided, as plain JSON values."""
         lines = self._lines
-        return {"started": lines.values_only, "header": lines.header, "delimiter": lines.delimiter}
+        return {
+            "started": lines.values_only,
+            "header": lines.header,
+            "delimiter": lines.delimiter,
+            "by_certified": lines.by_certified,
+        }
 
     def restore(self, content: Mapping[str, Any]) -> None:
         """Go on as decided when `to_dict` was called."""
@@ -139,6 +144,8 @@ class Rows:
         for lines in self._readers.values():
             lines.values_only, lines.delimiter = bool(content["started"]), str(content["delimiter"])
             lines.header = None if header is None else [str(name) for name in header]
+            certified = content.get("by_certified")  # states of earlier versions lack it
+            lines.by_certified = None if certified is None else bool(certified)
 
     def begin_file(self) -> None:
         """Expect that the header comes once more."""
