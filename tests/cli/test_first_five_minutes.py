@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.episodes import measured
 from boundwatch.episodes.fit import by_chance
 from boundwatch.errors import ProvenanceMismatch
 from program import forked
@@ -225,6 +226,37 @@ def test_a_certificate_remembers_its_range(tmp_path, run):
     done = json.loads(run("check", "c.json", "new.csv", "--json").out)
     assert (done["mean_cost"], done["cost_range"], done["warnings"]) == (pytest.approx(0.59), [0, 100], [])
     assert "another unit?" in run("check", "c.json", "unit.csv").err
+
+
+@pytest.mark.parametrize(("meaning", "other"), [("cost", "success"), ("success", "cost")])
+def test_a_certificate_remembers_which_customary_column_it_is_of(tmp_path, run, meaning, other):
+    def sheet(name, rows, header="trial,cost,success"):
+        (tmp_path / name).write_text(header + "\n" + "".join(f"{i},{row}\n" for i, row in enumerate(rows)))
+
+    rng = np.random.default_rng(3)
+    sheet("lab.csv", [f"{rng.random():.3f},{'no' if rng.random() < 0.3 else 'yes'}" for _ in range(40)])
+    sheet("new.csv", ["0.25,no", "0.75,yes", "0.25,no", "0.75,no"])
+    assert run("certify", "lab.csv", f"--{meaning}", meaning, "-o", "c.json").code == 0
+    mean = {"cost": 0.5, "success": 0.75}[meaning]
+    note = f"column '{meaning}' is read as a {meaning}, as certified; name another with"
+    done = run("check", "c.json", "new.csv", "--json")
+    assert (json.loads(done.out)["mean_cost"], done.err.count(note)) == (mean, 1)
+    for option in ((), ("--state", "s")):
+        done = run("watch", "c.json", "new.csv", "--json", *option)
+        costs = [json.loads(line)["cost"] for line in done.out.splitlines()]
+        assert (sum(costs) / 4, done.err.count(note)) == (mean, 1)
+    assert run("verify", "c.json", "--costs", "lab.csv").code == 0
+    unclear = {"cost": "trial,cost,data,success", "success": "trial,is_success,cost,success"}[meaning]
+    sheet("unclear.csv", ["0,0,1", "1,1,0"], unclear)
+    assert "could all be meant" in run("check", "c.json", "unclear.csv").err
+    sheet("other.csv", ["0", "1"], f"trial,{other}")  # the only one is read as ever, with a warning
+    done = run("check", "c.json", "other.csv")
+    assert (note in done.err, "not measured the way the certificate's were" in done.err) == (False, True)
+
+
+def test_a_customary_name_with_another_meaning_is_kept():
+    assert measured("reward", "reward", (0, 5)).endswith("reward in [0, 5]")
+    assert measured("success", "reward", (0, 5)).endswith("reward in [0, 5], column success")
 
 
 def test_a_column_called_like_its_trials_loses_none_of_them(tmp_path, run):

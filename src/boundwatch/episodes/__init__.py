@@ -28,7 +28,15 @@ from boundwatch.episodes.diagnostics import diagnose
 from boundwatch.episodes.fit import fit
 from boundwatch.episodes.opening import Format, holds_lines, open_table
 from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
-from boundwatch.episodes.table import Meaning, Table, Wanted, as_certified, check_range, to_costs
+from boundwatch.episodes.table import (
+    CUSTOMARY,
+    Meaning,
+    Table,
+    Wanted,
+    as_certified,
+    check_range,
+    to_costs,
+)
 from boundwatch.episodes.words import normal, sense
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -153,25 +161,10 @@ def measured(column: str | None, meaning: Meaning, cost_range: tuple[float, floa
         rule = f"cost = ({above})/(high - low), {name} in [{low}, {high}]"
     # The customary columns of logs are alike, whatever they are called.
     name = "" if column is None else normal(column)
-    return rule if not name or name.isdigit() or name in _CUSTOMARY else f"{rule}, column {name}"
+    customary = name.isdigit() or meaning in CUSTOMARY.get(name, ())
+    return rule if not name or customary else f"{rule}, column {name}"
 
 
-# The names under which logs keep their outcomes: one is as good as the other.
-_CUSTOMARY = {
-    *(
-        "cost",
-        "success",
-        "is_success",
-        "reward",
-        "next.success",
-        "next.reward",
-        "successes",
-        "results",
-        "r",
-        "data",
-    ),
-    "sum_reward",
-}
 _CUSTOM = {("success", "any"), ("reward", "sum")}
 
 
@@ -280,9 +273,7 @@ def read_costs(
         wanted = replace(wanted, column=table.preferred)
     if len(table.names) > MOST_COLUMNS:
         raise InvalidCost(f"{source}: has {len(table.names)} columns; at most {MOST_COLUMNS} are read")
-    remembered = certified_column(each)
-    if wanted.column is not None or not table.has(remembered.column):
-        remembered = Wanted()
+    remembered = Wanted() if wanted.column is not None else table.as_certified(certified_column(each))
     name, meaning = table.choose(wanted if remembered.column is None else remembered, source)
     if each and cost_range is None and meaning != "success":
         cost_range = remembered_range(each[0], meaning)
@@ -338,6 +329,8 @@ def read_costs(
 def certified_column(certificates: Sequence[Certificate]) -> Wanted:
     """Return the column that certificates were made from and what it held, if they keep that and agree.
 
+    Of a column with a customary name, or with none, only what it held is kept.
+
     Examples
     --------
     >>> lab = Certificate.from_held_out([0, 1], binary=True, measured=measured("grasped", "success", None))
@@ -346,10 +339,11 @@ def certified_column(certificates: Sequence[Certificate]) -> Wanted:
     """
     rules = {one.provenance.measured or "" for one in certificates}
     found = re.fullmatch(
-        r"cost (= 1 - success|as given|= .+ in \[.+\]), column (.+?)(, \w+ over the steps of an episode)?",
+        r"cost (= 1 - success|as given|= [^\[]+ in \[[^\]]+\])(, column (.+?))?"
+        r"(, \w+ over the steps of an episode)?",
         rules.pop() if len(rules) == 1 else "",
     )
-    return Wanted() if found is None else Wanted(found[2], certified_meaning(found[0]))
+    return Wanted() if found is None else Wanted(found[3], certified_meaning(found[0]))
 
 
 def certified_meaning(rule: str) -> Meaning:

@@ -162,8 +162,9 @@ class LineReader:
             return
         names = _split(text, delimiter)
         names[0] = names[0].lstrip("# ") if names[0] != "#" else names[0]
-        found = self.choose(Table(names, True, lambda _: []))  # one that cannot be read ends here
-        if not asked and normal(found[0]) == normal(self.certified.column or ""):
+        table = Table(names, True, lambda _: [])
+        found = self.choose(table)  # one that cannot be read ends here
+        if not asked and table.as_certified(self.certified).column is not None:
             self.noticed = f"is the header, and {as_certified(*found)}"
         self.header, self.delimiter, self._fresh, self._begins = names, delimiter, False, False
 
@@ -231,12 +232,15 @@ class LineReader:
 
     def choose(self, table: Table) -> tuple[str, Meaning]:
         """Return the column of a table that is read, and what it holds."""
-        certified = self.wanted.column is None and table.has(self.certified.column)
+        is_object = table.named and self.header is None and all(map(table.values, table.names[:1]))
+        wanted = self.wanted
+        # Objects may differ: what is clear in one of them is not in the next.
+        if wanted.column is None and (self.certified.column is not None or not is_object):
+            wanted = table.as_certified(self.certified)
         try:
-            return table.choose(self.certified if certified else self.wanted, _LINE)
+            return table.choose(wanted, _LINE)
         except InvalidSetting as error:
             # Other objects may have what this one lacks; all rows of a table, and all bare values, lack it.
-            is_object = table.named and self.header is None and bool(table.values(table.names[0]))
             kind = InvalidCost if is_object else InvalidSetting
             raise kind(str(error).removeprefix(f"{_LINE}: ")) from error
 

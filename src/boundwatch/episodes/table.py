@@ -29,6 +29,14 @@ DEFAULTS: Mapping[str, Meaning] = {
 }
 """The columns that are read without being asked for, in any case, and what they hold."""
 
+CUSTOMARY: Mapping[str, tuple[Meaning, ...]] = {
+    "cost": ("cost",),
+    **dict.fromkeys(("success", "is_success", "next.success", "successes"), ("success",)),
+    **dict.fromkeys(("reward", "next.reward", "sum_reward", "results", "r"), ("reward",)),
+    "data": ("cost", "success", "reward"),
+}
+"""The names under which logs keep their outcomes, and what they hold: one is as good as the other."""
+
 _FLAGS = (
     "success=COL (yes/no or 1/0), cost=COL (higher is worse) or reward=COL (higher is better, with "
     "cost_range) "
@@ -132,6 +140,25 @@ class Table:
     def has(self, column: str | None) -> bool:
         """Return whether there is just one column of this name, in any case."""
         return column is not None and self.named and [*map(normal, self.names)].count(normal(column)) == 1
+
+    def as_certified(self, certified: Wanted) -> Wanted:
+        """Return the column to read like a certificate's, if none is named; nothing where that is not clear.
+
+        A customary name is not kept. Where several columns have one, it was the only one that holds such
+        values.
+
+        Examples
+        --------
+        >>> Table(["trial", "cost", "success"], True, lambda _: []).as_certified(Wanted(None, "success"))
+        Wanted(column='success', meaning='success')
+        """
+        if certified.column is not None:
+            return certified if self.has(certified.column) else Wanted()
+        if certified.meaning is None or not self.named or self.preferred is not None:
+            return Wanted()
+        known = [name for name in self.names if normal(name) in CUSTOMARY]
+        fitting = [name for name in known if certified.meaning in CUSTOMARY[normal(name)]]
+        return Wanted(fitting[0], certified.meaning) if len(fitting) == 1 < len(known) else Wanted()
 
     def find(self, column: str, source: str, option: str) -> str:
         """Return the one column of this name, in any case; raise `InvalidSetting` unless there is one."""
