@@ -474,6 +474,14 @@ def test_words_of_ones_own(read):
         read(sheet, success="end", success_values=["table"])
 
 
+def test_a_column_called_like_a_word_for_success_loses_no_trial(read):
+    words = ["grasped", "placed"]
+    with pytest.raises(InvalidSetting, match="'grasped' is the column's name and a word for success"):
+        read("grasped\ngrasped\ndropped\nplaced\n", success="grasped", success_values=words)
+    sheet = "trial,grasped\n1,grasped\n2,dropped\n3,placed\n"
+    assert read(sheet, success="grasped", success_values=words).costs.tolist() == [0, 1, 0]
+
+
 def test_what_was_skipped_is_said(read):
     notes = read("Trials of May\nby Kim\ntrial,cost\n1,0.5\n# lunch\ntrial,cost\n1,0.25\n").notes
     assert [note.split(": ")[1] for note in notes] == [

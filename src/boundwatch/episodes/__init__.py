@@ -275,6 +275,11 @@ def read_costs(
         raise InvalidCost(f"{source}: has {len(table.names)} columns; at most {MOST_COLUMNS} are read")
     remembered = Wanted() if wanted.column is not None else table.as_certified(certified_column(each))
     name, meaning = table.choose(wanted if remembered.column is None else remembered, source)
+    if table.named and len(table.names) == 1 and normal(name) in map(normal, words):
+        raise InvalidSetting(
+            f"{source}: {name!r} is the column's name and a word for success: each could be the header once "
+            "more, or a trial; put another name above it, such as outcome, and read it with --success outcome"
+        )
     if each and cost_range is None and meaning != "success":
         cost_range = remembered_range(each[0], meaning)
     if (episode := episode or table.episode) is not None:
