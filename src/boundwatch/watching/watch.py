@@ -255,7 +255,7 @@ class Watch:
             try:
                 rows = self._rows(line)
                 repeated = bool(rows) and self._is_repeated(rows)
-                if not rows and self.rows.noticed:
+                if self.rows.noticed:
                     events.append(Notice(f"note: {self._place(line)} {self.rows.noticed}"))
             except InvalidCost as error:
                 if not lenient:
