@@ -31,6 +31,7 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     paper = [(name, one) for name, one in judged if not one.claim.beyond]
     ours = [(name, one) for name, one in judged if one.claim.beyond]
     alone = EXPERIMENTS[next(iter(found))].TITLE if len(found) == 1 else None
+    yield "---\nhide: [navigation]\n---\n"  # the table of claims is wide
     yield f"# {alone or 'What came out'}\n"
     yield "<!-- Written by tools/publish_reproduction.py. Change the generator, not this page. -->\n"
     yield f"{counted(paper)} [Claim by claim](#claims).\n"
