@@ -364,6 +364,8 @@ class Watch:
                 self._followed[row.stream] = OwnCosts(detector.certificate)
             followed = self._followed.get(row.stream)  # none if it was begun by another process
             found = "" if followed is None else followed.repeats(row.cost)
+            if not found:
+                continue
             whose = f"{self._place(line)}: {f'{row.stream}: ' if row.stream else ''}"
             if found == "chance":
                 events.append(Notice(f"note: {whose}{begins_like(detector.n + 1)}"))
