@@ -158,6 +158,7 @@ def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path)
 def test_alarms_link_to_what_people_open(options, address):
     settings = Settings.gather({**options, "commands": ["true"], "emails": ["a@example.com"]}, None, {})
     assert [channel.monitor for channel in settings.channels] == [address] * 2
+    assert settings.channels is settings.channels  # not checked anew with every notice
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from boundwatch._support.files import read_bytes
@@ -102,9 +103,9 @@ class Settings:
             raise InvalidSetting(f"public_url = {public_url!r} is not an address; give https://name")
         return cls(**values)
 
-    @property
+    @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """Where alarms go."""
+        """Where alarms go; checked once, so that one that breaks later keeps nothing from the others."""
         # Behind a proxy only `public_url` says what people open.
         monitor = self.public_url.rstrip("/") or ("" if self.allow_hosts else self.url)
         mail = {"smtp": self.smtp, "sender": self.sender}
