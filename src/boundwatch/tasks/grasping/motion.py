@@ -31,6 +31,7 @@ _LOW, _HIGH, _SPEEDS, _ACCELERATIONS = (
     for name in ("low", "high", "speed", "acceleration")
 )
 _DAMPING = 1e-3
+_DOWN = np.array([0.0, 0.0, -1.0])
 _CLOSED = -panda.OPENING  # far enough beyond to press with full force
 
 Floats = NDArray[np.float64]
@@ -142,8 +143,8 @@ def reach(tip: Floats, yaw: float, posture: Floats) -> Floats | None:
         axes = data.site_xmat[site].reshape(3, 3)
         # Whichever of the two opposite directions of the fingers is the nearer one counts.
         wanted = closing if axes[:, 1] @ closing >= 0.0 else -closing
-        turn = 0.5 * (np.cross(axes[:, 1], wanted) + np.cross(axes[:, 2], [0.0, 0.0, -1.0]))
-        turn += 0.5 * np.cross(axes[:, 0], np.cross(wanted, [0.0, 0.0, -1.0]))
+        turn = 0.5 * (_cross(axes[:, 1], wanted) + _cross(axes[:, 2], _DOWN))
+        turn += 0.5 * _cross(axes[:, 0], _cross(wanted, _DOWN))
         error = np.concatenate([tip - data.site_xpos[site], turn])
         if np.abs(error).max() < TOLERANCE:
             return posture
@@ -152,3 +153,9 @@ def reach(tip: Floats, yaw: float, posture: Floats) -> Floats | None:
         step = arm.T @ np.linalg.solve(arm @ arm.T + _DAMPING * np.eye(6), error)
         posture = np.clip(posture + np.clip(step, -0.3, 0.3), _LOW, _HIGH)
     return None
+
+
+def _cross(a: Floats, b: Floats) -> Floats:
+    """Return the cross product of two vectors: numpy's takes any shape, and ten times as long."""
+    (a1, a2, a3), (b1, b2, b3) = a.tolist(), b.tolist()
+    return np.array([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1])
