@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multiprocessing import parent_process
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -9,7 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 def progress_bar(description: str | None) -> Progress:
     """Return a progress bar on stderr, silent without a description or when stderr is not a terminal.
 
-    Its tasks have a field ``note``, shown behind the bar.
+    It is silent in a worker process, too: whoever started that has a bar of its own. Its tasks have a field
+    ``note``, shown behind the bar.
 
     Examples
     --------
@@ -23,5 +26,5 @@ def progress_bar(description: str | None) -> Progress:
         *columns,
         TextColumn("{task.fields[note]}"),
         console=console,
-        disable=description is None or not console.is_terminal,
+        disable=description is None or parent_process() is not None or not console.is_terminal,
     )
