@@ -78,7 +78,8 @@ def reproduce(
         raise InvalidSetting(f"--costs {costs[0]}: only the figure wind shows recorded costs; ask for it too")
     settings[wind.NAME] = wind.with_recorded(settings[wind.NAME], costs or ())
     with progress_bar("computing") as progress:
-        task = progress.add_task("", total=None, note="")
+        note = "" if quick else "an arm takes ten minutes"
+        task = progress.add_task("", total=None, note=note)
         page = runner.reproduce(
             names,
             output,

@@ -37,8 +37,8 @@ class Artifact(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
     kind: ClassVar[str]
     """What it is, the first part of its folder's name."""
-    parallel: ClassVar[bool]
-    """Whether making one keeps all cores busy by itself."""
+    slow: ClassVar[bool]
+    """Whether making one takes many minutes: those start first, and no core waits for the last of them."""
 
     @property
     def module(self) -> str:
@@ -138,14 +138,10 @@ class Cache:
                 self._build(level, done)
 
     def _build(self, level: Sequence[Artifact], done: Callable[[Artifact], None]) -> None:
-        for artifact in level:
-            if artifact.parallel:
-                self.folder(artifact)
-                done(artifact)
-        alone = [artifact for artifact in level if not artifact.parallel]
+        ordered = sorted(level, key=lambda artifact: not artifact.slow)
         # Processes, not threads: torch's number of threads and the garbage of a training are per process.
         with workers(self.jobs, return_as="generator_unordered", pre_dispatch=self.jobs) as pool:
-            for artifact in pool(delayed(_make)(self.root, artifact, key(artifact)) for artifact in alone):
+            for artifact in pool(delayed(_make)(self.root, artifact, key(artifact)) for artifact in ordered):
                 done(artifact)
 
 

@@ -123,7 +123,7 @@ class BaselineNetwork:
     """The authors' shape, trained in a policy's training environments; what both networks say of them."""
 
     kind: ClassVar[str] = "baseline-network"
-    parallel: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     module: ClassVar[str] = __name__
     policy: NavigationPolicy
     steps: int = 1500
@@ -182,7 +182,7 @@ class Seen:
     """What both networks say of new environments: the first ones of the policy's flights."""
 
     kind: ClassVar[str] = "baseline-outputs"
-    parallel: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     module: ClassVar[str] = __name__
     network: BaselineNetwork
     distribution: str

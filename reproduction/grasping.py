@@ -30,7 +30,7 @@ class GraspingPolicy:
     """A policy, trained and certified."""
 
     kind: ClassVar[str] = "grasping-policy"
-    parallel: ClassVar[bool] = True
+    slow: ClassVar[bool] = True
     module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
 
@@ -38,11 +38,11 @@ class GraspingPolicy:
         """Return nothing."""
         return ()
 
-    def make(self, folder: Path, cache: Cache) -> None:
-        """Train it."""
+    def make(self, folder: Path, cache: Cache) -> None:  # noqa: ARG002  (every artifact may use the cache)
+        """Train it, on one core: cloning has no use for two, and another policy has."""
         from boundwatch.tasks.grasping.train import train
 
-        train(self.recipe, folder, jobs=cache.jobs)
+        train(self.recipe, folder)
 
     def load(self, cache: Cache) -> Run:
         """Return the training."""
@@ -54,7 +54,7 @@ class Grasps:
     """Whether a policy lifts new objects."""
 
     kind: ClassVar[str] = "grasping-attempts"
-    parallel: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     module: ClassVar[str] = __name__
     policy: GraspingPolicy
     environments: int

@@ -59,7 +59,7 @@ class NavigationPolicy:
     """A policy, trained and certified."""
 
     kind: ClassVar[str] = "navigation-policy"
-    parallel: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
     flights: str = ""
@@ -94,7 +94,7 @@ class Flights:
     """What a policy pays in new environments, and what its network says there."""
 
     kind: ClassVar[str] = "navigation-flights"
-    parallel: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     module: ClassVar[str] = __name__
     policy: NavigationPolicy
     distribution: str

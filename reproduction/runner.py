@@ -32,6 +32,7 @@ from reproduction import (
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import RECORDED, CertificateName, Certified
 from reproduction.figure import Experiment, Judged, Results, to_json
+from reproduction.navigation import Sweep
 from reproduction.processor import instructions
 
 _MODULES: tuple[Experiment, ...] = (
@@ -59,7 +60,7 @@ class Computed:
     """The results of an experiment, as an artifact: computed once for the same settings."""
 
     kind: ClassVar[str] = "results"
-    parallel: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
     experiment: str
     settings: Any
 
@@ -119,7 +120,8 @@ def variants(
     settings
         Of an experiment. The first variant is these, with the certificate that is drawn.
     policies
-        How many, trained alike with consecutive seeds.
+        How many, trained alike with consecutive seeds. The first is drawn, and has twice the flights and
+        grasps of each of the others.
     certificate
         The one that is drawn, and comes first.
     recorded_flights
@@ -154,17 +156,26 @@ def _on_recorded_flights(settings: Any) -> Any:
 
 
 def _with_seed(settings: Any, offset: int) -> Any:
-    """Return settings with a policy of another seed; what its claims are judged by stays the same.
+    """Return settings with a policy of another seed, with half the flights and grasps if it is not the first.
 
-    How failures depend on friction is a table of the first policy: the others go without.
+    What decides its claims, levels and numbers of trials, stays the same. How failures depend on friction is
+    a table of the first policy: the others go without.
     """
     if hasattr(settings, "sweep"):
         return replace(settings, sweep=_with_seed(settings.sweep, offset))
+    if not offset:
+        return settings
     recipe = settings.policy.recipe
-    policy = replace(settings.policy, recipe=replace(recipe, seed=recipe.seed + offset))
-    if offset and isinstance(settings, mugs_and_bowls.Settings):
-        return replace(settings, policy=policy, frictions=())
-    return replace(settings, policy=policy)
+    changes: dict[str, Any] = {
+        "policy": replace(settings.policy, recipe=replace(recipe, seed=recipe.seed + offset))
+    }
+    if hasattr(settings, "environments"):
+        changes["environments"] = settings.environments // 2
+    if isinstance(settings, Sweep):
+        changes["datasets"] = settings.datasets // 2
+    if isinstance(settings, mugs_and_bowls.Settings):
+        changes["frictions"] = ()
+    return replace(settings, **changes)
 
 
 def reproduce(

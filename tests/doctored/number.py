@@ -12,7 +12,7 @@ from reproduction.artifacts import Cache
 @dataclass(frozen=True)
 class Number:
     kind: ClassVar[str] = "number"
-    parallel: ClassVar[bool] = True
+    slow: ClassVar[bool] = False
     module: ClassVar[str] = "boundwatch._support.files"
     value: int
     changes: str = ""

@@ -205,14 +205,19 @@ def test_quick_and_full_settings_cover_the_same_experiments():
     assert len(runner.full_settings()["difficulty"].sweep.settings) == 21
 
 
-def test_variants_change_the_policy_and_nothing_else():
+def test_variants_change_the_policy_and_how_often_it_is_tried():
     full = runner.full_settings()
     found = runner.variants(full["mug-placement"], 2, "theorem-1")
     assert list(found) == ["theorem-1", "pointwise"]  # the one that is drawn comes first
     first, second = found["pointwise"]
     assert first == full["mug-placement"]
     assert second.policy.recipe == dataclasses.replace(first.policy.recipe, seed=first.policy.recipe.seed + 1)
-    assert dataclasses.replace(second, policy=first.policy) == first
+    assert dataclasses.replace(second, policy=first.policy, environments=1000) == first
+    assert second.environments == 500
+    first, second = (found.sweep for found in runner.variants(full["difficulty"], 2)["pointwise"])
+    assert [first.environments, first.datasets] == [100_000, 2000]
+    assert [second.environments, second.datasets] == [50_000, 1000]
+    assert second.settings == first.settings
     first, second = runner.variants(full["mugs-and-bowls"], 2)["pointwise"]
     # That table is of the first policy, and no claim's.
     assert [len(each.frictions) for each in (first, second)] == [5, 0]
