@@ -49,6 +49,7 @@ pre { font: 0.8rem/1.4 ui-monospace, monospace; overflow-x: auto; background: va
   padding: 0.75rem; }
 .wide { overflow-x: auto; }
 </style>"""
+OUTCOMES = ("hold", "hold for some policies", "hold in part", "do not hold", "not checkable here")
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _sections(shown: Sequence[Shown], folder: Path) -> Iterator[Html]:
     everything = [(one.experiment.NAME, judged) for one in shown for judged in one.judged]
     claims = [(name, judged) for name, judged in everything if not judged.claim.beyond]
     ours = [(name, judged) for name, judged in everything if judged.claim.beyond]
-    yield page.paragraph(counted(claims))
+    yield _table(counts(claims))
     for number, one in enumerate(shown, 1):
         yield from _figure(number, one, folder)
     yield page.heading("The paper's claims, and what we found")
@@ -109,27 +110,25 @@ def _sections(shown: Sequence[Shown], folder: Path) -> Iterator[Html]:
     yield page.rows([*made_with, ("instructions", instructions()), *_versions()])
 
 
-def counted(claims: Sequence[tuple[str, Judged]]) -> str:
-    """Say how many claims hold, for every policy, with each certificate."""
-    kinds = list(dict.fromkeys(kind for _, judged in claims for kind in judged.votes if kind))
-    parts = []
-    for kind in kinds or [""]:
-        votes = [found for _, judged in claims if (found := votes_of(judged, kind))]
-        counts = Counter(map(counted_as, votes))
-        policies, once = max(map(len, votes), default=1), sum(len(found) == 1 for found in votes)
-        several = f" for each of {policies} policies ({once} claims are judged once)"
-        some = f" or for some policies ({sum(_no_yes(found) for found in votes)} of these for none in full)"
-        parts.append(
-            f"{_certificate(kind)}{counts['yes']} of {len(votes)} hold{several * (policies > 1)}, "
-            f"{counts['partly']} in part{some * (policies > 1)}, {counts['no']} not, "
-            f"and {counts['not checkable here']} cannot be checked here"
-        )
-    return f"Of the paper's claims, {'; '.join(parts)}."
+def counts(claims: Sequence[tuple[str, Judged]]) -> Table:
+    """Count the claims that hold, for every policy, with each certificate."""
+    kinds = list(dict.fromkeys(kind for _, judged in claims for kind in judged.votes if kind)) or [""]
+    votes = {kind: [found for _, judged in claims if (found := votes_of(judged, kind))] for kind in kinds}
+    lines = []
+    for kind, each in votes.items():
+        found = Counter(map(_outcome, each))
+        lines.append((_certificate(kind), str(len(each)), *(str(found[outcome]) for outcome in OUTCOMES)))
+    policies = max((len(found) for each in votes.values() for found in each), default=1)
+    title = "The paper's claims" + (f", judged for up to {policies} policies" if policies > 1 else "")
+    return Table(title, ("with", "claims", *OUTCOMES), tuple(lines))
 
 
-def _no_yes(votes: Sequence[Holds]) -> bool:
-    """Return whether a claim that counts as "in part" holds in full for no policy."""
-    return counted_as(votes) == "partly" and "yes" not in votes
+def _outcome(votes: Sequence[Holds]) -> str:
+    """Return the column in which a claim is counted."""
+    amount = counted_as(votes)
+    if amount == "partly" and "yes" in votes:
+        return "hold for some policies"
+    return {"yes": "hold", "partly": "hold in part", "no": "do not hold"}.get(amount, "not checkable here")
 
 
 def votes_of(judged: Judged, kind: str) -> list[Holds]:
@@ -144,8 +143,8 @@ def votes_of(judged: Judged, kind: str) -> list[Holds]:
 
 def _certificate(kind: str) -> str:
     if kind == RECORDED:
-        return "with the pointwise certificate on recorded flights "
-    return f"with the {LABELS[kind]} certificate " if kind in LABELS else ""
+        return "the pointwise certificate, on recorded flights"
+    return f"the {LABELS[kind]} certificate" if kind in LABELS else "any certificate"
 
 
 def _sizes(settings: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from PIL import Image
 from reproduction.certification import LABELS
 from reproduction.figure import Claim, Judged, style_of, told
-from reproduction.index import counted, votes_of
+from reproduction.index import counts, votes_of
 from reproduction.runner import EXPERIMENTS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -34,7 +34,9 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     yield "---\nhide: [navigation]\n---\n"  # the table of claims is wide
     yield f"# {alone or 'What came out'}\n"
     yield "<!-- Written by tools/publish_reproduction.py. Change the generator, not this page. -->\n"
-    yield f"{counted(paper)} [Claim by claim](#claims).\n"
+    table = counts(paper)
+    yield f"{table.title} ([claim by claim](#claims)):\n"
+    yield from rows(list(table.header), [list(row) for row in table.rows])
     yield f"{run} [The paper, reproduced](reproduction.md) says how to run it and how claims are judged.\n"
     for name, result in found.items():
         yield f"## {'The trials' if alone else EXPERIMENTS[name].TITLE} {{ #{name} }}\n"

@@ -44,7 +44,7 @@ def test_claims_of_ours_are_shown_apart_and_not_counted(tmp_path):
         Claim("ours", "3", "yes", beyond=True),
     ]
     text = render(tmp_path, Settings(), claims, [])
-    assert "Of the paper&#x27;s claims, 1 of 2 hold, 0 in part, 1 not, and 0 cannot be checked" in text
+    assert "<td>2</td><td>1</td><td>0</td><td>0</td><td>1</td><td>0</td>" in text  # not the third
     theirs, ours = text.split("Beyond the paper")
     assert "paper one" in theirs
     assert "paper two" in theirs
@@ -91,11 +91,20 @@ def test_a_claim_is_judged_over_policies_and_certificates():
 
     (mixed,) = judged("a", "a", "b", other="c")
     assert mixed.votes == {"pointwise": ["yes", "yes", "no"], "theorem-1": ["partly"]}
-    assert index.counted([("toy", mixed)]) == (
-        "Of the paper's claims, with the pointwise certificate 0 of 1 hold for each of 3 policies "
-        "(0 claims are judged once), 1 in part or for some policies (0 of these for none in full), "
-        "0 not, and 0 cannot be checked here; "
-        "with the Theorem 1 certificate 0 of 1 hold, 1 in part, 0 not, and 0 cannot be checked here."
+    table = index.counts([("toy", mixed)])
+    assert table.title == "The paper's claims, judged for up to 3 policies"
+    assert table.header == (
+        "with",
+        "claims",
+        "hold",
+        "hold for some policies",
+        "hold in part",
+        "do not hold",
+        "not checkable here",
+    )
+    assert table.rows == (
+        ("the pointwise certificate", "1", "0", "1", "0", "0", "0"),
+        ("the Theorem 1 certificate", "1", "0", "0", "1", "0", "0"),
     )
     table = index._claims_table("Claim", [("toy", mixed)])
     assert '<td class="partly">2 of 3</td><td class="partly">partly</td>' in table
@@ -114,9 +123,8 @@ def test_what_was_not_judged_on_recorded_flights_does_not_count_there():
         ("any", Judged(claim, {"": ["yes"]})),
     ]
     assert [index.votes_of(judged, RECORDED) for _, judged in claims] == [["no"], [], []]
-    assert (
-        "pointwise certificate 3 of 3 hold for each of 5 policies (1 claims are judged once)"
-        in index.counted(claims)
+    assert index.counts(claims).rows == (
+        ("the pointwise certificate", "3", "3", "0", "0", "0", "0"),
+        ("the pointwise certificate, on recorded flights", "1", "0", "0", "0", "1", "0"),
     )
-    assert "certificate on recorded flights 0 of 1 hold, 0 in part, 1 not" in index.counted(claims)
     assert '<td class="yes">yes, 5 of 5</td><td class="not">–</td>' in index._claims_table("C", claims)
