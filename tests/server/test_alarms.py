@@ -161,7 +161,7 @@ def test_a_channel_that_cannot_work_is_refused(kind, target):
 
 def test_silence_is_told_once_and_is_no_verdict(database, certificate):
     channel = Channel("command", "true")
-    settings = Settings(silent_minutes=10, commands=("true",))
+    settings = Settings(silent_minutes=10, on_alarm=("true",))
     alarm(database, certificate)
     with database.write() as connection:
         assert upkeep.tell_silence(connection, time.time() + 1, settings) == ["arm-1"]

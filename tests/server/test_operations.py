@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import json
 import re
@@ -12,8 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import typer
 from sqlalchemy import insert, select, text
 
+from boundwatch.cli import app
+from boundwatch.cli.root import built
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import transfer, verifying
 from boundwatch.server.database import Database
@@ -132,7 +136,7 @@ def test_an_address_in_use_is_named_in_one_line(shared):
 
 def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):
     path = tmp_path / "monitor.toml"
-    path.write_text('port = 1000\nhost = "::1"\nworkers = 2\nwebhooks = ["https://a.example/x"]\n')
+    path.write_text('port = 1000\nhost = "::1"\nworkers = 2\nwebhook = ["https://a.example/x"]\n')
     environment = {
         "BOUNDWATCH_PORT": "2000",
         "BOUNDWATCH_WORKERS": "3",
@@ -146,17 +150,33 @@ def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path)
     assert Settings.from_json(settings.to_json()) == settings
 
 
+def test_options_files_and_variables_have_the_same_names():
+    options = {
+        parameter.name for parameter in built(app).get_command(typer.Context(built(app)), "serve").params
+    }
+    acts = {"config", "demo", "verify", "export", "restore", "help"}
+    only_settings = {"discovery_rate", "rate_limit", "sender", "webhook_secret"}
+    assert {field.name for field in dataclasses.fields(Settings)} - only_settings == options - acts
+    environment = {
+        "BOUNDWATCH_ON_ALARM": "notify --all\npage 'the night shift'",
+        "BOUNDWATCH_EMAIL": "a@example.com b@example.com",
+    }
+    settings = Settings.gather({}, None, environment)
+    assert settings.on_alarm == ("notify --all", "page 'the night shift'")
+    assert settings.email == ("a@example.com", "b@example.com")
+
+
 @pytest.mark.parametrize(
     ("options", "address"),
     [
         ({"host": "localhost", "port": 80}, "http://localhost:80"),
         ({"host": "::1", "tls_certificate": "x.pem"}, "https://[::1]:8080"),
         ({"public_url": "https://monitor.example.com/"}, "https://monitor.example.com"),
-        ({"allow_hosts": ["monitor.example.com"]}, ""),  # its scheme and port are the proxy's
+        ({"allow_host": ["monitor.example.com"]}, ""),  # its scheme and port are the proxy's
     ],
 )
 def test_alarms_link_to_what_people_open(options, address):
-    settings = Settings.gather({**options, "commands": ["true"], "emails": ["a@example.com"]}, None, {})
+    settings = Settings.gather({**options, "on_alarm": ["true"], "email": ["a@example.com"]}, None, {})
     assert [channel.monitor for channel in settings.channels] == [address] * 2
     assert settings.channels is settings.channels  # not checked anew with every notice
 
@@ -335,7 +355,7 @@ def test_what_is_deployed_knows_the_metrics_and_options(tmp_path):
     assert json.loads((folder / "grafana.json").read_text())["panels"]
     monitor = yaml.safe_load((folder / "compose.yaml").read_text())["services"]["monitor"]
     settings = Settings.gather({}, None, monitor["environment"])
-    assert (settings.workers, settings.allow_hosts, settings.silent_minutes) == (2, ("monitor",), 30.0)
+    assert (settings.workers, settings.allow_host, settings.silent_minutes) == (2, ("monitor",), 30.0)
     _check_compose(folder, yaml.safe_load((folder / "compose.yaml").read_text()))
     _check_dockerfile(folder)
     rules = yaml.safe_load((folder / "alerts.yml").read_text())["groups"][0]["rules"]

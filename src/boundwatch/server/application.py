@@ -81,7 +81,7 @@ def create_application(settings: Settings) -> FastAPI:
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     _handle_errors(app)
     _describe_problems(app)
-    hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_hosts}
+    hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_host}
     app.add_middleware(Guard, gatekeeper=app.state.gatekeeper, hosts=hosts, rate=settings.rate_limit)
     return app
 

@@ -31,7 +31,7 @@ class Settings:
         See `Database`.
     host, port, workers
         Where it listens, and with how many processes.
-    allow_hosts
+    allow_host
         Names by which browsers and robots may call it, beside localhost and literal addresses.
     public_url
         The address that people open, for the links in alarms, if it is not the one the server listens on.
@@ -49,7 +49,7 @@ class Settings:
         Requests per second that one client may send.
     tls_certificate, tls_key
         Files for HTTPS.
-    webhooks, webhook_secret, commands, emails, smtp, sender
+    webhook, webhook_secret, on_alarm, email, smtp, sender
         Where alarms go.
     retain_days
         How long closed generations keep their episodes, and open ones the meta of theirs; 0: forever.
@@ -59,7 +59,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1
-    allow_hosts: tuple[str, ...] = ()
+    allow_host: tuple[str, ...] = ()
     public_url: str = ""
     certificate: str | None = None
     detector: str = "sequential-test"
@@ -71,10 +71,10 @@ class Settings:
     rate_limit: float = 5000.0
     tls_certificate: str | None = None
     tls_key: str | None = None
-    webhooks: tuple[str, ...] = field(default=(), repr=False)
+    webhook: tuple[str, ...] = field(default=(), repr=False)
     webhook_secret: str = field(default="", repr=False)
-    commands: tuple[str, ...] = ()
-    emails: tuple[str, ...] = ()
+    on_alarm: tuple[str, ...] = ()
+    email: tuple[str, ...] = ()
     smtp: str = "localhost:25"
     sender: str = "boundwatch@localhost"
     retain_days: float = 0.0
@@ -95,7 +95,7 @@ class Settings:
             values |= _from_toml(path)
         values |= _from_environment(os.environ if environment is None else environment)
         values |= {name: value for name, value in options.items() if value not in (None, (), [])}
-        for name in ("allow_hosts", "webhooks", "commands", "emails"):
+        for name in ("allow_host", "webhook", "on_alarm", "email"):
             values[name] = tuple(values.get(name, ()))
         check_level(values.get("discovery_rate", 0.05), "discovery_rate")
         public_url = values.get("public_url", "https://")
@@ -107,12 +107,12 @@ class Settings:
     def channels(self) -> tuple[Channel, ...]:
         """Where alarms go; checked once, so that one that breaks later keeps nothing from the others."""
         # Behind a proxy only `public_url` says what people open.
-        monitor = self.public_url.rstrip("/") or ("" if self.allow_hosts else self.url)
+        monitor = self.public_url.rstrip("/") or ("" if self.allow_host else self.url)
         mail = {"smtp": self.smtp, "sender": self.sender}
         return (
-            *(Channel("webhook", url, self.webhook_secret, monitor=monitor) for url in self.webhooks),
-            *(Channel("command", command, monitor=monitor) for command in self.commands),
-            *(Channel("email", address, monitor=monitor, **mail) for address in self.emails),
+            *(Channel("webhook", url, self.webhook_secret, monitor=monitor) for url in self.webhook),
+            *(Channel("command", command, monitor=monitor) for command in self.on_alarm),
+            *(Channel("email", address, monitor=monitor, **mail) for address in self.email),
         )
 
     @property
@@ -161,7 +161,9 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         variable = f"BOUNDWATCH_{each.name.upper()}"
         if variable in environment:
             text = environment[variable]
-            value: Any = text.split() if isinstance(each.default, tuple) else text
+            value: Any = text
+            if isinstance(each.default, tuple):
+                value = text.splitlines() if each.name == "on_alarm" else text.split()  # commands have spaces
             if isinstance(each.default, int | float) or each.name in _NUMBERS:
                 try:
                     whole = isinstance(each.default, int) or each.name == "fleet_size"
