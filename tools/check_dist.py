@@ -18,9 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 1_000_000  # bytes of the wheel
-BLOCK = re.compile(
-    r"(?P<skipped><!-- not run: [^\n]+ -->\n+)?```sh\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
-)
+BLOCK = re.compile(r"^```console\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+OURS = re.compile(r"boundwatch(-[\d.]+\w*\.dist-info)?/|_boundwatch\.py$")
 
 
 def main(folder: Path) -> None:
@@ -39,9 +38,7 @@ def check_contents(wheel: Path) -> None:
     if wheel.stat().st_size >= LARGEST:
         sys.exit(f"{wheel.name} has {wheel.stat().st_size:,} bytes; keep it below {LARGEST:,}")
     with zipfile.ZipFile(wheel) as archive:
-        strangers = [
-            name for name in archive.namelist() if not re.match(r"boundwatch(-[\d.]+\w*\.dist-info)?/", name)
-        ]
+        strangers = [name for name in archive.namelist() if not OURS.match(name)]
     if strangers:
         sys.exit(f"{wheel.name} holds {strangers[0]}, which is not part of the package")
 
@@ -66,9 +63,12 @@ def try_wheel(wheel: Path, folder: Path) -> None:
     shutil.copy(ROOT / "README.md", work)
     run(str(programs / "python"), "-m", "doctest", "README.md", cwd=work)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    for block in BLOCK.finditer((ROOT / "README.md").read_text(encoding="utf-8")):
-        if not block["skipped"]:
-            run("bash", "-euo", "pipefail", "-c", block["code"], cwd=work, path=path)
+    blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    commands = [line[2:] for line in "\n".join(blocks).splitlines() if line.startswith("$ ")]
+    if not commands:
+        sys.exit("README.md shows no command; nothing was tried")
+    for command in commands:
+        run("bash", "-euo", "pipefail", "-c", command, cwd=work, path=path)
 
 
 def run(*command: str, cwd: Path | None = None, path: str = os.environ["PATH"]) -> None:
