@@ -24,11 +24,11 @@ SPEEDS = (2.5, 5.0)
 N = 10
 LEVEL = 0.05
 JETS = {
-    "centre 1 m": {"centre": 1.0},
-    "centre 2 m": {"centre": 2.0},
-    "centre 3 m, width 0.75 m (default)": {},
-    "centre 4 m": {"centre": 4.0},
-    "centre 5.5 m": {"centre": 5.5},
+    "center 1 m": {"center": 1.0},
+    "center 2 m": {"center": 2.0},
+    "center 3 m, width 0.75 m (default)": {},
+    "center 4 m": {"center": 4.0},
+    "center 5.5 m": {"center": 5.5},
     "width 0.4 m": {"width": 0.4},
     "everywhere": {"width": math.inf},
 }

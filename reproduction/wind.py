@@ -27,7 +27,7 @@ NAME = "wind"
 TITLE = "Drone: wind, and easier and harder fields, with ten trials each"
 FIELDS = ("easier", "harder")
 FULL_WIND = 5.0
-USUAL_PLACE = Wind(FULL_WIND).centre
+USUAL_PLACE = Wind(FULL_WIND).center
 """Where the fan of the figure stands, meters along the way."""
 RARELY = 0.1
 """Alarms in a larger share of the datasets are not "no alarm"."""

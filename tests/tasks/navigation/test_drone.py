@@ -124,7 +124,7 @@ def test_cross_wind_drifts_the_path_with_it(direction, sign):
 
 
 def test_the_jet_of_the_fan_has_an_end():
-    wind = Wind(speed=5.0, gust=0.0, centre=100.0)
+    wind = Wind(speed=5.0, gust=0.0, center=100.0)
     calm = fly(STRAIGHT, np.array([0]), np.zeros((1, 3)))
     assert np.allclose(fly(STRAIGHT, np.array([0]), np.zeros((1, 3)), wind, np.random.default_rng(0)), calm)
 

@@ -84,7 +84,7 @@ def distribution(name: str) -> Distribution:
     --------
     >>> distribution("easier").obstacles
     6
-    >>> distribution("windy:2.5").wind.speed, distribution("windy:5@4").wind.centre
+    >>> distribution("windy:2.5").wind.speed, distribution("windy:5@4").wind.center
     (2.5, 4.0)
     """
     if name in NAMED:
@@ -95,7 +95,7 @@ def distribution(name: str) -> Distribution:
             return difficulty(float(value))
         if kind == "windy":
             speed, _, place = value.partition("@")
-            wind = Wind(speed=float(speed), centre=float(place)) if place else Wind(speed=float(speed))
+            wind = Wind(speed=float(speed), center=float(place)) if place else Wind(speed=float(speed))
             return replace(NAMED["windy"], name=name, wind=wind)
         if kind == "obstacles":
             return replace(TRAINING, name=name, obstacles=int(value))

@@ -105,7 +105,7 @@ class Wind:
     """Standard deviation of the gusts, relative to the speed."""
     gust_time: float = 0.3
     """Correlation time of the gusts, seconds."""
-    centre: float = 3.0
+    center: float = 3.0
     """Where along the way (y) the jet crosses it, meters."""
     width: float = 0.75
     """Standard deviation of the jet's Gaussian profile along y, meters; `inf` blows everywhere."""
@@ -248,6 +248,6 @@ class _Gusts:
         self, vx: NDArray[np.float64], vy: NDArray[np.float64], y: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the velocity relative to the air, and let one time step pass."""
-        strength = np.exp(-0.5 * ((y - self._wind.centre) / self._wind.width) ** 2) * (1.0 + self._gust)
+        strength = np.exp(-0.5 * ((y - self._wind.center) / self._wind.width) ** 2) * (1.0 + self._gust)
         self._gust = self._keep * self._gust + self._fresh * self._rng.standard_normal(self._gust.shape)
         return vx - strength * self._mean_x, vy - strength * self._mean_y
