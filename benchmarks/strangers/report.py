@@ -100,9 +100,9 @@ def losses(results: dict[str, Any]) -> str:
     for name in results["tasks"][0]["detectors"]:
         if name == OURS:
             continue
-        parts = []
+        parts, worst = [], (0.0, "")
         for size in sizes:
-            lost, of, worst = 0, 0, (0.0, "")
+            lost, of = 0, 0
             for task in results["tasks"]:
                 for world in task["worlds"]:
                     if kind(task, world) not in ("weak", "strong"):
@@ -112,16 +112,15 @@ def losses(results: dict[str, Any]) -> str:
                     gap = ours["trials"] - theirs["trials"]
                     if gap > 2 * math.hypot(ours["error"], theirs["error"]):
                         lost += 1
-                        told = f"{task['task']}, {world}: {theirs['trials']:.0f}, ours {ours['trials']:.0f}"
-                        worst = max(worst, (gap, told))
-            parts.append((lost, of, size, worst[1]))
-        lines.append((sum(part[0] for part in parts), name, parts))
+                        told = f"{task['task']}, {world}, with {int(size):,} reference episodes: "
+                        worst = max(worst, (gap, told + f"{theirs['trials']:.0f}, ours {ours['trials']:.0f}"))
+            parts.append((lost, of, size))
+        lines.append((sum(part[0] for part in parts), name, parts, worst[1]))
     told = []
-    for total, name, parts in sorted(lines, key=lambda line: -line[0]):
+    for total, name, parts, example in sorted(lines, key=lambda line: -line[0]):
         counts = " and ".join(
-            f"{lost} of {of} worlds with {int(size):,} reference episodes" for lost, of, size, _ in parts
+            f"{lost} of {of} worlds with {int(size):,} reference episodes" for lost, of, size in parts
         )
-        example = next((worst for lost, _, _, worst in reversed(parts) if lost), "")
         text = f"- **{name}** is earlier in {counts}"
         told.append(text + (f"; widest gap in trials: {example}." if total else "."))
     return "\n".join(told)
