@@ -46,7 +46,9 @@ def draw_watch() -> Figure:
     above.legend(loc="upper left", frameon=False, ncols=3)
     below.semilogy(episodes, evidence, color="black", lw=1.5)
     below.axhline(2000, color="#0072B2", ls="--", lw=1.2)
-    below.text(1, 2000 * 1.6, "one false alarm in 2,000 episodes or fewer", color="#004c78", va="bottom")
+    below.text(
+        1, 2000 * 1.6, "at most one false alarm in 2,000 episodes on average", color="#004c78", va="bottom"
+    )
     below.set(ylabel="evidence", xlabel="episode", ylim=(0.3, 3e5), xlim=(0, costs.size + 1))
     for axes, height in ((above, 0.85), (below, 1.0)):  # short of the legend
         axes.axvline(alarm, ymax=height, color="#D55E00", lw=1.5)

@@ -1,6 +1,6 @@
 """A task of your own: Gymnasium's pendulum, swung up by a controller with three gains.
 
-pip install ./examples/pendulum && boundwatch train pendulum -o run --jobs 2
+pip install ".[train,gym]" ./examples/pendulum && boundwatch train pendulum -o run --jobs 2
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """When a reference of n trials and a stream of new ones, all failing or not, say together "worse now".
 
 The stream alarms at its first trial t at which it has `needed(K, t)` failures or more, where K is the number
-of failures in the reference. For each K that is a region upwards of a line, so streams whose failure rates
+of failures in the reference. For each K that is a region above a line, so streams whose failure rates
 vary, but never exceed the reference's, alarm no more often than one at the same constant rate.
 
 The line follows from a Bayes factor and a threshold. The Bayes factor weighs "the reference's rate is

@@ -46,8 +46,7 @@ RewardColumn = Annotated[
     typer.Option(
         "--reward",
         metavar="COL",
-        help="Or column of rewards: higher is better; needs --cost-range. With none of the three, only "
-        "columns "
+        help="Or column of rewards: higher is better; needs --cost-range. With no column named, only those "
         "called cost, success, is_success or reward are read, and a log's own success.",
     ),
 ]
@@ -75,7 +74,8 @@ Sheet = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="Column that names the task (or robot): judge each, and all at once."
+        metavar="COLUMN",
+        help="Column that names the task (or robot): each is taken by itself, and all share one error rate.",
     ),
 ]
 Episode = Annotated[
