@@ -116,8 +116,8 @@ def counts(claims: Sequence[tuple[str, Judged]]) -> Table:
     votes = {kind: [found for _, judged in claims if (found := votes_of(judged, kind))] for kind in kinds}
     lines = []
     for kind, each in votes.items():
-        found = Counter(map(_outcome, each))
-        lines.append((_certificate(kind), str(len(each)), *(str(found[outcome]) for outcome in OUTCOMES)))
+        number = Counter(map(_outcome, each))
+        lines.append((_certificate(kind), str(len(each)), *(str(number[outcome]) for outcome in OUTCOMES)))
     policies = max((len(found) for each in votes.values() for found in each), default=1)
     title = "The paper's claims" + (f", judged for up to {policies} policies" if policies > 1 else "")
     return Table(title, ("with", "claims", *OUTCOMES), tuple(lines))
