@@ -121,7 +121,7 @@ def variants(
         Of an experiment. The first variant is these, with the certificate that is drawn.
     policies
         How many, trained alike with consecutive seeds. The first is drawn, and has twice the flights and
-        grasps of each of the others.
+        grasps of each of the others, except in the wind.
     certificate
         The one that is drawn, and comes first.
     recorded_flights
