@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
+import sqlite3
 import subprocess
+import threading
 import time
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 import boundwatch as bw
+from boundwatch.server import client as client_module
 from boundwatch.server.reports import parse_reports
 from program import forked
 
@@ -85,6 +91,163 @@ def test_a_server_that_never_answers_does_not_hold_the_robot_up(spool):
         ids = [client.report("arm-1", cost=0.1) for _ in range(20)]
         assert len(set(ids)) == client.waiting == 20
         client.close(timeout=0)
+
+
+def says(status, kind="application/problem+json", body='{"detail": "the reason"}', **headers):
+    return lambda _: (status, {"Content-Type": kind, **headers}, body)
+
+
+class Stranger:
+    """What answers at the server's address: the server, a proxy before it, or something else."""
+
+    def __init__(self):
+        self.counted, self.headers = [], {}
+        self.answer = self.count
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                episodes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.headers = dict(self.headers)
+                status, headers, body = outer.answer(episodes)
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def count(self, episodes):
+        self.counted += [each["episode"] for each in episodes]
+        return 200, {"Content-Type": "application/json"}, f'{{"counted": {len(episodes)}, "repeated": 0}}'
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def stranger(monkeypatch):
+    monkeypatch.setattr(client_module, "_SHORTEST_PAUSE", 0.001)
+    monkeypatch.setattr(client_module, "_LONGEST_PAUSE", 0.001)
+    opened = Stranger()
+    yield opened
+    opened.close()
+
+
+def wait_for(client, problem):
+    deadline = time.monotonic() + 20
+    while problem not in (client.problem or ""):
+        assert time.monotonic() < deadline, client.problem
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (says(421), "the server answered 421: the reason"),
+        (says(401), "the server answered 401: the reason"),
+        (says(415), "the server answered 415: the reason"),
+        (says(308, "text/html", Location="https://monitor/api/v1/episodes"), "redirect to 'https://monitor'"),
+        (says(405, "text/html"), "the server answered 405, but not as a boundwatch server does"),
+        (says(422, "application/json"), "answered 422, but not as a boundwatch server does"),
+        (says(400, "text/html", "<html>"), "answered 400, but not as a boundwatch server does"),
+        (says(413, "text/html", "<html>"), "answered 413, but not as a boundwatch server does"),
+        (says(200, "text/html", "<html>"), "answered 200, but not as a boundwatch server does"),
+        (says(200, "application/json", '{"counted": 2, "repeated": 0}'), "answered 200, but not as a"),
+        (says(204, "text/html", ""), "answered 204, but not as a boundwatch server does"),
+    ],
+)
+def test_an_answer_that_is_not_about_the_episodes_loses_none(stranger, spool, answer, problem):
+    stranger.answer = answer
+    client = bw.Client(stranger.url, spool=spool)
+    for i in range(3):
+        client.report("arm-1", success=True, episode=str(i))
+    wait_for(client, problem)
+    assert (client.waiting, client.rejected) == (3, [])
+    stranger.answer = stranger.count  # somebody has mended it
+    assert client.flush()
+    assert stranger.counted == ["0", "1", "2"]
+    client.close()
+
+
+@pytest.mark.parametrize("status", [400, 409, 422])
+def test_an_episode_that_the_server_refuses_blocks_no_other(stranger, spool, status):
+    refuse = says(status)
+
+    def answer(episodes):
+        return (refuse if any(each["episode"] == "1" for each in episodes) else stranger.count)(episodes)
+
+    stranger.answer = answer
+    with bw.Client(stranger.url, spool=spool) as client:
+        for i in range(3):
+            client.report("arm-1", success=True, episode=str(i))
+        assert client.flush()
+        assert client.rejected == [("arm-1", "1", "the reason")]
+    assert stranger.counted == ["0", "2"]
+
+
+def test_the_thread_outlives_a_spool_that_cannot_be_written(stranger, spool):
+    stranger.answer = says(409)
+    client = bw.Client(stranger.url, spool=spool)
+    with client._lock:
+        client._spool.execute("PRAGMA busy_timeout = 0")
+        client._spool.execute(
+            "CREATE TRIGGER full BEFORE DELETE ON waiting BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+        )
+    client.report("arm-1", success=True, episode="0")
+    wait_for(client, f"{spool}: cannot keep episodes, disk is full; free the disk")
+    assert client.report("arm-1", success=True, episode="1") == "1"  # no half transaction takes it along
+    other = sqlite3.connect(spool, timeout=20, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    wait_for(client, "database is locked")
+    with pytest.raises(bw.errors.InvalidSetting, match="database is locked"):
+        client.report("arm-1", success=True, episode="2")
+    other.execute("DROP TRIGGER full")
+    other.execute("COMMIT")
+    other.close()
+    assert client.flush()
+    assert [each.episode for each in client.rejected] == ["0", "1"]
+    client.close()
+
+
+def test_a_token_from_a_file_has_its_line_end_taken_off(stranger, spool, monkeypatch):
+    monkeypatch.setenv("BOUNDWATCH_TOKEN", "bw_x\n")
+    with bw.Client(f"{stranger.url}/\n", spool=spool) as client:
+        client.report("arm-1", success=True)
+        assert client.flush()
+    assert stranger.headers["Authorization"] == "Bearer bw_x"
+    with pytest.raises(bw.errors.InvalidSetting, match="has characters that no token has"):
+        bw.Client(stranger.url, token="bw_x\nbw_y", spool=spool)  # noqa: S106
+
+
+@pytest.mark.parametrize(
+    "url", ["monitor:8080", "http://monitor:8080x", "http://monitor:99999", "http://[::1", "http://a b", None]
+)
+def test_an_address_that_is_none_is_refused_at_once(spool, url):
+    with pytest.raises(bw.errors.InvalidSetting, match="is not the address of a server; give http://host"):
+        bw.Client(url, spool=spool)
+
+
+def test_a_time_without_a_zone_is_that_of_the_robot(spool, monkeypatch):
+    client = bw.Client("http://127.0.0.1:9", spool=spool)
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "PST8")
+        time.tzset()
+        client.report("arm-1", success=True, time=datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
+        client.report("arm-1", success=True, time=datetime(2026, 11, 16, 0, 30))  # noqa: DTZ001
+    time.tzset()
+    with client._lock:
+        bodies = [json.loads(body) for (body,) in client._spool.execute("SELECT body FROM waiting")]
+    moments = [parse_reports(body)[0].time for body in bodies]
+    assert moments[0] == moments[1] == 1794817800
+    client.close(timeout=0)
 
 
 @pytest.mark.parametrize(

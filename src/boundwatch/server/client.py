@@ -13,7 +13,7 @@ import ssl
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,10 @@ _BATCH = 100
 _TIMEOUT = 10.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _HOLD = 30.0
+_ROUTE = "/api/v1/episodes"
+# What the server says about an episode, and will say again. It says 415 and 421, too, but these are about
+# what stands between, since the client itself declares JSON and calls the server by the name it was given.
+_FOR_GOOD = (400, 409, 422)
 
 
 class Rejected(NamedTuple):
@@ -68,14 +72,23 @@ class Client:
     def __init__(
         self, url: str, *, token: str | None = None, spool: str | os.PathLike[str] | None = None
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        self.url = str(url).strip().rstrip("/")
+        try:
+            parts = urlsplit(self.url)
+            is_server = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
+            is_server = False
+        if not is_server or not self.url.isprintable() or " " in self.url:
             raise InvalidSetting(f"url = {url!r} is not the address of a server; give http://host:port")
-        self.url = url.rstrip("/")
         self._parts = parts
-        self._token = os.environ.get("BOUNDWATCH_TOKEN") if token is None else token
-        path = _default_spool(parts.netloc) if spool is None else Path(spool)
-        self._spool = _open_spool(path)
+        self._token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
+        if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
+            raise InvalidSetting(
+                "token or BOUNDWATCH_TOKEN has characters that no token has; give it as "
+                "`boundwatch token create` printed it"
+            )
+        self._path = _default_spool(parts.netloc) if spool is None else Path(spool)
+        self._spool = _open_spool(self._path)
         self._lock = threading.Lock()  # of the spool's connection
         self._wake = threading.Event()
         self._ended = threading.Event()
@@ -108,16 +121,16 @@ class Client:
             An id of its own within the stream; left out: a new one. Give one if the same episode may be
             reported twice, for example by a program that is started again.
         time
-            When it ended; left out: now.
+            When it ended; left out: now. A `datetime` without a zone is local time, a text without one UTC.
         meta
             What else to keep with it: JSON values.
 
         Raises
         ------
         InvalidSetting
-            When a value is not allowed; nothing is reported then.
+            When a value is not allowed, or the file cannot be written; nothing is reported then.
         """
-        moment = time.isoformat() if isinstance(time, datetime) else time
+        moment = time.astimezone().isoformat() if isinstance(time, datetime) else time
         content: dict[str, Any] = {
             "stream": stream,
             "episode": str(uuid.uuid4()) if episode is None else episode,
@@ -130,7 +143,7 @@ class Client:
         if meta is not None:
             content["meta"] = dict(meta)
         checked = parse_reports(content)[0]
-        with self._lock:
+        with self._lock, _naming(self._path):
             self._spool.execute(
                 "INSERT INTO waiting (stream, episode, body) VALUES (?, ?, ?)",
                 (checked.stream, checked.episode, json.dumps(content, allow_nan=False)),
@@ -190,22 +203,24 @@ class Client:
         while not self._ended.is_set():
             self._wake.clear()
             try:
-                delivered = self._deliver()
+                with _naming(self._path):
+                    delivered = self._deliver()
                 self.problem, pause = self.problem if self._held else None, _SHORTEST_PAUSE
                 if not delivered:
                     self._wake.wait(1.0 if self._held else 5.0)
-            except (OSError, http.client.HTTPException, _Later) as error:
+            except Exception as error:  # the thread must outlive whatever network, server and disk do
                 self._hang_up()
                 self.problem = str(error) or type(error).__name__
-                _LOG.debug("cannot deliver: %s", self.problem)
+                _LOG.debug("cannot deliver: %s", self.problem, exc_info=True)
                 self._ended.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
         self._hang_up()
 
     def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.close()
 
     def _deliver(self) -> bool:
         """Send the oldest episodes; return whether any was taken off the spool."""
@@ -239,29 +254,32 @@ class Client:
     def _settle(self, row: tuple[int, str, str, str], status: int, detail: str) -> bool:
         """Keep an episode that may be taken later; put one that never will be aside."""
         self.problem = detail
-        if status in (401, 408, 413, 429) or status >= 500:
+        if status == 413:
             raise _Later(detail)
         if status in (403, 404):  # somebody has to bind the stream, or to allow it
             _LOG.warning("stream %s waits: %s", row[1], detail)
             self._held[row[1]] = time.monotonic() + _HOLD
             return False
         _LOG.warning("episode %s of stream %s was refused: %s", row[2], row[1], detail)
-        with self._lock:
+        with self._lock, self._spool:
             self._spool.execute("BEGIN IMMEDIATE")
             self._spool.execute(
                 "INSERT INTO rejected (stream, episode, body, reason) VALUES (?, ?, ?, ?)", (*row[1:], detail)
             )
             self._spool.execute("DELETE FROM waiting WHERE id = ?", (row[0],))
-            self._spool.execute("COMMIT")
         return True
 
     def _take_off(self, rows: list[tuple[int, str, str, str]]) -> None:
-        with self._lock:
+        with self._lock, self._spool:
             self._spool.execute("BEGIN IMMEDIATE")
             self._spool.executemany("DELETE FROM waiting WHERE id = ?", [(row[0],) for row in rows])
-            self._spool.execute("COMMIT")
 
     def _post(self, bodies: list[str]) -> tuple[int, str]:
+        """Send episodes; return 200, or the status and reason for which the server does not take these.
+
+        An answer that is not about these episodes, but about the server or what stands before it, raises
+        `_Later`.
+        """
         if self._connection is None:
             host, port = str(self._parts.hostname), self._parts.port
             if self._parts.scheme == "https":
@@ -272,19 +290,34 @@ class Client:
         headers = {"Content-Type": "application/json", "User-Agent": "boundwatch-client"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        path = f"{self._parts.path.rstrip('/')}/api/v1/episodes"
+        path = self._parts.path.rstrip("/") + _ROUTE
         self._connection.request("POST", path, f"[{','.join(bodies)}]", headers)
         answer = self._connection.getresponse()
         text = answer.read(1 << 20)
         try:
-            detail = str(json.loads(text)["detail"]) if answer.status >= 300 else ""
+            content = json.loads(text)
+            if 200 <= answer.status < 300 and content["counted"] + content["repeated"] == len(bodies):
+                return 200, ""
+            is_ours = answer.headers.get_content_type() == "application/problem+json"
+            reason = str(content["detail"])
         except (ValueError, KeyError, TypeError):
-            detail = f"the server answered {answer.status}"
-        return answer.status, detail
+            is_ours, reason = False, ""
+        said = f"the server answered {answer.status}"
+        if is_ours and answer.status in (*_FOR_GOOD, 403, 404):
+            return answer.status, reason
+        if is_ours:
+            said += f": {reason}"
+        elif moved := answer.headers.get("Location"):
+            said += f", a redirect to {moved.removesuffix(_ROUTE)!r}; give the client the final address"
+        else:
+            said += ", but not as a boundwatch server does; check the address, and any proxy in between"
+        if answer.status in (403, 404, 413):
+            return answer.status, said
+        raise _Later(said)
 
 
 class _Later(Exception):
-    """The server cannot take anything now."""
+    """Nothing can be delivered now."""
 
 
 def _now() -> float:
@@ -303,8 +336,19 @@ def _default_spool(netloc: str) -> Path:
     return base / f"spool-{safe}-{socket.gethostname()}.sqlite"
 
 
-def _open_spool(path: Path) -> sqlite3.Connection:
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say of which file it is that SQLite cannot use it."""
     try:
+        yield
+    except sqlite3.Error as error:
+        raise InvalidSetting(
+            f"{path}: cannot keep episodes, {error}; free the disk, or name another file with spool"
+        ) from error
+
+
+def _open_spool(path: Path) -> sqlite3.Connection:
+    with _naming(path):
         spool = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         spool.execute("PRAGMA journal_mode = WAL")
         spool.execute("PRAGMA synchronous = FULL")
@@ -312,8 +356,4 @@ def _open_spool(path: Path) -> sqlite3.Connection:
         columns = f"id INTEGER PRIMARY KEY AUTOINCREMENT, {texts}"
         spool.execute(f"CREATE TABLE IF NOT EXISTS waiting ({columns})")
         spool.execute(f"CREATE TABLE IF NOT EXISTS rejected ({columns}, reason TEXT NOT NULL)")
-    except sqlite3.Error as error:
-        raise InvalidSetting(
-            f"{path}: cannot keep episodes, {error}; name another file with spool"
-        ) from error
     return spool
