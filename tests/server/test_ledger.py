@@ -208,6 +208,27 @@ def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, 
     assert_replays(database)
 
 
+def test_what_ran_before_a_repair_does_not_count_after_it(database, counting):
+    measured = bw.Certificate.from_held_out([0.1, 0.4] * 50)
+    with database.write() as connection:
+        acts.upload(connection, measured.to_dict(), "measured", by="me")
+        acts.watch(connection, ["arm"], "measured", by="me")
+    long_ago = Report("arm", "counted then", 0.5, 1e9, None)  # a first generation takes what is old, too
+    assert counting.submit([long_ago]).result()["counted"] == 1
+    with database.write() as connection:
+        acts.watch(connection, ["arm"], "lab", by="me", reason="repaired", new_generation=True)
+        began = connection.execute(select(func.max(watches.c.created))).scalar_one()
+    before = [Report("arm", f"before {i}", 1.0, began - 1 - i, None) for i in range(40)]
+    with pytest.raises(Refused, match=r"ended at 20\S+Z, before generation 2 began at 20\S+Z") as refused:
+        counting.submit(before).result()
+    assert refused.value.status == 409
+    after = [Report("arm", "after", 0.0, began, None), report("arm", "without a time", 0)]
+    answer = counting.submit([long_ago, *after]).result()  # what was counted then is a repeat, not an error
+    assert (answer["counted"], answer["repeated"]) == (2, 1)
+    assert answer["streams"]["arm"] == {"generation": 2, "n": 2, "verdict": "within"}
+    assert_replays(database)
+
+
 def test_the_change_detector_is_watched_alike(database, counting):
     with database.write() as connection:
         acts.watch(connection, ["arm"], "lab", by="me", detector="change-detector")

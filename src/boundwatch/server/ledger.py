@@ -239,28 +239,44 @@ class _Count:
                     f"{where}stream = {report.stream!r} is not watched; bind it to a certificate first, or "
                     "start the server with --certificate, to which new streams are then bound",
                 )
-            watch = self.watches[stream["id"]]
-            if report.cost not in (0.0, 1.0) and self.ledger.is_binary(connection, watch["certificate_id"]):
-                return Refused(
-                    422,
-                    f"{where}cost = {report.cost:g} is not 0 or 1, as the certificate of stream "
-                    f"{report.stream!r} promises; send success, or a cost of 0 or 1",
-                )
             key = stream["id"], report.episode
             seen = fresh[key].cost if key in fresh else self.known.get(key)
-            if seen is None:
-                fresh[key] = report
-            elif seen != report.cost:
+            if seen is not None and seen != report.cost:
                 return Refused(
                     409,
                     f"{where}episode = {report.episode!r} of stream {report.stream!r} was counted with cost "
                     f"{seen:g}, not {report.cost:g}; nothing was changed; give a new episode its own id",
                 )
+            if seen is None:
+                if refused := self._refuse(connection, report, self.watches[stream["id"]], where):
+                    return refused
+                fresh[key] = report
         for (stream_id, episode), report in fresh.items():
             self.known[stream_id, episode] = report.cost
             self.new[stream_id].append(report)
         names = dict.fromkeys(report.stream for report in request.reports)
         return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": names}
+
+    def _refuse(
+        self, connection: Connection, report: Report, watch: RowMapping, where: str
+    ) -> Refused | None:
+        """Return why a watch does not count a new episode; None if it does."""
+        if report.cost not in (0.0, 1.0) and self.ledger.is_binary(connection, watch["certificate_id"]):
+            return Refused(
+                422,
+                f"{where}cost = {report.cost:g} is not 0 or 1, as the certificate of stream "
+                f"{report.stream!r} promises; send success, or a cost of 0 or 1",
+            )
+        # What a robot did before its repair and reports after it says nothing about the repaired robot.
+        if watch["generation"] > 1 and report.time is not None and report.time < watch["created"]:
+            return Refused(
+                409,
+                f"{where}episode = {report.episode!r} of stream {report.stream!r} ended at "
+                f"{_utc(report.time)}, before generation {watch['generation']} began at "
+                f"{_utc(watch['created'])}, so it was not counted; if it ran later, set the robot's clock "
+                "and report it again",
+            )
+        return None
 
     def _write(self, connection: Connection) -> None:
         self.watchers: dict[int, Watcher] = {}
@@ -337,6 +353,10 @@ _FIND_EPISODES = (
     "SELECT stream_id, episode, cost FROM ASKED CROSS JOIN episodes "
     "WHERE episodes.stream_id = asked.column1 AND episodes.episode = asked.column2"
 )
+
+
+def _utc(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
 def _is_transient(error: Exception) -> bool:
