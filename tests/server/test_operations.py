@@ -16,9 +16,11 @@ import pytest
 import typer
 from sqlalchemy import insert, select, text
 
+import boundwatch as bw
 from boundwatch.cli import app
 from boundwatch.cli.root import built
-from boundwatch.errors import InvalidSetting
+from boundwatch.cli.serve import serve
+from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.server import transfer, verifying
 from boundwatch.server.database import Database
 from boundwatch.server.demo import fill, load_flights
@@ -132,6 +134,40 @@ def test_an_address_in_use_is_named_in_one_line(shared):
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"boundwatch: {shared.url}: cannot be listened on, Address already in")
         assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"certificate": Path("typo.json")}, "typo.json: "),
+        ({"certificate": Path("family.json")}, "family.json: "),
+        ({"certificate": Path("lab.json"), "alpha_adverse": 2.0}, "alpha_adverse = 2 is outside"),
+        ({"alpha_benign": 2.0}, "alpha_benign = 2 is outside"),
+        ({"webhook": ["hooks.example.com/secret"]}, "webhook = 'hooks.example.com…' does not begin with"),
+        ({"on_alarm": ["no-such-program"]}, "'no-such-program' is not a program"),
+        ({"email": ["me"]}, "email = 'me' is not an address"),
+        ({"email": ["me@example.com"], "smtp": "localhost:smtp"}, "smtp = 'localhost:smtp' is not"),
+        ({"tls_certificate": Path("typo.pem")}, "tls_certificate = 'typo.pem', tls_key = None cannot be"),
+        ({"tls_key": Path("key.pem")}, "tls_certificate = None, tls_key = 'key.pem' cannot be used"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_is_said(
+    tmp_path, monkeypatch, capsys, certificate, options, message
+):
+    monkeypatch.chdir(tmp_path)
+    certificate.save("lab.json")
+    costs = {"pick": [0.0, 1.0] * 20, "place": [0.0] * 40}
+    bw.CertificateFamily.from_held_out(costs, binary=True).save("family.json")
+    with pytest.raises(BoundwatchError, match=re.escape(message)):
+        serve(port=0, **options)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_backup_is_restored_where_a_certificate_and_a_fleet_are_set(
+    tmp_path, backup, certificate_file, capsys
+):
+    serve(str(tmp_path / "new.sqlite"), certificate=certificate_file, fleet_size=7, restore=backup)
+    assert capsys.readouterr().out.startswith("restored ")
 
 
 def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):

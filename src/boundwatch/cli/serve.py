@@ -129,7 +129,7 @@ def serve(
 ) -> None:
     """Run the live monitor: robots report episodes, people look at one page, alarms reach them.
 
-    Every option can also be set in the TOML file, or as an environment variable such as BOUNDWATCH_PORT.
+    Options up to --retain-days can also be set in the TOML file, or as variables such as BOUNDWATCH_PORT.
     """
     try:
         from boundwatch.server import run
@@ -170,9 +170,9 @@ def serve(
     try:
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return
+        run.settle(settings, opened)
     finally:
         opened.close()
-    run.check_address(settings)
     _greet(settings)
     run.run(settings)
 

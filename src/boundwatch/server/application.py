@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import socket
@@ -96,6 +97,7 @@ def from_environment() -> FastAPI:
 
 def default_binding(settings: Settings, database: Database) -> Binding | None:
     """Return what new streams are bound to, and keep its certificate."""
+    binding = Binding.checked(0, settings.detector, settings.alpha_adverse, settings.alpha_benign)
     if settings.certificate is None:
         return None
     certificate = Certificate.load(settings.certificate)
@@ -109,7 +111,7 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
             acts.upload(connection, certificate.to_dict(), name, by="command line")
     with database.read() as connection:
         found = connection.execute(known).scalar_one()
-    return Binding.checked(found, settings.detector, settings.alpha_adverse, settings.alpha_benign)
+    return dataclasses.replace(binding, certificate_id=found)
 
 
 async def _is_alive() -> dict[str, str]:

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,12 @@ _PAUSE = 1.0
 
 def serve_demo(settings: Settings, announce: Callable[[str], None]) -> None:
     """Serve a temporary database with the recorded flights until the process is told to end."""
-    run.check_address(settings)
     with tempfile.TemporaryDirectory(prefix="boundwatch-demo-") as folder:
         chosen = dataclasses.replace(settings, database=str(Path(folder) / "demo.sqlite"), certificate=None)
-        database = run.prepare(chosen)
-        flights = load_flights()
-        fill(database, flights, _SHOWN_AT_ONCE)
-        database.close()
+        with closing(run.prepare(chosen)) as database:
+            run.settle(chosen, database)
+            flights = load_flights()
+            fill(database, flights, _SHOWN_AT_ONCE)
         announce(f"boundwatch serve: {chosen.url}  (a demo; nothing is kept; Ctrl+C ends it)")
         announce(f"  {flights['windy']} flies into wind; its alarm comes within a minute")
         ended = threading.Event()

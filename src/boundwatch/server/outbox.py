@@ -56,13 +56,16 @@ class Channel:
 
     def __post_init__(self) -> None:
         if self.kind == "webhook" and urlsplit(self.target).scheme not in ("http", "https"):
+            host = self.target.partition("/")[0]  # what follows may be a secret
             raise InvalidSetting(
-                f"webhook {self.label!r} has no http:// or https:// address; give a full one"
+                f"webhook = '{host[:60]}…' does not begin with http:// or https://; give the full address"
             )
         if self.kind == "command":
             check_command(self.target)
         if self.kind == "email" and "@" not in self.target:
-            raise InvalidSetting(f"e-mail = {self.target!r} is not an address; give name@host")
+            raise InvalidSetting(f"email = {self.target!r} is not an address; give name@host")
+        if not (self.smtp.partition(":")[2] or "25").isdecimal():
+            raise InvalidSetting(f"smtp = {self.smtp!r} is not the address of a mail server; give host:port")
 
     @property
     def label(self) -> str:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import socket
+import ssl
 import sys
 import time
 from typing import Any
@@ -14,7 +15,7 @@ import uvicorn
 from sqlalchemy import func, select
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.server.application import SETTINGS_VARIABLE, create_application
+from boundwatch.server.application import SETTINGS_VARIABLE, create_application, default_binding
 from boundwatch.server.database import Database
 from boundwatch.server.guard import Impatient
 from boundwatch.server.settings import Settings
@@ -56,9 +57,6 @@ def prepare(settings: Settings) -> Database:
             f"workers = {settings.workers} cannot share an SQLite file well; use 1, or --database postgresql://…"
         )
     database.migrate()
-    if settings.fleet_size is not None:
-        with database.write() as connection:
-            declare_fleet(connection, settings.fleet_size)
     if not settings.is_local:
         with database.read() as connection:
             valid = select(func.count()).select_from(tokens).where(tokens.c.revoked.is_(None))
@@ -70,14 +68,38 @@ def prepare(settings: Settings) -> Database:
     return database
 
 
-def check_address(settings: Settings) -> None:
-    """Refuse an address that cannot be listened on, before anything is announced.
+def settle(settings: Settings, database: Database) -> None:
+    """Use every setting once, and keep certificate and fleet size, before anything is announced.
 
     Raises
     ------
-    InvalidSetting
-        When another program listens there already, or the address is not one of this machine.
+    BoundwatchError
+        When one of them cannot be used. The server itself would find out too late to say so in one line.
     """
+    _ = settings.channels
+    _check_tls(settings)
+    _check_address(settings)
+    default_binding(settings, database)
+    if settings.fleet_size is not None:
+        with database.write() as connection:
+            declare_fleet(connection, settings.fleet_size)
+
+
+def _check_tls(settings: Settings) -> None:
+    if settings.tls_certificate is None and settings.tls_key is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            settings.tls_certificate or "", settings.tls_key
+        )
+    except OSError as error:
+        raise InvalidSetting(
+            f"tls_certificate = {settings.tls_certificate!r}, tls_key = {settings.tls_key!r} cannot be used, "
+            f"{error.strerror or error}; give a PEM file and its key"
+        ) from error
+
+
+def _check_address(settings: Settings) -> None:
     try:
         family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as tried:
