@@ -13,6 +13,9 @@ def test_limits_proved_elsewhere_are_taken_over(run, folder):
     assert "proved elsewhere" in done.out
     taken = bw.Certificate.load(folder / "taken.json")
     assert (taken.lower, taken.upper, taken.delta, taken.source) == (0.0, 0.22216, 0.01, "external")
+    run("certify", "--bounds", "0", "0.2", "--delta", "0.01", "--seed", "7", "--binary", "-o", "seeded.json")
+    seeded = bw.Certificate.load(folder / "seeded.json")
+    assert (seeded.provenance.seed, seeded.binary) == (7, True)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,20 @@ def test_limits_proved_elsewhere_are_taken_over(run, folder):
         (["costs.csv", "--bounds", "0", "0.2", "--delta", "0.01"], 2, "give a file of costs, or --bounds"),
         (["--bounds", "0.3", "0.2", "--delta", "0.01"], 1, "lower = 0.3, upper = 0.2 is not an interval"),
         (["--bounds", "0", "0.2", "--delta", "2"], 1, "delta = 2"),
+        *(
+            (["--bounds", "0", "0.2", "--delta", "0.01", *option], 2, f"{option[0]} goes with a file of")
+            for option in (
+                ["--success", "grasped"],
+                ["--cost-range", "0", "50"],
+                ["--success-values", "good"],
+                ["--format", "csv"],
+                ["--by", "robot"],
+                ["--method", "kl"],
+                ["--until-width", "0.1"],
+                ["--at-most", "9"],
+                ["--follow"],
+            )
+        ),
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_written(run, folder, arguments, code, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -121,6 +122,15 @@ def certify(
     if costs is None or bounds is not None:
         if bounds is None or delta is None:
             raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
+        _refuse_with_bounds(
+            reading,
+            by=by,
+            method=method,
+            until_width=until_width,
+            until_upper=until_upper,
+            at_most=at_most,
+            follow=follow or None,
+        )
         lower, upper = bounds
         taken = Certificate.from_bounds(
             lower=lower, upper=upper, delta=delta, binary=bool(binary), seed=seed, policy=policy
@@ -193,6 +203,14 @@ def certify(
         certificate = CertificateFamily.from_held_out(episodes.by_task(), by=by, **settings)
     out.print_warnings(episodes)
     _write(certificate, output, sign, as_json, f"Costs: {out.describe_source(episodes)}.")
+
+
+def _refuse_with_bounds(reading: Reading, **others: object) -> None:
+    """Refuse options that say how costs are read or judged where there are none."""
+    for name, value in (dataclasses.asdict(reading) | others).items():
+        if value not in (None, []):
+            flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{flag} goes with a file of costs, not with --bounds; leave it out")
 
 
 def _write(
