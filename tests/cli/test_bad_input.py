@@ -332,3 +332,20 @@ def test_verify_reads_the_column_that_was_certified(run, tmp_path):
     run("certify", "lab.csv", "--success", "grasped", "-o", "lab.json")
     assert run("verify", "lab.json", "--costs", "lab.csv").code == 0
     assert run("verify", "lab.json", "--costs", "lab.csv", "--success", "grasped").code == 0
+
+
+def test_verify_reads_the_columns_and_ranges_of_several_certificates(run, tmp_path):
+    lab, both, limits = tmp_path / "lab.csv", ("--success", "ok", "--cost", "force"), ("--cost-range", 0, 50)
+    lab.write_text("robot,ok,force\n" + "a,yes,10\nb,no,20\na,no,40\n" * 5)
+    (tmp_path / "other.csv").write_text(lab.read_text().replace("40", "41"))
+    for columns in (both[:2], (*both[2:], *limits)):
+        assert run("certify", "lab.csv", *columns, "--by", "robot", "-o", "family.json").code == 0
+        assert run("verify", "family.json", "--costs", "lab.csv").code == 0
+    assert "failed a: costs_sha256" in run("verify", "family.json", "--costs", "other.csv").err
+    for by, failed in (((), "force"), (("--by", "robot"), "a/force")):
+        assert run("certify", "lab.csv", *both, *limits, *by, "-o", "metrics.json").code == 0
+        assert run("verify", "metrics.json", "--costs", "lab.csv", *both).code == 0
+        done = run("verify", "metrics.json", "--costs", "other.csv", *both)
+        assert f"failed {failed}: costs_sha256" in done.err
+        done = run("verify", "metrics.json", "--costs", "lab.csv")
+        assert "name the same ones: --success ok --cost force" in done.err

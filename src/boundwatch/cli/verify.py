@@ -11,6 +11,7 @@ import typer
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
+from boundwatch.cli.family import read_tasks
 from boundwatch.cli.options import By, CertificateFile, Json, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
@@ -45,8 +46,7 @@ def verify(
         reading.refuse_without_costs(by=by)
     loaded = load(certificate, key=key)
     if isinstance(loaded, CertificateFamily):
-        binary, column = all(each.binary for each in loaded.values()), by or loaded.by
-        episodes = None if costs is None else reading.read(costs, binary=binary, by=column)
+        episodes = None if costs is None else read_tasks(loaded, costs, reading, by, allow_own=True)[1]
         checks = _verify_tasks(loaded, episodes, policy)
     elif by is not None:
         raise typer.BadParameter("--by goes with certificates of several tasks; leave it out")
@@ -70,12 +70,12 @@ def verify(
 
 def _verify_tasks(family: CertificateFamily, episodes: Episodes | None, policy: Path | None) -> list[Check]:
     costs = {} if episodes is None else episodes.by_task()
-    for task in [*family, *costs] if episodes is not None else []:
-        if (task in costs) != (task in family):
-            fault = "is not certified" if task in costs else "is certified, but is not in the costs"
-            raise ProvenanceMismatch(
-                f"{family.by} {task!r} {fault}; give the costs that the certificates were made from"
-            )
+    missing = [] if episodes is None else [task for task in family if task not in costs]
+    if missing:
+        raise ProvenanceMismatch(
+            f"{family.by} {missing[0]!r} is certified, but is not in the costs; give the costs that the "
+            "certificates were made from"
+        )
     return [
         dataclasses.replace(check, name=f"{task}: {check.name}")
         for task, certificate in family.items()
