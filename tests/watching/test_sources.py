@@ -1,6 +1,7 @@
 """Where lines come from: growing files, rotation, pipes, and lines that are none."""
 
 import os
+import sys
 import threading
 import time
 
@@ -8,7 +9,7 @@ import pytest
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.watching import sources
-from boundwatch.watching.sources import FileSource, LineSplitter, Position, is_pipe
+from boundwatch.watching.sources import FileSource, LineSplitter, PipeSource, Position, is_pipe
 
 
 def texts(batches):
@@ -190,6 +191,23 @@ def test_a_file_that_loses_lines_ends_the_watch(tmp_path, change, message):
     threading.Timer(0.05, change, (log,)).start()
     with pytest.raises(InvalidSetting, match=r"start again$"):  # nobody has a state
         take(FileSource(str(log), follow=True, once=True), 9, [])
+
+
+def test_a_pipe_that_cannot_be_waited_for_is_read(monkeypatch):
+    """As on Windows, where only sockets can."""
+    reading, writing = os.pipe()
+    os.write(writing, b"0.1\n0.2\n")
+    os.close(writing)
+
+    def refuse(*_):
+        raise OSError
+
+    with os.fdopen(reading) as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        monkeypatch.setattr(sources.select, "select", refuse)
+        source = PipeSource("-")
+        source.restless = True
+        assert texts(source.batches()) == ["0.1", "0.2"]
 
 
 def test_devices_are_refused():

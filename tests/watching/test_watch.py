@@ -1,18 +1,21 @@
 """The loop and its state: counted once, stored before it is said, refused when anything was changed."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 
 import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.watching import ids
+from boundwatch.watching import ids, sources
 from boundwatch.watching.rows import Rows, Rule
-from boundwatch.watching.sources import RowSource
+from boundwatch.watching.sources import FileSource, PipeSource, RowSource, SpooledPipe
 from boundwatch.watching.state import StateFile
-from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors, resume
+from boundwatch.watching.watch import Counted, Notice, Watch, _Wait, build_detectors, resume
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
@@ -96,26 +99,69 @@ def test_an_alarm_is_told_again_only_if_that_was_not_stored(tmp_path):
     assert (told[0]["verdict"], told[0]["n"], told[0]["source"]) == ("adverse", 8, "standard input")
 
 
-def test_an_alarm_that_cannot_be_told_is_tried_again_with_the_next_lines(tmp_path):
+def test_an_alarm_that_cannot_be_told_is_tried_again(tmp_path):
     asked = []
 
     def refuse(alarm):
         asked.append(alarm["n"])
-        if len(asked) < 3:
+        if len(asked) < 4:
             raise InvalidSetting("nobody there")
 
     with StateFile(tmp_path / "s") as state:
         session = watch(state)
-        events = run(session, *["0.9"] * 8, on_alarm=refuse)
+        events = run(session, *["0.9"] * 8, on_alarm=refuse)  # when it alarms, and at the end
         assert [event.text for event in events if isinstance(event, Notice)] == [
-            "warning: nobody there; it is tried again with the next lines"
+            "warning: nobody there; the alarm is not delivered yet"
         ]
         assert (session.announced, session.undelivered) == ({}, {"": "nobody there"})
-        events = run(session, "0.9", on_alarm=refuse)  # at once, and after its line
-        assert (asked, session.announced, session.undelivered) == ([8, 8, 9], {"": "adverse"}, {})
+        events = run(session, "0.9", on_alarm=refuse)  # at once, and at the end
+        assert (asked, session.announced, session.undelivered) == ([8, 8, 8, 9], {"": "adverse"}, {})
         assert not any(isinstance(event, Notice) for event in events)  # it was said before
         run(session, "0.9", on_alarm=refuse)
-        assert len(asked) == 3
+        assert len(asked) == 4
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "spool"])
+def test_an_alarm_is_tried_again_while_no_line_comes(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(sources, "_POLL", 0.001)
+    (tmp_path / "log").write_text("0.9\n" * 8)
+    reading, writing = os.pipe()
+    os.write(writing, b"0.9\n" * 8)
+    asked = []
+
+    def stop():
+        source.follow = False
+        with suppress(OSError):  # closed before
+            os.close(writing)
+
+    def refuse(alarm):
+        asked.append(alarm["n"])
+        if len(asked) < 5:
+            raise InvalidSetting("nobody there")
+        stop()
+
+    with os.fdopen(reading) as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        if kind == "file":
+            source = FileSource(str(tmp_path / "log"), follow=True)
+        else:
+            source = PipeSource("-") if kind == "pipe" else SpooledPipe(str(tmp_path / "spool"))
+        session = watch()
+        session._waits[""] = _Wait(seconds=0.0)
+        late = threading.Timer(5, stop)  # it is silent for ever
+        late.start()
+        events = [event for batch in session.run(source, on_alarm=refuse) for event in batch]
+        late.cancel()
+        stop()
+    assert (asked, session.undelivered, session.episodes) == ([8] * 5, {}, 8)
+    assert sum(isinstance(event, Notice) for event in events) == 1
+
+
+def test_an_alarm_before_a_malformed_line_is_told():
+    told = []
+    with pytest.raises(InvalidCost, match="line 9"):
+        run(watch(), *["0.9"] * 8, "x", on_alarm=told.append)
+    assert [alarm["n"] for alarm in told] == [8]
 
 
 def test_a_program_that_keeps_failing_is_not_asked_line_after_line():

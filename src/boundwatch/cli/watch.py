@@ -130,7 +130,8 @@ def watch(
         typer.Option(
             metavar="COMMAND",
             help="Run COMMAND when the verdict changes, with the finding as JSON on its standard input; "
-            "again with the next lines, and at the next start with --state, until it ends with 0.",
+            "again after a second, then less and less often, at the end, and at the next start with --state, "
+            "until it ends with 0.",
         ),
     ] = None,
     exit_code: ExitCode = False,

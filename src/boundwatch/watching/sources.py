@@ -83,6 +83,10 @@ class Batch:
         return Position(*self.identity, last.end, last.number, digest.hexdigest())
 
 
+NOTHING = Batch((0, 0), [], b"", 0, None)
+"""What a source yields now and then while it waits, for those who have something else to do (`restless`)."""
+
+
 class LineSplitter:
     r"""Makes lines of bytes as they come; a line that is too long is counted but not kept.
 
@@ -182,6 +186,7 @@ class RowSource:
 
     def __init__(self, lines: list[str], numbers: Sequence[int] = ()) -> None:
         self._lines = lines
+        self.restless = False  # it never waits
         self._numbers = numbers or range(1, len(lines) + 1)
 
     def batches(self) -> Iterator[Batch]:
@@ -207,6 +212,8 @@ class PipeSource:
     def __init__(self, path: str, *, replayed: Position | None = None, once: bool = False) -> None:
         self.path = path
         self.once = once
+        self.restless = False
+        """Whether to yield `NOTHING` while no line comes."""
         self._replayed = replayed
 
     def batches(self) -> Iterator[Batch]:
@@ -219,7 +226,11 @@ class PipeSource:
         with _opened(self.path) as handle:
             splitter = LineSplitter((0, 0))
             known = self._replayed or Position()
-            while chunk := _read(handle, source):
+            while True:
+                while self.restless and not _is_ready(handle):
+                    yield NOTHING
+                if not (chunk := _read(handle, source)):
+                    break
                 for batch in splitter.feed(chunk):
                     yield from _beyond(batch, known, source)
             for batch in splitter.finish("" if self.once else CUT_OFF):
@@ -253,6 +264,8 @@ class FileSource:
         self.position = position
         self.follow = follow
         self.once = once
+        self.restless = False
+        """Whether to yield `NOTHING` while no line comes."""
         self.unfinished: int | None = None
         """The number of the last line, if it had no newline when the file ended."""
 
@@ -330,6 +343,8 @@ class FileSource:
                 # The writer has moved on once it has written to the next file; only then is this one done,
                 # and it is read once more, because the last lines may have come before that.
                 moved_on = self._moved_on(handle)
+                if self.restless:
+                    yield NOTHING
                 if not moved_on and not self.more():
                     return
 
@@ -405,6 +420,8 @@ class SpooledPipe(FileSource):
 
     def more(self) -> bool:
         """Move what the pipe holds to the file; return False when the sender has closed it."""
+        if self.restless and not _is_ready(sys.stdin.fileno()):
+            return True
         try:
             moved = _splice(sys.stdin.fileno(), self._spool)
             if moved:
@@ -530,6 +547,14 @@ def _read(handle: int, source: str) -> bytes:
         return os.read(handle, _CHUNK)
     except OSError as error:
         raise InvalidSetting(f"{source}: cannot be read; pipe or redirect a file into it") from error
+
+
+def _is_ready(handle: int) -> bool:
+    """Wait a little for a pipe, and return whether to read from it; yes where that cannot be known."""
+    try:
+        return bool(select.select([handle], [], [], _POLL)[0])
+    except (OSError, ValueError):  # Windows waits for no pipe
+        return True
 
 
 def _splice(pipe: int, file: int) -> int:

@@ -75,6 +75,9 @@ class Notice(NamedTuple):
 class Source(Protocol):
     """What yields lines."""
 
+    restless: bool
+    """Whether to yield batches without lines while none comes, where that is possible."""
+
     def batches(self) -> Iterator[Batch]:
         """Yield the lines that are there, until there will be no more."""
         ...
@@ -89,16 +92,14 @@ class _Wait:
 
     seconds: float = 1.0
     until: float = 0.0
-    passed_over: bool = False
 
     def is_too_early(self) -> bool:
         """Return whether to pass over it for now."""
-        self.passed_over = time.monotonic() < self.until
-        return self.passed_over
+        return time.monotonic() < self.until
 
     def prolong(self) -> None:
         """Wait, and the next time twice as long, for at most five minutes."""
-        self.until, self.passed_over = time.monotonic() + self.seconds, False
+        self.until = time.monotonic() + self.seconds
         self.seconds = min(2 * self.seconds, 300.0)
 
 
@@ -192,18 +193,21 @@ class Watch:
         on_alarm
             Called with what is known, once it is in the state, whenever a verdict changes; again after a
             crash that came before it returned. If it raises `InvalidSetting`, a notice says so, the alarm
-            is `undelivered`, and it is called again with later lines, after a second at first, then less and
-            less often, at the end and at the next start.
+            is `undelivered`, and it is called again, whether or not lines come: after a second at first, then
+            less and less often, at the end and at the next start.
         """
         if untold := self._announce(on_alarm, at_once=True):
             yield untold
         if until_alarm and self.alarmed:
             return
         with _interrupted_between_batches() as interrupted:
+            source.restless = bool(self.undelivered)
             for batch in interrupted.while_waiting(source.batches()):
                 events: list[Counted | Notice] = []
-                fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
-                self.save()
+                fault: BoundwatchError | None = None
+                if batch.lines:
+                    fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
+                    self.save()
                 nothing = self.position.lines == 0
                 if isinstance(fault, ProvenanceMismatch):
                     nothing = self.episodes == 0
@@ -211,18 +215,17 @@ class Watch:
                     self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
                 if events:
                     yield events
-                if (fault is None or not nothing) and (untold := self._announce(on_alarm)):
+                if untold := self._announce(on_alarm, at_once=fault is not None):
                     yield untold
+                source.restless = bool(self.undelivered)
                 if fault is not None:
                     if isinstance(source, SpooledPipe):
                         source.keep_rest()
                     raise fault
                 if until_alarm and self.alarmed:
                     break
-        if any(wait.passed_over for wait in self._waits.values()) and (
-            untold := self._announce(on_alarm, at_once=True)
-        ):
-            yield untold
+        if self.undelivered:  # one last try
+            self._announce(on_alarm, at_once=True)
 
     @property
     def _called(self) -> str:
@@ -410,8 +413,8 @@ class Watch:
                 try:
                     on_alarm(alarm | {"certificate": detector.certificate.fingerprint} | finding)
                 except InvalidSetting as error:
-                    if self.undelivered.get(stream) != str(error):  # it may fail line after line
-                        said.append(Notice(f"warning: {error}; it is tried again with the next lines"))
+                    if self.undelivered.get(stream) != str(error):  # it may fail time after time
+                        said.append(Notice(f"warning: {error}; the alarm is not delivered yet"))
                     self.undelivered[stream] = str(error)
                     wait.prolong()
                     continue
