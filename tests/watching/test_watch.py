@@ -182,6 +182,24 @@ def test_a_program_that_keeps_failing_is_not_asked_line_after_line():
     assert len(asked) < 6  # when it alarms, after a second, two, four, and at the end
 
 
+def test_own_costs_are_noticed_after_a_restart(tmp_path):
+    lab = [0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7]
+    certificate = bw.Certificate.from_held_out(lab)
+    for own in (True, False):
+        with StateFile(tmp_path / "s") as state:
+            run(watch(state, certificate=certificate), *map(str, lab[:4]))
+        with StateFile(tmp_path / "s") as state:
+            session = watch(state, certificate=certificate)
+            assert resume(session, {})
+            if own:
+                with pytest.raises(ProvenanceMismatch, match="line 3: these are the costs that the certif"):
+                    run(session, *map(str, lab[4:]))
+                assert not state.path.exists()
+            else:
+                run(session, "0.8", *map(str, lab[5:]), "0.6")
+                assert (session.episodes, session.to_dict()["followed"]) == (8, {})
+
+
 def test_a_state_has_one_owner(tmp_path):
     code = (
         "import sys\nfrom boundwatch.watching.state import StateFile\n"
@@ -263,6 +281,8 @@ def test_an_altered_state_is_refused(tmp_path, change):
         {"ids": {"": [[1]]}},
         {"detectors": 1},
         {"detectors": {"": {"kind": "SequentialTest"}}},
+        {"followed": {"": [0.3, 0.3]}},
+        {"followed": {"x": [0.3]}},
         {"costs": [[1, 2]]},
         {"costs": [["", 1, ["x"]]]},
         {"table": {}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -161,6 +161,13 @@ def begins_like(n: int) -> str:
 class OwnCosts:
     """Notices, cost by cost, that a stream begins with the costs that a certificate was made from.
 
+    Parameters
+    ----------
+    certificate
+        The certificate.
+    costs
+        Those that came already, as `costs` had them; left out, none.
+
     Examples
     --------
     >>> costs = [0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7]
@@ -169,18 +176,19 @@ class OwnCosts:
     ['', '', '', '', '', '', 'own']
     """
 
-    def __init__(self, certificate: Certificate) -> None:
+    def __init__(self, certificate: Certificate, costs: Sequence[float] = ()) -> None:
         self._certificate = certificate
-        self._costs: list[float] | None = [] if certificate.provenance.costs_sha256 is not None else None
+        self.costs = list(costs) if certificate.provenance.costs_sha256 is not None else None
+        """What came so far, while it may still be the certificate's; then None."""
 
     def repeats(self, cost: float) -> Literal["", "chance", "own"]:
         """Take the next cost; say if it was the last of the certificate's, and whether that may be chance."""
-        if self._costs is None:
+        if self.costs is None:
             return ""
-        self._costs.append(cost)
-        if len(self._costs) < (self._certificate.n or 0):
+        self.costs.append(cost)
+        if len(self.costs) < (self._certificate.n or 0):
             return ""
-        costs, self._costs = _own(self._certificate, np.array(self._costs)), None
+        costs, self.costs = _own(self._certificate, np.array(self.costs)), None
         return "" if not costs.size else "chance" if by_chance(costs) else "own"
 
 

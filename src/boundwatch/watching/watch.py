@@ -29,7 +29,7 @@ from boundwatch.errors import (
     ProvenanceMismatch,
     SchemaMismatch,
 )
-from boundwatch.watching.ids import Ids, RecentCosts
+from boundwatch.watching.ids import MOST_REMEMBERED, Ids, RecentCosts
 from boundwatch.watching.rows import Row, Rows
 from boundwatch.watching.sources import (
     CUT_OFF,
@@ -365,7 +365,7 @@ class Watch:
             detector = self.detectors[row.stream]
             if detector.n == 0 and not self.compared:
                 self._followed[row.stream] = OwnCosts(detector.certificate)
-            followed = self._followed.get(row.stream)  # none if it was begun by another process
+            followed = self._followed.get(row.stream)  # none if somebody has compared them, or they are many
             found = "" if followed is None else followed.repeats(row.cost)
             if not found:
                 continue
@@ -374,6 +374,7 @@ class Watch:
                 events.append(Notice(f"note: {whose}{begins_like(detector.n + 1)}"))
             if found == "own":
                 detector.reset()  # they are no evidence; what other streams have seen is
+                self.announced.pop(row.stream, None)
                 own.add(row.stream)
                 fault = fault or ProvenanceMismatch(
                     f"{whose}these {OWN}; it cannot judge them, so watch only what comes after them"
@@ -440,6 +441,11 @@ class Watch:
             "last_cost": None if self.last is None else self.last.cost,
             "last_id": None if self.last is None else self.last.id,
             "announced": self.announced,
+            "followed": {
+                stream: own.costs
+                for stream, own in self._followed.items()
+                if own.costs and len(own.costs) <= MOST_REMEMBERED
+            },
             "detectors": {stream: detector.state_dict() for stream, detector in self.detectors.items()},
         }
 
@@ -478,6 +484,10 @@ class Watch:
         cost = content["last_cost"]
         self.last = None if cost is None else Row(float(cost), content["last_id"])
         self.announced = dict(content["announced"])
+        for stream, costs in content.get("followed", {}).items():  # older states have none
+            if len(costs) != self.detectors[stream].n:
+                raise ValueError
+            self._followed[stream] = OwnCosts(self.detectors[stream].certificate, list(map(float, costs)))
 
     def _compare_rule(self, stored: Mapping[str, Any]) -> None:
         for name, value in dataclasses.asdict(self.rows.rule).items():
