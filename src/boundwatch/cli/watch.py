@@ -22,7 +22,7 @@ from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.detectors import Verdict
+from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.episodes import Episodes, certified_column, holds_lines
 from boundwatch.episodes.opening import is_log
 from boundwatch.episodes.table import Wanted
@@ -417,10 +417,14 @@ def _summary(session: Watch) -> None:
             "that no episode was left out"
         )
     if len(session.detectors) > 1:
-        total = sum(one.alpha_adverse for one in session.detectors.values())
+        each = list(session.detectors.values())
+        chance = f"has a chance of at most {sum(one.alpha_adverse for one in each):.6g} plus"
+        if changes := [one for one in each if isinstance(one, ChangeDetector)]:  # the chance grows with time
+            total = sum(one.false_alarm_probability(one.n) for one in changes)
+            chance = f"so far has a chance of at most {min(total, 1.0):.4g}, which includes"
         print(
-            f"  levels        {len(session.detectors)} streams, each at an equal share: any false ADVERSE "
-            f"has a chance of at most {total:.6g} plus the certificates' delta"
+            f"  levels        {len(each)} streams, each at an equal share: any false ADVERSE {chance} "
+            "the certificates' delta"
         )
 
 

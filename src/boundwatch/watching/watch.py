@@ -112,7 +112,8 @@ class Watch:
     process is killed. **Assumes**: a file is only appended to, and rotated by renaming.
 
     With several detectors (one per task or robot), each has an equal share of the levels, so that the chance
-    of any false alarm is at most the level plus the family's delta.
+    of any false ADVERSE is at most the level plus the family's delta. The level of a `ChangeDetector` is one
+    over a run length: within N episodes of each, that chance is at most N times the level plus the delta.
 
     Examples
     --------
