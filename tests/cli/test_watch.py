@@ -1,5 +1,6 @@
 """boundwatch watch, run as the program it is."""
 
+import gzip
 import json
 import shlex
 import shutil
@@ -308,6 +309,36 @@ def test_the_change_detector_says_when_and_how_rarely_it_errs(certificate):
     assert done.returncode == 0
     assert "about episode 31" in done.stdout
     assert "on average after 1000 episodes" in done.stdout
+
+
+@pytest.fixture
+def robots(tmp_path):
+    """Return the files of two robots' certificates and of their log."""
+    family, log = tmp_path / "family.json", tmp_path / "log.csv"
+    bw.CertificateFamily.from_held_out({"a": [0.1, 0.2] * 30, "b": [0.3] * 60}, by="robot").save(family)
+    log.write_text("robot,cost\n" + "a,0.1\nb,0.3\n" * 12)
+    return family, log
+
+
+def test_change_detectors_of_several_robots_promise_no_level(run, robots):
+    done = run("watch", *robots, "--detector", "change-detector")
+    # 12 episodes of each at 0.0005, and the upper half of the certificates' delta of 0.01
+    assert "any false ADVERSE so far has a chance of at most 0.017, which includes the" in done.out
+
+
+def test_malformed_rows_of_a_table_are_skipped(run, robots):
+    family, log = robots
+    log.write_text("robot,cost\na,0.1\nc,0.1\nb,\nb,0.3\n")
+    assert run("watch", family, log).code == 1
+    done = run("watch", family, log, "--skip-malformed")
+    assert (done.code, done.out.count("  episode     1"), "2 malformed lines" in done.out) == (0, 2, True)
+    assert ("line 3 skipped" in done.err, "line 4 skipped" in done.err) == (True, True)
+    whole = log.with_suffix(".csv.gz")
+    whole.write_bytes(gzip.compress(log.read_bytes()))
+    refused = run("watch", family, whole, "--skip-malformed")
+    said = " ".join(refused.err.replace("\u2502", " ").split())
+    assert refused.code == 2
+    assert "--skip-malformed are for one number, JSON object or CSV row per line; leave them out" in said
 
 
 @pytest.mark.parametrize("options", [["--follow"], ["--interval", "--detector", "change-detector"]])

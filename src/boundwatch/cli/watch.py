@@ -181,12 +181,13 @@ def watch(
     levels = {name: value for name, value in given.items() if value is not None}
     binary = loaded.binary if isinstance(loaded, Certificate) else all(one.binary for one in loaded.values())
     episodes = None
-    grows = follow or any(option is not None for option in (state, spool, number))
-    if not _by_line(reading, stream, grows=grows or predicted is not None):
-        if grows or predicted is not None:
+    needs_lines = (state, spool, number, predicted)
+    lines_only = follow or skip_malformed or any(option is not None for option in needs_lines)
+    if not _by_line(reading, stream, lines_only=lines_only):
+        if lines_only:
             raise typer.BadParameter(
-                "--follow, --state, --spool, --id and --predicted are for one number, JSON object or CSV row "
-                "per line; leave them out"
+                "--follow, --state, --spool, --id, --predicted and --skip-malformed are for one number, JSON "
+                "object or CSV row per line; leave them out"
             )
         episodes = _read_whole(reading, stream, loaded, by)
         rule = Rule(binary=binary, by=episodes.by)  # they are costs by now
@@ -281,11 +282,11 @@ def _of_successes(loaded: Certificate | CertificateFamily) -> bool:
     return any((each.provenance.measured or "").startswith("cost = 1 - success") for each in certificates)
 
 
-def _by_line(reading: Reading, stream: str, *, grows: bool) -> bool:
+def _by_line(reading: Reading, stream: str, *, lines_only: bool) -> bool:
     """Return whether a stream is read line by line: if it must be, or if lines are all that it has."""
     if reading.episode or reading.reduce or reading.sheet or reading.evaluation is not None:
         return False
-    if grows:
+    if lines_only:
         by_line = holds_lines(stream) or (is_text(stream) and not is_log(stream))
         return reading.file_format in (None, "csv", "jsonl") and by_line
     return reading.file_format is None and holds_lines(stream)
