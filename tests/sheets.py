@@ -10,7 +10,9 @@ from __future__ import annotations
 import datetime
 import io
 import json
-from dataclasses import dataclass, field
+import re
+import zipfile
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,21 @@ def workbook(
                 if what.get("percent") and isinstance(cell.value, float):
                     cell.number_format = "0.0%"
     what.pop("percent", None)
+    for row in what.pop("hidden", ()):
+        sheet.row_dimensions[row].hidden = True
     file = io.BytesIO()
     book.save(file)
     return Sheet(name, file.getvalue(), flags or {}, **what)
+
+
+def declared(extent: str, sheet: Sheet) -> Sheet:
+    """Return a workbook whose sheet says that it has this extent, whatever it has."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(sheet.data)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            extent_tag = f'<dimension ref="{extent}"'.encode()
+            new.writestr(name, re.sub(rb'<dimension ref="[^"]*"', extent_tag, old.read(name)))
+    return replace(sheet, data=file.getvalue())
 
 
 ROBOT = [
@@ -111,6 +125,9 @@ SHEETS = [
     workbook("truths.xlsx", {"Sheet1": [["Trial", "Grasped"], *([i, ok] for i, ok in enumerate(OUTCOMES, 1))]}, {"success": "grasped"}, costs=COSTS),
     workbook("percent.xlsx", {"S": [["trial", "cost"], [1, 0.25], [2, 0.125]]}, {"cost_range": (0, 100)}, percent=True, costs=[0.25, 0.125]),
     workbook("gaps.xlsx", {"S": [ROBOT[0], ROBOT[1], [], ROBOT[2], [None, None, None]]}, costs=COSTS[:2]),
+    workbook("hidden.xlsx", {"S": ROBOT}, hidden=[3, 4], costs=COSTS),
+    declared("A1", workbook("extent_of_a_cell.xlsx", {"S": ROBOT}, costs=COSTS)),
+    declared("A1:B3", workbook("rows_appended.xlsx", {"S": [["trial", "success", "note"], [1, "yes"], [2, "no", "slipped"], [3, "yes"], [], [4, "no"]]}, costs=[0.0, 1.0, 0.0, 1.0])),
     # Programs
     text("array.json", json.dumps(JSON, indent=1), {"success": "outcome"}, costs=COSTS),
     text("lines.jsonl", "\n".join(map(json.dumps, JSON)) + "\n\n", {"success": "outcome"}, costs=COSTS),
@@ -189,6 +206,7 @@ SHEETS = [
     text("training_curve.csv", '"_step","eval/success_rate"\n100,0.1\n200,0.5\n', refused=NO_DIRECTION),
     text("gbk.csv", "编号,成功\n" + rows("是", "否"), {"success": "成功"}, encoding="gbk", refused="has no column '成功'"),
     workbook("formulas.xlsx", {"S": [["trial", "ok"], [1, "=TRUE()"], [2, "=FALSE()"]]}, {"success": "ok"}, refused="is a formula whose result is not in the file"),
+    declared("A1:B2", workbook("formulas_appended.xlsx", {"S": [["trial", "ok"], [1, True], [2, "=FALSE()"]]}, {"success": "ok"}, refused="is a formula whose result is not in the file")),
     workbook("total.xlsx", {"S": [["trial", "success"], [1, 1], [2, 0], ["Total", 1]]}, refused="looks like a summary ('Total')"),
     workbook("side_by_side.xlsx", {"S": [["trial", "success", None, "trial", "success"], [1, "y", None, 2, "n"]]}, refused="several columns named 'success'"),
     Sheet("old.xls", b"\xd0\xcf\x11\xe0" + b"\0" * 600, refused="save it as .xlsx"),

@@ -80,14 +80,17 @@ def _choose(sheets: dict[str, list[Row]], sheet: str | None, asked: Collection[s
 
 
 def _rows(sheet: Any) -> list[Row]:
-    return [
-        Row([_value(cell) for cell in cells], number)
-        for number, cells in enumerate(sheet.iter_rows(), start=1)
-    ]
+    """Return all rows of a sheet, each as wide as the widest."""
+    # Programs that append rows may leave the extent as it was, and reading would end there.
+    sheet.reset_dimensions()
+    rows = [[_value(cell) for cell in cells] for cells in sheet.iter_rows()]
+    width = max(map(len, rows), default=0)
+    return [Row(cells + [None] * (width - len(cells)), number) for number, cells in enumerate(rows, start=1)]
 
 
 def _name_formulas(rows: list[Row], sheet: Any) -> None:
     """Put formulas where their results were never computed, for the error to show them."""
+    sheet.reset_dimensions()
     for row, cells in zip(rows, sheet.iter_rows(), strict=False):
         for column, cell in enumerate(cells[: len(row.cells)]):
             if row.cells[column] is None and isinstance(cell.value, str):
