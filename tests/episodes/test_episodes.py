@@ -553,6 +553,28 @@ def test_rows_that_share_an_episode_are_warned_of(read):
     assert read(STEPS, episode="episode", reduce="last").reduce == "last"
 
 
+NUMBERED_BY_ROBOT = "robot,task,episode,success\nA,pick,1,0\nB,pick,1,1\nA,pick,1,0\nA,pick,2,0\nB,pick,2,1\n"
+
+
+def test_robots_that_each_count_their_episodes_are_kept_apart(read):
+    episodes = read(NUMBERED_BY_ROBOT, episode="episode", by="robot")
+    assert episodes.costs.tolist() == [1, 0, 1, 0]
+    assert (episodes.tasks, list(episodes.lines)) == (("A", "B", "A", "B"), [2, 3, 5, 6])
+    tasks = NUMBERED_BY_ROBOT.replace("A,pick,1,0\nA,pick,2", "A,place,1,0\nA,place,2")
+    for text, options, remedy in (
+        (NUMBERED_BY_ROBOT, {}, "keep them apart with --by robot, or give --episode a column that no two"),
+        # Another column that is the same for both must not hide it.
+        ("task,robot,episode,success\npick,A,1,0\npick,B,1,1\n", {}, "has robot = 'A' and 'B'"),
+        (tasks, {"by": "robot"}, "would become one; give --episode a column that no two episodes share"),
+    ):
+        with pytest.raises(InvalidSetting, match=r"episode 1( of A)? has \w+ = '\w+' and '\w+'") as caught:
+            read(text, episode="episode", **options)
+        assert remedy in str(caught.value)
+    # A blank cell elsewhere in the column must not hide it either.
+    with pytest.raises(InvalidSetting, match="--by robot"):
+        read(NUMBERED_BY_ROBOT + ",pick,3,1\n", episode="episode")
+
+
 @pytest.mark.parametrize(
     ("text", "options"),
     [

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,15 @@ from boundwatch.episodes.damage import MOST_COLUMNS, refuses_damage
 from boundwatch.episodes.diagnostics import diagnose
 from boundwatch.episodes.fit import fit
 from boundwatch.episodes.opening import Format, holds_lines, open_table
-from boundwatch.episodes.steps import Reduction, reduction, repeated_episodes, task_names, to_episodes
+from boundwatch.episodes.steps import (
+    Reduction,
+    in_blocks,
+    reduction,
+    repeated_episodes,
+    task_columns,
+    task_names,
+    to_episodes,
+)
 from boundwatch.episodes.table import (
     CUSTOMARY,
     Meaning,
@@ -231,7 +238,8 @@ def read_costs(
     by : str, optional
         The column that names the task (or robot) of each episode.
     episode : str, optional
-        The column that says which episode a row is a step of, where one row is not one episode.
+        The column that says which episode a row is a step of, where one row is not one episode. With `by`,
+        each task or robot may number its own.
     reduce : str, optional
         How the values of an episode's steps become one: ``any``, ``sum``, ``mean``, ``max`` or ``last``; left
         out, ``any`` for successes, ``sum`` for rewards; costs need it.
@@ -283,7 +291,7 @@ def read_costs(
     if each and cost_range is None and meaning != "success":
         cost_range = remembered_range(each[0], meaning)
     if (episode := episode or table.episode) is not None:
-        table, words = to_episodes(table, episode, reduce, source, meaning, words), ()
+        table, words = to_episodes(table, episode, reduce, source, meaning, words, by), ()
     elif reduce is not None:
         raise InvalidSetting(
             f"{source}: reduce needs episode, the column that tells episodes apart (--episode)"
@@ -439,7 +447,7 @@ def binary_note(n: int, gain: str = "") -> str:
 
 def _pooled(table: Table, source: str) -> dict[str, Any]:
     """Warn when episodes of several tasks are about to be taken for draws from one distribution."""
-    column = table.task or next((name for name in table.names if name.lower() in ("task", "robot")), None)
+    column = table.task or next(iter(task_columns(table.names)), None)
     if column is None:
         return {}
     try:
@@ -449,7 +457,7 @@ def _pooled(table: Table, source: str) -> dict[str, Any]:
     different = len(set(tasks))
     if different < 2:
         return {}
-    blocks = sum(task != last for last, task in pairwise(tasks)) == different - 1 and len(tasks) > different
+    blocks = in_blocks(tasks)
     warning = (
         f"{source}: {different} different values of {column}{' in a row' if blocks else ''} are taken for "
         f"one mixture; certify and check keep them apart with --by {column}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from boundwatch._support.validation import shortest
 from boundwatch.episodes.damage import LONGEST_NAME
 from boundwatch.episodes.numbers import read_numbers
 from boundwatch.episodes.table import Meaning, Table, read_successes
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting
 
 Reduction = Literal["any", "sum", "mean", "max", "last"]
 
@@ -43,6 +44,7 @@ def to_episodes(
     source: str,
     meaning: Meaning,
     success_values: Sequence[str] = (),
+    by: str | None = None,
 ) -> Table:
     """Return a table with one row per episode from one whose rows are steps.
 
@@ -58,6 +60,13 @@ def to_episodes(
         The file, for errors.
     meaning, success_values
         What the column that will be read holds, and the words for success in it.
+    by
+        The column of tasks (or robots), if each numbers its own episodes.
+
+    Raises
+    ------
+    InvalidSetting
+        If an episode has several tasks or robots: episodes that share a number would become one.
 
     Examples
     --------
@@ -70,11 +79,37 @@ def to_episodes(
         rules = ", ".join(get_args(Reduction))
         raise InvalidSetting(f"reduce = {reduce!r} is unknown; choose one of {rules} (--reduce)")
     episode = table.find(episode, source, "episode")
-    rows: dict[str, list[int]] = {}
-    for row, name in enumerate(_names(table, episode, table.values(episode), source)):
-        rows.setdefault(name, []).append(row)
-    names = list(rows)
+    by = None if by is None else table.find(by, source, "by")
+    numbers = _names(table, episode, table.values(episode), source)
+    shared = episode != table.episode  # a format's own numbers are unique
+    # Every task may count its episodes from 1.
+    tasks = task_names(table, by, source) if by is not None and shared else [""] * len(numbers)
+    rows: dict[tuple[str, str], list[int]] = {}
+    for row, key in enumerate(zip(numbers, tasks, strict=True)):
+        rows.setdefault(key, []).append(row)
+    names = [f"{number} of {task}" if task else number for number, task in rows]
     groups = [np.array(members) for members in rows.values()]
+
+    def refuse_several(column: str, found: list[Any], kind: type[BoundwatchError], remedy: str) -> None:
+        for name, members in zip(names, groups, strict=True):
+            several = dict.fromkeys(found[row] for row in members if found[row] is not None)
+            if len(several) > 1:
+                first, second = list(several)[:2]
+                raise kind(f"{source}: episode {name} has {column} = {first!r} and {second!r}{remedy}")
+
+    for column in task_columns(table.names) if shared else []:
+        try:
+            found = [_name(value) for value in table.values(column)]
+        except InvalidCost:  # not every row has it
+            continue
+        apart = f"keep them apart with --by {column}, or give" if by is None else "give"
+        refuse_several(
+            column,
+            found,
+            InvalidSetting,
+            f", so several episodes would become one; {apart} --episode a column that no two episodes share "
+            f"(rename {column} if it changes within an episode)",
+        )
 
     def values(column: str) -> list[Any]:
         rule = reduction(reduce, meaning)
@@ -88,13 +123,9 @@ def to_episodes(
 
     def labels(column: str) -> list[Any]:
         found = task_names(table, column, source)
-        for name, members in zip(names, groups, strict=True):
-            if len(several := dict.fromkeys(found[row] for row in members)) > 1:
-                first, second = list(several)[:2]
-                raise InvalidCost(
-                    f"{source}: episode {name} has {column} = {first!r} and {second!r}; an episode has one, "
-                    "so split it, or choose another column"
-                )
+        refuse_several(
+            column, found, InvalidCost, "; an episode has one, so split it, or choose another column"
+        )
         return [found[members[0]] for members in groups]
 
     def place(row: int, column: str) -> str:
@@ -126,6 +157,30 @@ def counts_episodes(column: str) -> bool:
     (True, False)
     """
     return _EPISODE.fullmatch(column.strip()) is not None
+
+
+def task_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns that name tasks or robots.
+
+    Examples
+    --------
+    >>> task_columns(["trial", "Robot", "task_score"])
+    ['Robot']
+    """
+    return [name for name in names if name.strip().lower() in ("task", "robot")]
+
+
+def in_blocks(tasks: Sequence[str]) -> bool:
+    """Return whether one task comes after the other, each in a row.
+
+    Examples
+    --------
+    >>> in_blocks(["mug", "mug", "bowl"]), in_blocks(["mug", "bowl", "mug"]), in_blocks(["mug", "mug"])
+    (True, False, False)
+    """
+    different = len(set(tasks))
+    changes = sum(task != last for last, task in pairwise(tasks))
+    return len(tasks) > different > 1 and changes == different - 1
 
 
 def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, ...]:
