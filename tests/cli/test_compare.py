@@ -1,5 +1,6 @@
 """boundwatch compare, as people and scripts use it."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -9,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from boundwatch.episodes import read_costs
-from boundwatch.episodes.alignment import take_in_turn
+from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes.alignment import of_one_measure, take_in_turn
 from boundwatch.errors import InvalidCost
 
 
@@ -89,6 +90,74 @@ def test_following_two_files_ends_at_the_verdict(files):
         rest = process.stdout.read()
         assert process.wait(60) == 0
     assert "A_BETTER: evidence that a fails less often than b" in rest
+
+
+@pytest.fixture
+def follow(compare, files, monkeypatch):
+    """Follow a.csv and b.csv, which hold the next texts after each pause of the command; then stop it."""
+
+    def run_command(*texts, options=("--json",), code=0):
+        states = iter([("", ""), *texts])
+
+        def pause(_seconds=0.0):
+            if (state := next(states, None)) is None:
+                raise KeyboardInterrupt
+            for name, text in zip(("a.csv", "b.csv"), state, strict=True):
+                (files / name).write_text(text)
+
+        pause()
+        monkeypatch.setattr(time, "sleep", pause)
+        return compare("a.csv", "b.csv", "--follow", *options, code=code)
+
+    return run_command
+
+
+def test_a_line_counts_once_it_is_finished(follow):
+    counted = follow(
+        ("trial,co", "cost\n"),
+        ("trial,cost\n1,0.5\n12", "cost\n0.25\n0."),
+        ("trial,cost\n1,0.5\n12,0.1", "cost\n0.25\n0.7"),
+        ("trial,cost\n1,0.5\n12,0.15\n", "cost\n0.25\n0.75\n"),
+        ("trial,cost\n1,0.5\n12,0.15\n13,0.", "cost\n0.25\n0.75\n"),
+    )
+    lines = [json.loads(line) for line in counted.splitlines()]
+    assert [(line["n_a"], line["n_b"]) for line in lines] == [(1, 1), (2, 2)]
+    assert (lines[-1]["mean_cost_a"], lines[-1]["mean_cost_b"]) == (pytest.approx(0.325), 0.5)
+    assert "b.csv: no trial was counted" in follow(("cost\n1\n", "cost\n1"), code=1)
+
+
+def test_trials_that_were_counted_keep_their_places(follow):
+    mugs, bowl = "task,success\nmug,1\nmug,0\n", "bowl,0\n"
+    refused = follow((mugs, mugs), (mugs + bowl, mugs + "mug,1\n"), code=1)
+    assert "b.csv: line 4 is of mug, but its partner, line 4 of a.csv, is of bowl; list tasks in" in refused
+    # In the same order, one task may come after the other, and one policy may be ahead.
+    counted = follow((mugs + bowl, mugs), (mugs + 2 * bowl, mugs + bowl))
+    assert [json.loads(line)["pairs"] for line in counted.splitlines()] == [1, 2, 2, 3]
+    changed = follow(("cost\n0.1\n", "cost\n0.2\n"), ("cost\n0.3\n0.1\n", "cost\n0.2\n"), code=1)
+    assert "a.csv: lines that were counted have changed or gone" in changed
+
+
+def test_only_lines_are_followed(follow, compare, files):
+    (files / "a.json").write_text('{"per_task": []}')
+    assert "one number, JSON object or CSV row per line" in compare("a.json", "old.csv", "--follow", code=2)
+    steps = ("episode,success\n1,0\n", "episode,success\n1,0\n")
+    assert "--episode does not go" in follow(steps, options=("--episode", "episode"), code=2)
+    mixed = '{"cost": 0.2}\n{"success": true}\n'
+    assert "a.csv: line 2: column 'success' is a success, but" in follow((mixed, "cost\n1\n"), code=1)
+
+
+def test_two_measures_are_not_compared(run, compare, follow, files):
+    refused = compare("old.csv", "both.csv", code=1)
+    assert "both.csv: column 'cost' (cost as given) is not measured the way column 'success'" in refused
+    assert "--success, --cost or --reward" in refused
+    assert "is not measured the way" in follow(("success\n1\n", "cost\n1\n"), code=1)
+    # Logs call the same thing by several names.
+    (files / "log.csv").write_text((files / "new.csv").read_text().replace("success", "is_success"))
+    assert "measure" not in run("compare", "old.csv", "log.csv").err
+    one = Episodes(np.array([0.0, 1.0]), True, "a.csv", "placed", "success")
+    (_, other) = of_one_measure([one, dataclasses.replace(one, source="b.csv", column="grasped")])
+    (warning,) = other.warnings
+    assert warning.startswith("b.csv: these costs are from column 'grasped', those of a.csv from 'placed'")
 
 
 def test_mistakes_are_one_line_with_a_remedy(compare):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from boundwatch._support import files
@@ -18,10 +22,15 @@ from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
-from boundwatch.episodes import Episodes
-from boundwatch.episodes.alignment import take_in_turn
+from boundwatch.episodes import Episodes, looks_binary
+from boundwatch.episodes.alignment import of_one_measure, take_in_turn
+from boundwatch.episodes.lines import LineReader
+from boundwatch.episodes.opening import is_log
+from boundwatch.episodes.steps import in_blocks, task_columns
+from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import comparison as words
+from boundwatch.watching.sources import is_text
 
 POLL_SECONDS = 0.5
 
@@ -70,7 +79,9 @@ def compare(
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow", help="Two policies: wait for the files to grow, until the verdict or the horizon."
+            "--follow",
+            help="Two policies: wait for the files (a CSV row, JSON object or number per line) to grow, "
+            "until the verdict or the horizon.",
         ),
     ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it; .png, .svg or .pdf.")] = None,
@@ -168,7 +179,7 @@ def _read(
     column = next((each.blocks_of for each in read if each.blocks_of is not None), None)
     if column is not None and "-" not in policies:
         read = take_in_turn([reading.read(path, binary=binary, by=column) for path in policies])
-    return dict(zip(_names(policies), read, strict=True))
+    return dict(zip(_names(policies), of_one_measure(read), strict=True))
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -278,25 +289,133 @@ def _print_ranking(ranking: Ranking) -> None:
     out.print_section("Note", words.ranking_notes(ranking), bullet="- ")
 
 
+@dataclass
+class _Growing:
+    """A file that somebody writes to, and the trials in its whole lines."""
+
+    path: str
+    lines: LineReader
+    costs: list[float] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    _read: bytes = b""
+    _measure: tuple[str | None, str] | None = None
+
+    def look(self) -> None:
+        """Take in the lines that were finished since the last look."""
+        data = files.read_bytes(self.path)
+        if not data.startswith(self._read):
+            raise InvalidCost(
+                f"{self.path}: lines that were counted have changed or gone; only add lines to a file that "
+                "is followed"
+            )
+        whole = data[: data.rfind(b"\n") + 1]
+        new = whole[len(self._read) :].decode("utf-8", "replace").split("\n")[:-1]
+        for number, text in enumerate(new, start=self._read.count(b"\n") + 1):
+            try:
+                self._take(number, text)
+            except (InvalidCost, InvalidSetting) as error:
+                raise type(error)(f"{self.path}: line {number}: {error}") from error
+        if not self.costs and self.lines.header is None and self._read.count(b"\n") < 2 <= whole.count(b"\n"):
+            self._note("no trial and no column to read so far; name it with --success, --cost or --reward")
+        self._read = whole
+
+    def _take(self, number: int, text: str) -> None:
+        found = self.lines.read(text)
+        if self.lines.noticed:
+            self._note(f"line {number} {self.lines.noticed}")
+        if found is None:
+            return
+        self._measure = self._measure or self.lines.chosen
+        if self._measure != self.lines.chosen:
+            (was, before), (column, meaning) = self._measure, self.lines.chosen
+            raise InvalidCost(
+                f"column {column!r} is a {meaning}, but lines above it had column {was!r}, a {before}; name "
+                "one with --success, --cost or --reward"
+            )
+        task = next(iter(task_columns(found.fields)), None)
+        self.costs.append(found.cost)
+        self.tasks.append("" if task is None else str(found.fields[task]).strip())
+        self.numbers.append(number)
+
+    def _note(self, said: str) -> None:
+        print(f"boundwatch: note: {self.path}: {said}", file=sys.stderr)
+
+    def episodes(self) -> Episodes:
+        """Return the trials so far."""
+        column, meaning = self.lines.chosen
+        costs = np.array(self.costs)
+        binary = meaning == "success" or self.lines.binary
+        notes: tuple[str, ...] = ()
+        if not binary and looks_binary(costs):  # what comes later may be in between
+            notes = (f"{self.path}: all costs are 0 or 1; with --binary, it takes fewer trials to tell",)
+        return Episodes(
+            costs,
+            binary,
+            self.path,
+            column,
+            meaning,
+            file_format="csv" if self.lines.header or self.lines.values_only else "jsonl",
+            cost_range=self.lines.cost_range,
+            notes=notes,
+            lines=self.numbers,
+        )
+
+
 def _follow(paths: list[str], reading: Reading, question: _Question, *, as_json: bool) -> dict[str, Episodes]:
-    """Read both files again and again, print a line per trial, and return them once answered or stopped."""
-    named = _read(paths, reading, None, binary=question.binary)
-    test = question.test(named)
-    try:
+    """Read both files as they grow, print a line per trial, and return them once answered or stopped."""
+    _refuse_whole_files(paths, reading)
+    wanted = Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward)
+    rule = reading.cost_range, bool(question.binary), tuple(reading.success_values or ())
+    both = [_Growing(path, LineReader(wanted, *rule)) for path in paths]
+    names = _names(paths)
+
+    def read() -> dict[str, Episodes]:
+        return dict(zip(names, of_one_measure([each.episodes() for each in both]), strict=True))
+
+    a, b = both
+    test: PolicyComparison | None = None
+    with suppress(KeyboardInterrupt):
         while True:
-            a, b = (each.costs.tolist() for each in named.values())
-            if len(a) < test.n_a or len(b) < test.n_b:
-                raise InvalidCost("a file has become shorter; trials that were counted must stay in it")
-            new_a, new_b = a[test.n_a :], b[test.n_b :]
-            for i in range(max(len(new_a), len(new_b))):
-                finding = test.update(*(costs[i] if i < len(costs) else None for costs in (new_a, new_b)))
-                _print_line(finding, as_json=as_json)
-            if question.answered(test):
-                return named
+            a.look()
+            b.look()
+            if a.costs and b.costs:
+                _refuse_other_tasks(a, b)
+                test = test or question.test(read())
+                for pair in zip_longest(a.costs[test.n_a :], b.costs[test.n_b :]):
+                    _print_line(test.update(*pair), as_json=as_json)
+                if question.answered(test):
+                    break
             time.sleep(POLL_SECONDS)
-            named = _read(paths, reading, None, binary=question.binary)
-    except KeyboardInterrupt:
-        return named
+    if test is None:
+        empty = next(each.path for each in both if not each.costs)
+        raise InvalidCost(f"{empty}: no trial was counted, so nothing was compared; at least one is needed")
+    return read()
+
+
+def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
+    for name in ("file_format", "sheet", "episode", "reduce", "evaluation"):
+        if getattr(reading, name) is not None:
+            flag = "--format" if name == "file_format" else f"--{name}"
+            raise typer.BadParameter(f"{flag} does not go with --follow, which reads line by line")
+    for path in paths:
+        if not is_text(path) or is_log(path):
+            raise typer.BadParameter(
+                f"{path}: --follow is for one number, JSON object or CSV row per line; leave it out"
+            )
+
+
+def _refuse_other_tasks(a: _Growing, b: _Growing) -> None:
+    """Refuse trials that only a whole file would put in order: those that were counted keep their places."""
+    if not in_blocks(a.tasks) and not in_blocks(b.tasks):
+        return
+    for place, (one, other) in enumerate(zip(a.tasks, b.tasks, strict=False)):
+        if one != other:
+            raise InvalidCost(
+                f"{b.path}: line {b.numbers[place]} is of {other or 'no task'}, but its partner, line "
+                f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; list tasks in the same order, or "
+                "compare without --follow, which takes them in turn"
+            )
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

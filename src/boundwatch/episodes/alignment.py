@@ -1,4 +1,4 @@
-"""Episodes of several tasks, in the same order for every policy."""
+"""Episodes of several policies: of the same measure, and their tasks in the same order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from boundwatch.episodes import Episodes
-from boundwatch.errors import InvalidCost
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 
 def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
@@ -61,3 +61,43 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
             )
         )
     return aligned
+
+
+def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
+    """Return the episodes of all policies, with a warning where their columns differ in nothing but the name.
+
+    Raises
+    ------
+    InvalidSetting
+        If their costs are not measured in the same way: a comparison would mean nothing.
+
+    Examples
+    --------
+    >>> one = Episodes(np.array([0.1, 0.2]), False, "old.csv", "cost", "cost")
+    >>> other = Episodes(np.array([0.0, 1.0]), True, "new.csv", "success", "success")
+    >>> of_one_measure([one, other])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: new.csv: column 'success' (cost = 1 - success) is not measured the...
+    """
+    first = evaluations[0]
+    checked = [first]
+    for each in evaluations[1:]:
+        if _rule(each) != _rule(first):
+            raise InvalidSetting(
+                f"{each.source}: column {each.column!r} ({_rule(each)}) is not measured the way column "
+                f"{first.column!r} of {first.source} is ({_rule(first)}); compare the same measure: name a "
+                "column that all files have with --success, --cost or --reward"
+            )
+        warnings = each.warnings
+        if each.measured != first.measured:
+            warnings += (
+                f"{each.source}: these costs are from column {each.column!r}, those of {first.source} from "
+                f"{first.column!r}; a verdict means nothing unless both measure the same",
+            )
+        checked.append(dataclasses.replace(each, warnings=warnings))
+    return checked
+
+
+def _rule(episodes: Episodes) -> str:
+    """Say how costs are measured, whatever their column is called."""
+    return dataclasses.replace(episodes, column=None).measured
