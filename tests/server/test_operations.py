@@ -142,6 +142,7 @@ def test_an_address_in_use_is_named_in_one_line(shared):
         ({"certificate": Path("typo.json")}, "typo.json: "),
         ({"certificate": Path("family.json")}, "family.json: "),
         ({"certificate": Path("lab.json"), "alpha_adverse": 2.0}, "alpha_adverse = 2 is outside"),
+        ({"certificate": Path("lab (1).json")}, "lab (1).json: its name = 'lab (1)' is not a valid name"),
         ({"alpha_benign": 2.0}, "alpha_benign = 2 is outside"),
         ({"webhook": ["hooks.example.com/secret"]}, "webhook = 'hooks.example.com…' does not begin with"),
         ({"on_alarm": ["no-such-program"]}, "'no-such-program' is not a program"),
@@ -155,7 +156,8 @@ def test_what_cannot_be_served_is_refused_before_anything_is_said(
     tmp_path, monkeypatch, capsys, certificate, options, message
 ):
     monkeypatch.chdir(tmp_path)
-    certificate.save("lab.json")
+    for name in ("lab.json", "lab (1).json"):
+        certificate.save(name)
     costs = {"pick": [0.0, 1.0] * 20, "place": [0.0] * 40}
     bw.CertificateFamily.from_held_out(costs, binary=True).save("family.json")
     with pytest.raises(BoundwatchError, match=re.escape(message)):

@@ -29,6 +29,7 @@ from boundwatch.server.database import Database
 from boundwatch.server.guard import Guard, problem
 from boundwatch.server.ledger import Ledger, Refused
 from boundwatch.server.outbox import Courier
+from boundwatch.server.reports import check_stream
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import certificates
 from boundwatch.server.upkeep import Upkeep
@@ -107,7 +108,8 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
         database.write() as connection,
     ):  # another was quicker
         if connection.execute(known).scalar() is None:
-            name = Path(settings.certificate).stem[:100]
+            stem = Path(settings.certificate).stem[:100]
+            name = check_stream(stem, f"{settings.certificate}: its name")
             acts.upload(connection, certificate.to_dict(), name, by="command line")
     with database.read() as connection:
         found = connection.execute(known).scalar_one()
