@@ -16,6 +16,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import boundwatch as bw
 from boundwatch.episodes import read_costs
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra
 
@@ -470,8 +471,17 @@ def test_words_of_ones_own(read):
     ]:
         with pytest.raises(InvalidCost, match=fault):
             read(f"{sheet}5;{cell}\n", success="end", success_values=["in bin"])
-    with pytest.raises(InvalidSetting, match="occurs nowhere"):
+    with pytest.raises(InvalidSetting, match="column 'end' has none of the words that mean success"):
         read(sheet, success="end", success_values=["table"])
+    lab = bw.Certificate.from_held_out([0, 0, 0, 1], binary=True)
+    failed = read(sheet, success="end", success_values=["table"], certificate=lab)  # the most adverse of all
+    assert failed.costs.tolist() == [1, 1, 1, 1]
+    assert "(table), so every trial counts as a failure; is one misspelt" in failed.warnings[0]
+    said = read("trial;end\n1;no\n2;fail\n", success="end", success_values=["in bin"])
+    assert said.costs.tolist() == [1, 1]
+    steps = "ep;end\n1;in bin\n1;floor\n2;floor\n"
+    last = read(steps, success="end", success_values=["in bin"], episode="ep", reduce="last")
+    assert last.costs.tolist() == [1, 1]  # the word is there, if not at the end
 
 
 def test_a_column_called_like_a_word_for_success_loses_no_trial(read):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ from boundwatch.episodes.table import (
     Wanted,
     as_certified,
     check_range,
+    never_said,
+    success_words,
     to_costs,
 )
 from boundwatch.episodes.words import normal, sense
@@ -220,7 +222,8 @@ def read_costs(
         The range that a cost or a reward can have, rescaled to [0, 1]; a reward needs it, and so do
         percentages. It must be known before the data: one read off the data is no bound.
     success_values : sequence of str, optional
-        The words that mean success, if they are others; any other word is then a failure.
+        The words that mean success, if they are others; any other word is then a failure. If no word of a
+        column is among them, that is refused, or a warning if there is a certificate to judge the failures.
     binary : bool, optional
         Promise that every cost is 0 or 1 (True), or that there may be others (False). Left out, successes
         are binary, and so are costs among which there are 0 and 1 and nothing else.
@@ -272,7 +275,7 @@ def read_costs(
     each = _certificates(certificate)
     if each:
         binary = all(one.binary for one in each) if binary is None else binary
-    words = _words(success_values)
+    words = success_words(success_values)
     source = "standard input" if path == "-" else str(path)
     found, table = open_table(
         None if path == "-" else Path(path), source, file_format, wanted, evaluation, sheet
@@ -290,15 +293,25 @@ def read_costs(
         )
     if each and cost_range is None and meaning != "success":
         cost_range = remembered_range(each[0], meaning)
+    rows = table
     if (episode := episode or table.episode) is not None:
-        table, words = to_episodes(table, episode, reduce, source, meaning, words, by), ()
+        table = to_episodes(table, episode, reduce, source, meaning, words, by)
     elif reduce is not None:
         raise InvalidSetting(
             f"{source}: reduce needs episode, the column that tells episodes apart (--episode)"
         )
     costs, said = to_costs(
-        table, name, meaning, cost_range, binary=bool(binary), source=source, success_values=words
+        table,
+        name,
+        meaning,
+        cost_range,
+        binary=bool(binary),
+        source=source,
+        success_values=words if table is rows else (),  # steps became 1 and 0
     )
+    misspelt: tuple[str, ...] = ()
+    if words and meaning == "success" and costs.all() and never_said(words, rows.values(name)):
+        misspelt = _misspelt(f"{source}: column {name!r}", words, judged=certificate is not None)
     by = None if by is None else table.find(by, source, "by")
     tasks = () if by is None else tuple(task_names(table, by, source))
     pooled = _pooled(table, source) if by is None else {}
@@ -326,6 +339,7 @@ def read_costs(
         detail=table.detail,
         blocks_of=pooled.get("blocks_of"),
         warnings=(
+            *misspelt,
             *table.warnings,
             *pooled.get("warnings", ()),
             *repeated,
@@ -385,6 +399,23 @@ def remembered_range(certificate: Certificate, meaning: Meaning) -> tuple[float,
     return certificate.cost_range if of_rewards == (meaning == "reward") else None
 
 
+def certified_ranges(certificates: Sequence[Certificate]) -> dict[Meaning, tuple[float, float]]:
+    """Return the range that certificates were made with, for costs and for rewards; nothing where none was.
+
+    Examples
+    --------
+    >>> lab = Certificate.from_held_out([0.1, 0.3], cost_range=(0, 50), measured="cost = (high - reward)/50")
+    >>> certified_ranges([lab])
+    {'reward': (0.0, 50.0)}
+    """
+    meanings: tuple[Meaning, ...] = ("cost", "reward")
+    found = {
+        meaning: [ends for one in certificates if (ends := remembered_range(one, meaning)) is not None]
+        for meaning in meanings
+    }
+    return {meaning: ends[0] for meaning, ends in found.items() if ends}
+
+
 def _refuse_mistakes(path: object, texts: Mapping[str, object]) -> None:
     """Refuse what no file can be blamed for."""
     if not isinstance(path, str | os.PathLike):
@@ -410,11 +441,17 @@ def _certificates(certificate: object) -> list[Certificate]:
     )
 
 
-def _words(success_values: Sequence[str] | str) -> tuple[str, ...]:
-    if not isinstance(success_values, Iterable):
-        raise InvalidSetting(f"success_values = {shown(success_values)} is not a list of words; give one")
-    words = [success_values] if isinstance(success_values, str) else list(success_values)
-    return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())
+def _misspelt(column: str, words: Sequence[str], *, judged: bool) -> tuple[str, ...]:
+    """Refuse words for success that a column does not have; only warn where costs are judged.
+
+    There, failures throughout are what a certificate must speak of.
+    """
+    fault = f"{column} has none of the words that mean success ({', '.join(words)})"
+    if not judged:
+        raise InvalidSetting(
+            f"{fault}; correct them (--success-values) or, if every trial failed, write no in that column"
+        )
+    return (f"{fault}, so every trial counts as a failure; is one misspelt (--success-values)?",)
 
 
 def looks_binary(costs: NDArray[np.float64]) -> bool:

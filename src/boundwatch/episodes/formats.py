@@ -120,6 +120,19 @@ def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:
     return _read_lines(text, source)
 
 
+def begins_document(line: str) -> bool:
+    """Return whether a first line opens a JSON object that goes on in the next: such a file has no lines.
+
+    A line that was cut off seldom ends where a document breaks its lines.
+
+    Examples
+    --------
+    >>> begins_document('{"episodes": ['), begins_document('{"cost": 0.5}'), begins_document('{"cost": 0.')
+    (True, False, False)
+    """
+    return line.startswith("{") and line.rstrip().endswith(("{", "[", ",", ":"))
+
+
 def _from_document(content: dict[str, Any], source: str, asked: Collection[str]) -> Table | None:
     """Read the episodes in a larger object, as Weights & Biases, pandas and many a script write them."""
     names, data = content.get("columns"), content.get("data")

@@ -73,8 +73,8 @@ def open_table(
 def holds_lines(path: str) -> bool:
     """Return whether a file can be read line by line as it grows.
 
-    It can if its first line is a number or the beginning of a JSON object, or if there is none yet. Anything
-    else is a binary format, a whole log, or a table, whose lines mean nothing without the first one.
+    It can if its first line is a number or a JSON object, or if there is none yet. Anything else is a binary
+    format, a whole log or document, or a table, whose lines mean nothing without the first one.
 
     Examples
     --------
@@ -90,7 +90,9 @@ def holds_lines(path: str) -> bool:
     if lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text):
         return False
     first = text.strip().split("\n", 1)[0]
-    return not first or first.startswith("{") or isinstance(parse(first), float)
+    if first.startswith("{"):
+        return not formats.begins_document(first)
+    return not first or isinstance(parse(first), float)
 
 
 def is_log(path: str) -> bool:

@@ -263,6 +263,32 @@ def _skipped(above: list[Row], where: str) -> tuple[str, ...]:
     return (f"{count} above the header skipped ({shown(first)}{', ...' if len(above) > 1 else ''})",)
 
 
+COMMENTED_OUT = (
+    "looks like a trial that was commented out; a trial that is left out makes every guarantee wrong, so "
+    "take out the #, or delete the line for good"
+)
+
+
+def commented_out(cells: Sequence[Any], header: Sequence[Any]) -> bool:
+    """Return whether a row that begins with # is a trial under this header (or like this first row).
+
+    A remark has one cell, or few. A row as wide as the table is a trial, however many of its cells are empty.
+
+    Examples
+    --------
+    >>> names = ["trial", "object", "grasped", "notes"]
+    >>> commented_out(["#7", "mug", "no", ""], names), commented_out(["# lunch", "", "", ""], names)
+    (True, False)
+    >>> commented_out(["# 0.5"], ["cost"]), commented_out(["# lunch"], ["cost"])
+    (True, False)
+    """
+    width = _extent(header)
+    filled = sum(not _blank(cell) for cell in cells)
+    rest = str(cells[0]).strip("# ")
+    is_value = _numeric(rest) or looks_like_outcome(rest)
+    return (filled > 1 and filled >= width - 1) or (len(cells) >= width and (filled > 1 or is_value))
+
+
 def _without_comments(
     body: list[Row], header: Row | None, source: str, where: str
 ) -> tuple[list[Row], list[int]]:
@@ -273,17 +299,8 @@ def _without_comments(
         if not first.startswith("#"):
             kept.append(row)
             continue
-        filled = sum(not _blank(cell) for cell in row.cells)
-        width = len(header.cells) if header is not None else len(body[0].cells)
-        rest = first.lstrip("# ")
-        if (filled > 1 and filled >= width - 1) or (
-            width == 1 and (_numeric(rest) or looks_like_outcome(rest))
-        ):
-            raise InvalidCost(
-                f"{source}: {where} {row.line} = {shown(first)} looks like a trial that was commented "
-                f"out; a trial "
-                "that is left out makes every guarantee wrong, so take out the #, or delete the line for good"
-            )
+        if commented_out(row.cells, (header or body[0]).cells):
+            raise InvalidCost(f"{source}: {where} {row.line} = {shown(first)} {COMMENTED_OUT}")
         lines.append(row.line)
     return kept, lines
 

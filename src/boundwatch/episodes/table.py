@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -273,6 +273,45 @@ def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:
     return low, high
 
 
+@lru_cache(maxsize=1000)  # a stream asks for the same name line after line
+def in_percent(column: str) -> bool:
+    """Return whether a column says by its name that it holds percentages, which then need a range.
+
+    Examples
+    --------
+    >>> in_percent("failure_pct"), in_percent("failures")
+    (True, False)
+    """
+    return re.search(r"%|percent|prozent|pct", column, re.IGNORECASE) is not None
+
+
+def success_words(success_values: Sequence[str] | str) -> tuple[str, ...]:
+    """Return the words that mean success one by one: several may be given with commas between them.
+
+    Examples
+    --------
+    >>> success_words(["grasped,placed", "in the box"])
+    ('grasped', 'placed', 'in the box')
+    """
+    if not isinstance(success_values, Iterable):
+        raise InvalidSetting(f"success_values = {shown(success_values)} is not a list of words; give one")
+    words = [success_values] if isinstance(success_values, str) else list(success_values)
+    return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())
+
+
+def never_said(words: Sequence[str], raw: Sequence[Any]) -> bool:
+    """Return whether a column has none of the words for success, and others that do not say failure, either.
+
+    Then every trial failed, or the words were misspelt.
+
+    Examples
+    --------
+    >>> never_said(["In Bin"], ["floor", "in  bin"]), never_said(["in bin"], ["floor", "no"])
+    (False, True)
+    """
+    return {_key(word) for word in words}.isdisjoint(map(_key, raw)) and not all(map(_is_failure, raw))
+
+
 def to_costs(
     table: Table,
     column: str,
@@ -332,7 +371,7 @@ def to_costs(
             f"{source}: column {column!r} holds rewards; pass their least and greatest value as "
             "cost_range=(low, high), known in advance (--cost-range LOW HIGH)"
         )
-    if cost_range is None and re.search(r"%|percent|prozent|pct", column, re.IGNORECASE):
+    if cost_range is None and in_percent(column):
         raise InvalidSetting(
             f"{source}: column {column!r} is in percent by its name; pass cost_range=(0, 100) "
             f"(--cost-range 0 100)"
@@ -391,11 +430,6 @@ def read_successes(
         if wishes and not found and not _is_failure(value):
             others[str(value).strip()] += 1
         out[row] = found
-    if wishes and not out.any():
-        raise InvalidSetting(
-            f"success_values = {', '.join(sorted(wishes))} occurs nowhere in the column; "
-            "give the words that mean success (--success-values)"
-        )
     if not others:
         return out, ()
     listed = ", ".join(f"{word!r} ({times})" for word, times in others.most_common(6))
