@@ -120,3 +120,14 @@ def test_a_cost_of_yes_and_no_is_binary_as_without_a_rule(run, tmp_path):
     assert bw.Certificate.load(tmp_path / "c.json").binary
     assert run("certify", "numbers.csv", "--cost", "force", "--at-most", "2", "-o", "d.json").code == 0
     assert not bw.Certificate.load(tmp_path / "d.json").binary
+
+
+def test_failures_in_ones_own_words_are_counted(run, tmp_path):
+    (tmp_path / "trials.csv").write_text("trial,end\n1,floor\n2,on table\n3,in bin\n4,floor\n")
+    words = ("--success", "end", "--success-values", "in bin,on table")
+    done = run("certify", "trials.csv", *words, "--at-most", "4", "-o", "c.json")
+    assert done.err == (
+        "boundwatch: note: trials.csv: line 2 holds 'floor', counted as a failure, not being among "
+        "--success-values\n"
+    )
+    assert bw.Certificate.load(tmp_path / "c.json").failures == 2

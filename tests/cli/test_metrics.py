@@ -110,7 +110,7 @@ def test_metrics_of_several_robots(run, trials, tmp_path):
     (tmp_path / "new.csv").write_text("robot,ok,force\na,1,10\nB,1,10\n")
     for command in ("check", "watch"):
         done = run(command, "c.json", "new.csv", *COLUMNS)
-        assert "new.csv: line 3: robot/metric 'B/ok' has no certificate, but 'b/ok' has" in done.err
+        assert "new.csv: line 3: robot 'B' has no certificate, but 'b' has" in done.err
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,22 @@ def test_what_is_refused(run, trials):
     assert run("certify", lab, "--success", "ok", "-o", "one.json").code == 0
     done = run("watch", "one.json", lab, *COLUMNS)
     assert "certificates of several columns" in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("by", [[], ["--by", "robot"]])
+def test_each_metric_is_judged_by_its_own_certificate(run, tmp_path, by):
+    """With its range; and failures throughout are no mistake of the words for success."""
+    words = ("--success", "end", "--success-values", "bin", "--reward", "score")
+    lab = [f"{'ab'[i % 2]},{'floor' if i % 9 == 8 else 'bin'},{40 + i % 7}\n" for i in range(60)]
+    (tmp_path / "lab.csv").write_text("robot,end,score\n" + "".join(lab))
+    assert run("certify", "lab.csv", *words, "--cost-range", "0", "50", *by, "-o", "c.json").code == 0
+    (tmp_path / "new.csv").write_text("robot,end,score\n" + "a,floor,42\nb,floor,43\n" * 10)
+    for lines in ((), ("--state", "s.json")):
+        done = run("watch", "c.json", "new.csv", *words, *lines)
+        assert done.code == 0, done.err
+        assert done.out.count("end: ADVERSE: evidence of more failures") == (2 if by else 1)
+        assert "score: ADVERSE" not in done.out
+    done = run("check", "c.json", "new.csv", *words)
+    assert "new.csv: column 'end' has none of the words that mean success (bin), so every trial" in done.err
+    verdicts = {line.split()[-1]: line.split()[0] for line in done.out.splitlines() if line.strip()}
+    assert {verdicts[name] for name in (["a/end", "b/end"] if by else ["end"])} == {"ADVERSE"}

@@ -542,3 +542,49 @@ def test_a_repeated_id_with_another_cost_is_reported(run, tmp_path):
     assert done.err.count("line 3 skipped, not counted: has id 2 and cost 0.75") == 1
     assert "1 lines with an id that was counted before, not counted again" in done.out
     assert "2, mean cost 0.3750" in done.out
+
+
+def test_a_certificate_of_rewards_turns_no_cost_round(run, tmp_path):
+    returns = [40, 45, 30, 48, 44, 41, 47, 39, 46, 43] * 3
+    (tmp_path / "lab.csv").write_text("ret\n" + as_lines(returns))
+    certified = run("certify", "lab.csv", "--reward", "ret", "--cost-range", "0", "50", "-o", "c.json")
+    assert certified.code == 0
+    (tmp_path / "numbers").write_text("45\n" * 20)
+    refused = run("watch", "c.json", "numbers")
+    assert (refused.code, "no column has a name; say what to read" in refused.err) == (1, True)
+    named = run("watch", "c.json", "numbers", "--reward", "1")
+    assert (named.code, "cost 0.1 " in named.out, "ADVERSE: evidence" in named.out) == (0, True, False)
+    (tmp_path / "costs.jsonl").write_text('{"cost": 0.9}\n' * 20)
+    other = run("watch", "c.json", "costs.jsonl")
+    assert "not measured the way the certificate's were (now cost as given;" in other.err
+    assert other.out.count("cost 0.9 ") == 20
+    assert "ADVERSE: evidence that the expected cost is higher" in other.out
+
+
+@pytest.mark.parametrize("lines", [[], ["--state", "s"], ["--state", "s", "--skip-malformed"]])
+def test_a_json_document_is_read_as_a_whole_or_not_at_all(run, tmp_path, lines):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    (tmp_path / "log.json").write_text('{"episodes": [\n{"success": true},\n{"success": false}\n]}\n')
+    done = run("watch", "c.json", "log.json", *lines)
+    if lines:
+        assert (done.code, done.out, (tmp_path / "s").exists()) == (1, "", False)
+        assert "line 1: '{\"episodes\": [' begins a JSON document, which is read as a whole" in done.err
+        assert "or pass --skip-malformed" not in done.err
+    else:
+        assert (done.code, "2, mean cost 0.5000" in done.out) == (0, True)
+
+
+def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path):
+    words = ("--success", "end", "--success-values", "in bin,on table")
+    (tmp_path / "lab.csv").write_text("trial,end\n" + "1,in bin\n2,on table\n3,floor\n" * 10)
+    assert run("certify", "lab.csv", *words, "-o", "c.json").code == 0
+    (tmp_path / "new.csv").write_text("trial,end\n" + "1,floor\n" * 20 + "2,on table\n")
+    done = run("watch", "c.json", "new.csv", *words, "--state", "s")
+    assert done.err.count("line 2 holds 'floor', counted as a failure") == done.err.count("counted as") == 1
+    assert "20 of 21 failed" in done.out
+    (tmp_path / "worst.csv").write_text("trial,end\n" + "1,floor\n" * 20)
+    worst = run("check", "c.json", "worst.csv", *words)
+    assert (worst.code, worst.out.startswith("ADVERSE")) == (0, True)
+    assert "has none of the words that mean success (in bin, on table), so every trial counts" in worst.err
+    refused = run("certify", "worst.csv", *words, "-o", "d.json")
+    assert (refused.code, "if every trial failed, write no in that column" in refused.err) == (1, True)

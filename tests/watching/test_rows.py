@@ -1,7 +1,10 @@
 """Lines to episodes: numbers, objects, tables; and lines that poison."""
 
+from functools import partial
+
 import pytest
 
+from boundwatch.episodes import read_costs
 from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.watching.ids import Ids
@@ -121,6 +124,21 @@ def test_objects_are_all_read_by_the_certified_column_or_none(first, cost, other
     assert [named.read(DAMAGE), named.read(SUCCESS)] == [[Row(0.0)], [Row(1.0)]]
 
 
+@pytest.mark.parametrize("header", ["robot,ok,force_n", "robot,okay,force"])
+def test_a_header_without_the_column_of_a_metric_is_refused(header):
+    with pytest.raises(InvalidSetting, match=r"^has no column '(ok|force)'; choose one with"):
+        Rows(Rule(success="ok", cost="force")).read(header)
+
+
+@pytest.mark.parametrize("words", [(), ("held",)])
+def test_a_word_that_may_be_a_trial_is_not_passed_over_as_a_title(words):
+    rows = Rows(Rule(success="1", success_values=words))
+    assert rows.read("# arm-1") == []
+    with pytest.raises(InvalidSetting, match="'dropped' may be a trial or a title"):
+        rows.read("dropped")
+    assert rows.read("no") == [Row(1.0)]
+
+
 def test_a_header_in_mid_stream_would_turn_costs_round():
     rows = Rows(Rule())
     rows.read("0.5")
@@ -128,6 +146,103 @@ def test_a_header_in_mid_stream_would_turn_costs_round():
         rows.read("success")
     with pytest.raises(InvalidCost):
         rows.read("error: no camera")
+
+
+@pytest.mark.parametrize(
+    ("meaning", "text", "cost"),
+    [
+        ("reward", '{"reward": 45}', 0.1),
+        ("reward", '{"cost": 0.9}', 0.9),
+        ("reward", '{"success": true}', 0.0),
+        ("cost", '{"cost": 45}', 0.9),
+        ("cost", "45", 0.9),
+    ],
+)
+def test_a_certified_range_is_for_what_was_certified(meaning, text, cost):
+    assert Rows(Rule(), ranges={meaning: (0.0, 50.0)}).read(text) == [Row(cost)]
+
+
+def test_rewards_do_not_take_the_range_of_costs():
+    with pytest.raises(InvalidSetting, match=r"^column 'reward' holds rewards; pass their least"):
+        Rows(Rule(), ranges={"cost": (0.0, 50.0)}).read('{"reward": 12}')
+
+
+def test_a_restart_remembers_that_something_stands_above_the_numbers():
+    rows = Rows(Rule())
+    assert rows.read("score") == []
+    kept = rows.to_dict()
+    earlier = {name: value for name, value in kept.items() if name != "above"}  # there may be something
+    restored = [Rows(rows.rule), Rows(rows.rule)]
+    for again, state in zip(restored, (kept, earlier), strict=True):
+        again.restore(state)
+    for each in (rows, *restored):
+        with pytest.raises(InvalidSetting, match="what is above the numbers may be their header"):
+            each.read("0.95")
+    restored[0].restore(earlier | {"started": True})  # numbers had come
+    assert restored[0].read("0.95") == [Row(0.95)]
+
+
+def test_words_of_ones_own_line_by_line():
+    """Each is a word of its own, and each other one is said to be a failure, once."""
+    rows = Rows(Rule(success="end", success_values=("in bin,on table", "held")))
+    rows.read("trial,end")
+    found = []
+    for word in ("floor", "on table", "floor", "held", "In Bin", "no", "lost"):
+        ((cost, *_),) = rows.read(f"1,{word}")
+        found.append((word, cost, rows.noticed))
+    said = "holds {!r}, counted as a failure, not being among --success-values"
+    assert found == [
+        ("floor", 1, said.format("floor")),
+        ("on table", 0, ""),
+        ("floor", 1, ""),
+        ("held", 0, ""),
+        ("In Bin", 0, ""),
+        ("no", 1, ""),
+        ("lost", 1, said.format("lost")),
+    ]
+    with pytest.raises(InvalidCost, match="looks like 'in bin'"):
+        rows.read("8,in bni")
+
+
+@pytest.mark.parametrize(
+    ("header", "trials", "remarks"),
+    [
+        ("n,object,success,note,by", ["#7,mug,no,,", "#7,mug,no,hot", "#7,,,,"], ["# hot, dry", "# hot,,,,"]),
+        ("success", ["#no", "# 0"], ["# lunch", "# robot: arm-1"]),
+        ("success,,", ["#no,,"], ["# lunch,,"]),
+        ("success,note", ["#no,", "#no,slow"], ["# lunch", "# lunch,"]),
+    ],
+)
+def test_a_trial_that_was_commented_out_is_neither_counted_nor_skipped(tmp_path, header, trials, remarks):
+    rows = Rows(Rule())
+    rows.read(header)
+    trial = ",".join("yes" if name == "success" else "" for name in header.split(","))
+    for line in trials:
+        (tmp_path / "log.csv").write_text(f"{header}\n{trial}\n{line}\n")
+        for read in (partial(rows.read, line), partial(read_costs, tmp_path / "log.csv")):
+            with pytest.raises(InvalidCost, match="looks like a trial that was commented out"):
+                read()
+    for line in remarks:
+        (tmp_path / "log.csv").write_text(f"{header}\n{trial}\n{line}\n")
+        assert rows.read(line) == []
+        assert read_costs(tmp_path / "log.csv").costs.tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["failure_pct", "failures %", "Prozent", "percent_failed"])
+def test_percentages_need_their_range_line_by_line_too(name):
+    line = f'{{"{name}": 0.5}}'
+    with pytest.raises(InvalidSetting, match=f"^column '{name}' is in percent by its name; pass cost_range"):
+        Rows(Rule(cost=name)).read(line)
+    assert Rows(Rule(cost=name, cost_range=(0, 100))).read(line) == [Row(0.005)]
+
+
+@pytest.mark.parametrize("first", ["{", '{"episodes": [', '{"policy": "v7",', '{"episodes":'])
+def test_a_document_is_not_read_line_by_line(first):
+    """Nor can it be passed over as malformed: only its last element would then be counted."""
+    with pytest.raises(InvalidSetting, match="begins a JSON document, which is read as a whole"):
+        Rows(Rule()).read(first)
+    with pytest.raises(InvalidCost, match="is not JSON"):  # cut off
+        Rows(Rule()).read('{"cost": 0.')
 
 
 def test_a_numbered_episode_must_have_its_number():

@@ -9,7 +9,7 @@ import numpy as np
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.reading import METRIC, Reading, offering_own
+from boundwatch.cli.reading import METRIC, Reading
 from boundwatch.detectors import FamilyFinding, FamilyTest
 from boundwatch.episodes import Episodes
 from boundwatch.episodes.fit import refuse_unknown
@@ -114,12 +114,8 @@ def _read_metrics(
 ) -> Episodes:
     """Return the costs of every metric as if they were tasks."""
     reading.refuse_several(family)
-    metrics = reading.remembering(family).metrics(costs, by=tasks_of_metrics(family))
-    with offering_own(allow_own) as allowed:
-        compared = [
-            each.against(family[name], allow_own=allowed) if name in family else each
-            for name, each in metrics.items()
-        ]
+    metrics = reading.metrics(costs, by=tasks_of_metrics(family), family=family, allow_own=allow_own)
+    compared = list(metrics.values())
     lines = np.concatenate([each.lines for each in compared])
     order = np.argsort(lines, kind="stable")  # episode by episode
     names = [name for name, each in metrics.items() for _ in each.costs]

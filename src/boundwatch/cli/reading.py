@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,19 +25,12 @@ from boundwatch.cli.options import (
     SuccessColumn,
     SuccessValues,
 )
-from boundwatch.episodes import (
-    Episodes,
-    certified_column,
-    certified_meaning,
-    read_costs,
-    remembered_range,
-)
+from boundwatch.episodes import Episodes, certified_column, certified_meaning, read_costs
 from boundwatch.episodes.table import Meaning
 from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 _MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
-_RANGED: tuple[Meaning, ...] = ("cost", "reward")
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
 
@@ -77,14 +70,6 @@ class Reading:
                 path, binary=binary, by=by, certificate=certificate, allow_own=allowed, **settings
             )
 
-    def remembering(self, certificate: Certificate | CertificateFamily) -> Reading:
-        """Return the same with the certificate's range, if it has one for the column and none was given."""
-        each = [certificate] if isinstance(certificate, Certificate) else certificate.values()
-        meanings = [meaning for meaning in _RANGED if not self._columns or meaning in self._columns]
-        found = (remembered_range(one, meaning) for meaning in meanings for one in each)
-        known = next((ends for ends in found if ends is not None), None)
-        return self if self.cost_range is not None else dataclasses.replace(self, cost_range=known)
-
     def refuse_several(self, metrics: CertificateFamily | None) -> None:
         """Refuse several columns without certificates of several, and one column with them."""
         if metrics is not None and len(self._columns) < 2:
@@ -103,10 +88,18 @@ class Reading:
                 "name one column"
             )
 
-    def metrics(self, path: str, *, by: str | None = None) -> dict[str, Episodes]:
+    def metrics(
+        self,
+        path: str,
+        *,
+        by: str | None = None,
+        family: CertificateFamily | None = None,
+        allow_own: bool | None = None,
+    ) -> dict[str, Episodes]:
         """Read each column that was named, if there are several; nothing otherwise.
 
-        The costs of a metric are named by its column, those of a task by task and column.
+        The costs of a metric are named by its column, those of a task by task and column; so are the
+        certificates that judge them, if there are any.
         """
         found: dict[str, Episodes] = {}
         if len(self._columns) < 2:
@@ -117,7 +110,9 @@ class Reading:
                 settings["cost_range"] = None
             else:
                 settings["success_values"] = ()
-            episodes = read_costs(path, by=by, **settings)
+            certificate = None if family is None else _of_column(family, column, by, self._columns.values())
+            with offering_own(allow_own) as allowed:
+                episodes = read_costs(path, by=by, certificate=certificate, allow_own=allowed, **settings)
             if by is None:
                 found[column] = episodes
                 continue
@@ -132,7 +127,7 @@ class Reading:
         return found
 
     @property
-    def _columns(self) -> dict[str, str]:
+    def _columns(self) -> dict[Meaning, str]:
         named = {name: getattr(self, name) for name in _MEANINGS}
         return {name: column for name, column in named.items() if column is not None}
 
@@ -152,6 +147,18 @@ class Reading:
             if value not in (None, []):
                 flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
                 raise typer.BadParameter(f"{flag} goes with --costs; give them, or leave it out")
+
+
+def _of_column(
+    family: CertificateFamily, column: str, by: str | None, columns: Collection[str]
+) -> Certificate | dict[str, Certificate] | None:
+    """Return the certificate of a metric, or those of its tasks; None if it has none."""
+    if by is None:
+        return family.get(column)
+    # Of the columns b and a/b, the second is the one of task/a/b.
+    longer = tuple(f"/{other}" for other in columns if other.endswith(f"/{column}"))
+    names = [name for name in family if name.endswith(f"/{column}") and not name.endswith(longer)]
+    return {name.removesuffix(f"/{column}"): family[name] for name in names} or None
 
 
 def _without_task(name: str, certificate: Certificate) -> str:

@@ -23,9 +23,14 @@ from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ChangeDetector, Verdict
-from boundwatch.episodes import Episodes, certified_column, holds_lines
+from boundwatch.episodes import (
+    Episodes,
+    certified_column,
+    certified_meaning,
+    certified_ranges,
+    holds_lines,
+)
 from boundwatch.episodes.opening import is_log
-from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.watching.alarms import check_command, run_command
@@ -179,7 +184,8 @@ def watch(
     by = _streams(loaded, by, certificate)
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
-    binary = loaded.binary if isinstance(loaded, Certificate) else all(one.binary for one in loaded.values())
+    each = [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
+    binary = all(one.binary for one in each)
     episodes = None
     needs_lines = (state, spool, number, predicted)
     lines_only = follow or skip_malformed or any(option is not None for option in needs_lines)
@@ -190,21 +196,21 @@ def watch(
                 "object or CSV row per line; leave them out"
             )
         episodes = _read_whole(reading, stream, loaded, by)
-        rule = Rule(binary=binary, by=episodes.by)  # they are costs by now
+        rows = Rows(Rule(binary=binary, by=episodes.by))  # they are costs by now
     else:
         several = loaded if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded) else None
         reading.refuse_several(several)
         rule = Rule(
-            **reading.remembering(loaded).rule(),
+            **reading.rule(),
             binary=binary,
-            bare_costs=not _of_successes(loaded),
+            # Under others, a number without a name could be a success or a reward.
+            bare_costs=all(certified_meaning(one.provenance.measured or "") == "cost" for one in each),
             id=number,
             by=by,
             predicted=predicted,
             unlabelled=unlabelled,
         )
-    each = [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
-    rows = Rows(rule, Wanted() if episodes is not None else certified_column(each))
+        rows = Rows(rule, certified_column(each), certified_ranges(each))
     keeper = None if state is None else StateFile(state)
     with keeper or nullcontext():
         kind = detector if predicted is None else "predicted-test"
@@ -274,12 +280,6 @@ def _rules_of(rows: Rows, stream: str) -> list[str]:
         bare = "a number is read as a cost (highest is worst), " if rows.rule.bare_costs else ""
         return [f"lines: {bare}an object by the name of its column"]
     return [f"{name_of(stream)}{out.describe_column(*column)}" for column in rows.columns]
-
-
-def _of_successes(loaded: Certificate | CertificateFamily) -> bool:
-    """Return whether what was certified were successes: a bare 1 could then be a success or a cost."""
-    certificates = [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
-    return any((each.provenance.measured or "").startswith("cost = 1 - success") for each in certificates)
 
 
 def _by_line(reading: Reading, stream: str, *, lines_only: bool) -> bool:

@@ -10,10 +10,19 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
-from boundwatch.episodes.formats import separator
+from boundwatch.episodes.formats import begins_document, separator
 from boundwatch.episodes.numbers import parse
-from boundwatch.episodes.sheet import Row, header_fits
-from boundwatch.episodes.table import Meaning, Table, Wanted, as_certified, check_range, to_costs
+from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits
+from boundwatch.episodes.table import (
+    Meaning,
+    Table,
+    Wanted,
+    as_certified,
+    check_range,
+    in_percent,
+    success_words,
+    to_costs,
+)
 from boundwatch.episodes.words import looks_like_outcome, normal
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -45,6 +54,9 @@ class LineReader:
         Whether lines that are numbers, without any name, are costs if nothing else was said.
     certified
         The column that a certificate was made from: it is read where there is one, if none is wanted.
+    ranges
+        The range that a certificate has for costs, or for rewards: each is for columns that hold the same, if
+        there is no `cost_range`.
 
     Examples
     --------
@@ -60,9 +72,10 @@ class LineReader:
     wanted: Wanted = field(default_factory=Wanted)
     cost_range: tuple[float, float] | None = None
     binary: bool = False
-    success_values: Sequence[str] = ()
+    success_values: Sequence[str] | str = ()
     bare_costs: bool = False
     certified: Wanted = field(default_factory=Wanted)
+    ranges: Mapping[Meaning, tuple[float, float]] = field(default_factory=dict)
     header: list[str] | None = None
     delimiter: str = ","
     values_only: bool = False
@@ -71,10 +84,15 @@ class LineReader:
     """Whether objects are read by the certified column, all of them or none; None before the first."""
     noticed: str = ""
     """What should be said about the latest line: why it holds no episode, or how it is read."""
-    _above: int = 0
+    above: int = 0
+    """How many lines have come that are neither values nor objects, before any header."""
     _fresh: bool = True
     _begins: bool = False
     _plans: dict[tuple[str, ...], tuple[str, Meaning]] = field(default_factory=dict, repr=False)
+    _failures: set[str] = field(default_factory=set, repr=False)
+
+    def __post_init__(self) -> None:
+        self.success_values = success_words(self.success_values)
 
     @property
     def chosen(self) -> tuple[str | None, Meaning]:
@@ -83,6 +101,10 @@ class LineReader:
             return None, "cost"
         column, meaning = next(reversed(self._plans.values()))
         return (None if self.values_only else column), meaning
+
+    def range_of(self, meaning: Meaning) -> tuple[float, float] | None:
+        """Return the range of a column that holds this: the one that was given, or the certificate's."""
+        return self.ranges.get(meaning) if self.cost_range is None else self.cost_range
 
     def begin_file(self) -> None:
         """Expect that the header comes once more, in a file that goes on where another ended."""
@@ -112,10 +134,16 @@ class LineReader:
         if self.header is not None:
             return self._cells(text), True
         if text[0] == "{":
+            if self._fresh and begins_document(text):
+                raise InvalidSetting(
+                    f"{shown(text)} begins a JSON document, which is read as a whole: give it as a file, "
+                    "without what goes line by line (--follow, --state, --at-most, ...), or send one "
+                    "object per line"
+                )
             self._fresh = False
             return _decode(text), True
         if self.values_only or self._is_value(text):
-            if self._above and self.wanted.column != "1":
+            if self.above and self.wanted.column != "1":
                 raise InvalidSetting(
                     "what is above the numbers may be their header, and without it they mean nothing; "
                     "name the "
@@ -152,8 +180,13 @@ class LineReader:
             delimiter = separator([text], (self.certified.column,))
             fits = header_fits([Row(_split(text, delimiter), 0)], (self.certified.column,))[0]
         if not fits:
-            self._above += 1
-            if self._above > _TITLES or text[0] == "[":
+            if self.wanted == Wanted("1", "success") and text[0] != "#":
+                raise InvalidSetting(
+                    f"{shown(text)} may be a trial or a title; write yes or no, or 1 or 0, or put a name "
+                    "above your own words and read them by it (--success NAME)"
+                )
+            self.above += 1
+            if self.above > _TITLES or text[0] == "[":
                 raise InvalidSetting(
                     f"{shown(text)} is neither a value, a JSON object nor a header with the column to "
                     f"read; name "
@@ -172,8 +205,6 @@ class LineReader:
         header = self.header or []
         cells = _split(text, self.delimiter)
         begins, self._fresh, self._begins = self._begins, False, False
-        if cells[0].startswith("#") and len(cells) < max(2, len(header)):
-            return None
         if [normal(cell) for cell in cells] == [normal(name) for name in header]:
             if not begins and all(map(self._is_outcome, filter(None, cells))):
                 raise InvalidSetting(
@@ -181,6 +212,10 @@ class LineReader:
                     "as outcome, and read it with --success outcome"
                 )
             self.noticed = "" if begins else "repeats the header and was skipped"
+            return None
+        if cells[0].startswith("#"):
+            if commented_out(cells, header):
+                raise InvalidCost(f"{shown(cells[0])} {COMMENTED_OUT}")
             return None
         if not any(cells):
             return None
@@ -246,18 +281,19 @@ class LineReader:
 
     def _cost(self, fields: Mapping[str, Any], column: str, meaning: Meaning, *, named: bool) -> float:
         value = fields[column]
+        cost_range = self.range_of(meaning)
         if meaning == "cost" and not self.binary and not self.success_values:  # the usual case, quickly
-            low, high = check_range(self.cost_range)
+            low, high = check_range(cost_range)
             number = value if type(value) is float or type(value) is int else _float(value)
-            if number is not None and low <= number <= high and "%" not in column:
+            if number is not None and low <= number <= high and (cost_range or not in_percent(column)):
                 return (number - low) / (high - low)
         table = Table(list(fields), named, lambda name: [fields[name]])
         try:
-            costs, _ = to_costs(
+            costs, said = to_costs(
                 table,
                 column,
                 meaning,
-                self.cost_range,
+                cost_range,
                 binary=self.binary,
                 source=_LINE,
                 success_values=self.success_values,
@@ -265,7 +301,21 @@ class LineReader:
         except InvalidCost as error:
             message = str(error).removeprefix(f"{_LINE}: row 1").removeprefix(", ").removeprefix(" = ")
             raise InvalidCost(message) from error
+        except InvalidSetting as error:
+            raise InvalidSetting(str(error).removeprefix(f"{_LINE}: ")) from error
+        if said:
+            self._notice_failure(str(value).strip())
         return float(costs[0])
+
+    def _notice_failure(self, word: str) -> None:
+        """Say once that a word is not among those for success."""
+        if word in self._failures:
+            return
+        if len(self._failures) > 1000:  # texts that are ever new
+            self._failures.clear()
+        self._failures.add(word)
+        said = f"holds {shown(word)}, counted as a failure, not being among --success-values"
+        self.noticed = f"{self.noticed}; it {said}" if self.noticed else said
 
 
 def _float(value: object) -> float | None:

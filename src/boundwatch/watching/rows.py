@@ -78,6 +78,8 @@ class Rows:
     rule: Rule
     certified: Wanted = field(default_factory=Wanted)
     """The column that the certificate was made from; it is read where there is one, if none is named."""
+    ranges: Mapping[Meaning, tuple[float, float]] = field(default_factory=dict)
+    """The range that the certificate has for costs, or for rewards; for lines that hold the same."""
     _readers: dict[str, LineReader] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class Rows:
                 () if several and one.meaning != "success" else rule.success_values,
                 rule.bare_costs,
                 self.certified,
+                self.ranges,
             )
 
     @property
@@ -121,12 +124,14 @@ class Rows:
         if header is None:
             return []
         table = Table(header, True, lambda _: [])
-        return [(*each.choose(table), each.cost_range) for each in self._readers.values()]
+        found = [(each, *each.choose(table)) for each in self._readers.values()]
+        return [(column, meaning, each.range_of(meaning)) for each, column, meaning in found]
 
     def measured(self, stream: str) -> str:
         """Say in one line what the latest cost of a stream is."""
         reader = self._readers.get(stream.rpartition("/")[2]) or self._lines
-        return measured(*reader.chosen, reader.cost_range)
+        column, meaning = reader.chosen
+        return measured(column, meaning, reader.range_of(meaning))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the first lines decided, as plain JSON values."""
@@ -136,6 +141,7 @@ class Rows:
             "header": lines.header,
             "delimiter": lines.delimiter,
             "by_certified": lines.by_certified,
+            "above": lines.above,
         }
 
     def restore(self, content: Mapping[str, Any]) -> None:
@@ -146,6 +152,8 @@ class Rows:
             lines.header = None if header is None else [str(name) for name in header]
             certified = content.get("by_certified")  # states of earlier versions lack it
             lines.by_certified = None if certified is None else bool(certified)
+            # An earlier state does not say whether there is anything above: then there may be.
+            lines.above = int(content.get("above", not content["started"]))
 
     def begin_file(self) -> None:
         """Expect that the header comes once more."""
@@ -163,6 +171,8 @@ class Rows:
             When all lines like it would be misread.
         """
         found = {metric: reader.read(text) for metric, reader in self._readers.items()}
+        if len(found) > 1:
+            self._share_header()
         fields = next((episode.fields for episode in found.values() if episode is not None), None)
         if fields is None:
             return []
@@ -183,6 +193,13 @@ class Rows:
             for metric, episode in found.items()
             if episode is not None
         ]
+
+    def _share_header(self) -> None:
+        """Refuse a header without the column of one metric: its episodes would be passed over as titles."""
+        headers = [reader.header for reader in self._readers.values() if reader.header is not None]
+        if 0 < len(headers) < len(self._readers):
+            for reader in self._readers.values():
+                reader.choose(Table(headers[0], True, lambda _: []))
 
     def _predictions(self, values: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Return both kinds of predictions, None where the line leaves both empty."""
