@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -78,7 +79,7 @@ class NavigationPolicy:
 
     def load(self, cache: Cache) -> Run:
         """Return the training."""
-        return load_run(cache.folder(self))
+        return _loaded(cache.folder(self))
 
     def on_recorded_flights(self) -> NavigationPolicy:
         """Return the same, trained and deployed on the 34 flights that the authors recorded."""
@@ -148,6 +149,11 @@ class Sweep:
     def artifacts(self) -> list[Artifact]:
         """Return all of them."""
         return [self.flights(name) for name in ("training", *self.settings)]
+
+
+@lru_cache(maxsize=4)  # every figure asks for it several times, and its world takes a while to make
+def _loaded(folder: Path) -> Run:
+    return load_run(folder)
 
 
 QUICK_SWEEP_SETTINGS = Sweep(NavigationPolicy(QUICK_RECIPE), QUICK_SWEEP, environments=2048, datasets=40)
