@@ -110,7 +110,7 @@ def test_folders_from_before_there_was_a_choice_are_the_same_training(tiny):
 def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
     output, pictures = tmp_path / "costs.csv", tmp_path / "pictures"
     command = ["rollout", "grasping", "--policy", str(tiny), "--objects", "bowls", "--placement", "4"]
-    command += ["-n", "2", "-o", str(output), "--json"]
+    command += ["-n", "1", "-o", str(output), "--json"]
     done = CliRunner().invoke(app, [*command, "--render", str(pictures)])
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
@@ -118,7 +118,7 @@ def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
     assert result["failures"] == costs.sum()
     assert result["columns"] == ["cost", "rise", "reason", "film"]
     rows = list(csv.DictReader(output.read_text().splitlines()))
-    assert [row["film"] for row in rows] == [str(pictures / "01.gif"), str(pictures / "02.gif")]
+    assert [row["film"] for row in rows] == [str(pictures / "01.gif")]
     assert all(row["reason"] and float(row["rise"]) < 1 for row in rows)
     from PIL import Image
 
