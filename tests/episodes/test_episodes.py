@@ -476,7 +476,7 @@ def test_words_of_ones_own(read):
     lab = bw.Certificate.from_held_out([0, 0, 0, 1], binary=True)
     failed = read(sheet, success="end", success_values=["table"], certificate=lab)  # the most adverse of all
     assert failed.costs.tolist() == [1, 1, 1, 1]
-    assert "(table), so every trial counts as a failure; is one misspelt" in failed.warnings[0]
+    assert "(table), so every trial counts as a failure; is one misspelled" in failed.warnings[0]
     said = read("trial;end\n1;no\n2;fail\n", success="end", success_values=["in bin"])
     assert said.costs.tolist() == [1, 1]
     steps = "ep;end\n1;in bin\n1;floor\n2;floor\n"

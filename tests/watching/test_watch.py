@@ -148,7 +148,7 @@ def test_an_alarm_is_tried_again_while_no_line_comes(tmp_path, monkeypatch, kind
             source = PipeSource("-") if kind == "pipe" else SpooledPipe(str(tmp_path / "spool"))
         session = watch()
         session._waits[""] = _Wait(seconds=0.0)
-        late = threading.Timer(5, stop)  # it is silent for ever
+        late = threading.Timer(60, stop)  # it is silent for ever
         late.start()
         events = [event for batch in session.run(source, on_alarm=refuse) for event in batch]
         late.cancel()

@@ -309,9 +309,9 @@ def read_costs(
         source=source,
         success_values=words if table is rows else (),  # steps became 1 and 0
     )
-    misspelt: tuple[str, ...] = ()
+    misspelled: tuple[str, ...] = ()
     if words and meaning == "success" and costs.all() and never_said(words, rows.values(name)):
-        misspelt = _misspelt(f"{source}: column {name!r}", words, judged=certificate is not None)
+        misspelled = _misspelled(f"{source}: column {name!r}", words, judged=certificate is not None)
     by = None if by is None else table.find(by, source, "by")
     tasks = () if by is None else tuple(task_names(table, by, source))
     pooled = _pooled(table, source) if by is None else {}
@@ -339,7 +339,7 @@ def read_costs(
         detail=table.detail,
         blocks_of=pooled.get("blocks_of"),
         warnings=(
-            *misspelt,
+            *misspelled,
             *table.warnings,
             *pooled.get("warnings", ()),
             *repeated,
@@ -441,7 +441,7 @@ def _certificates(certificate: object) -> list[Certificate]:
     )
 
 
-def _misspelt(column: str, words: Sequence[str], *, judged: bool) -> tuple[str, ...]:
+def _misspelled(column: str, words: Sequence[str], *, judged: bool) -> tuple[str, ...]:
     """Refuse words for success that a column does not have; only warn where costs are judged.
 
     There, failures throughout are what a certificate must speak of.
@@ -451,7 +451,7 @@ def _misspelt(column: str, words: Sequence[str], *, judged: bool) -> tuple[str, 
         raise InvalidSetting(
             f"{fault}; correct them (--success-values) or, if every trial failed, write no in that column"
         )
-    return (f"{fault}, so every trial counts as a failure; is one misspelt (--success-values)?",)
+    return (f"{fault}, so every trial counts as a failure; is one misspelled (--success-values)?",)
 
 
 def looks_binary(costs: NDArray[np.float64]) -> bool:

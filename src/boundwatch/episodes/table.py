@@ -302,7 +302,7 @@ def success_words(success_values: Sequence[str] | str) -> tuple[str, ...]:
 def never_said(words: Sequence[str], raw: Sequence[Any]) -> bool:
     """Return whether a column has none of the words for success, and others that do not say failure, either.
 
-    Then every trial failed, or the words were misspelt.
+    Then every trial failed, or the words were misspelled.
 
     Examples
     --------

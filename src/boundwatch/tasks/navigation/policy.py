@@ -55,7 +55,7 @@ class Policy(nn.Module):
     torch.Size([2, 7])
     """
 
-    center: Tensor
+    centre: Tensor
     basis: Tensor
 
     def __init__(
@@ -78,13 +78,13 @@ class Policy(nn.Module):
         self.features = nn.Sequential(convolutions, nn.Linear(flat, HIDDEN), nn.ReLU())
         self.head = nn.Linear(HIDDEN, primitives)
         self.adapter = Adapter(directions, primitives)
-        self.register_buffer("center", torch.zeros(HIDDEN))
+        self.register_buffer("centre", torch.zeros(HIDDEN))
         self.register_buffer("basis", torch.zeros(HIDDEN, directions))
 
     def embed(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return what the adapter takes: the uncorrected scores, and the coordinates of the features."""
         features = self.features(1.0 - images[:, None] / self.depth_range)  # far is 0, near is 1
-        return self.head(features), (features - self.center) @ self.basis
+        return self.head(features), (features - self.centre) @ self.basis
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits."""
@@ -106,7 +106,7 @@ class Policy(nn.Module):
             # Units that never fire leave components without variance; they get no weight instead of infinite.
             scale = values[leading].clamp(min=0).sqrt()
             inverse = torch.where(scale > 1e-6, 1.0 / scale.clamp(min=1e-6), torch.zeros_like(scale))
-            self.center.copy_(features.mean(dim=0))
+            self.centre.copy_(features.mean(dim=0))
             self.basis.copy_(vectors[:, leading] * inverse)
 
 
