@@ -133,10 +133,7 @@ def run_campaign(
 
 
 def _refuse(reading: Reading, rule: StoppingRule, stream: str, follow: bool) -> None:
-    for name in ("file_format", "sheet", "episode", "reduce", "evaluation"):
-        if getattr(reading, name) is not None:
-            flag = "--format" if name == "file_format" else f"--{name}"
-            raise typer.BadParameter(f"{flag} does not go with a stopping rule, which reads line by line")
+    reading.refuse_whole_files("a stopping rule")
     for name in ("until_width", "until_upper"):
         value = getattr(rule, name)
         if value is not None and not 0 < value < 1:

@@ -17,7 +17,7 @@ from boundwatch.cli.campaign import StoppingRule, run_campaign
 from boundwatch.cli.family import print_family
 from boundwatch.cli.judge import warn_of_levels
 from boundwatch.cli.options import By, Force, Json, OptionalCostsFile
-from boundwatch.cli.reading import METRIC, Reading
+from boundwatch.cli.reading import METRIC, Reading, refuse
 from boundwatch.cli.root import command
 from boundwatch.reporting import wording
 
@@ -122,14 +122,10 @@ def certify(
     if costs is None or bounds is not None:
         if bounds is None or delta is None:
             raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
-        _refuse_with_bounds(
-            reading,
-            by=by,
-            method=method,
-            until_width=until_width,
-            until_upper=until_upper,
-            at_most=at_most,
-            follow=follow or None,
+        others = {"until_width": until_width, "until_upper": until_upper, "at_most": at_most}
+        refuse(
+            dataclasses.asdict(reading) | {"by": by, "method": method, **others, "follow": follow or None},
+            "goes with a file of costs, not with --bounds; leave it out",
         )
         lower, upper = bounds
         taken = Certificate.from_bounds(
@@ -203,14 +199,6 @@ def certify(
         certificate = CertificateFamily.from_held_out(episodes.by_task(), by=by, **settings)
     out.print_warnings(episodes)
     _write(certificate, output, sign, as_json, f"Costs: {out.describe_source(episodes)}.")
-
-
-def _refuse_with_bounds(reading: Reading, **others: object) -> None:
-    """Refuse options that say how costs are read or judged where there are none."""
-    for name, value in (dataclasses.asdict(reading) | others).items():
-        if value not in (None, []):
-            flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{flag} goes with a file of costs, not with --bounds; leave it out")
 
 
 def _write(

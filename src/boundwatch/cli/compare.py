@@ -394,10 +394,7 @@ def _follow(paths: list[str], reading: Reading, question: _Question, *, as_json:
 
 
 def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
-    for name in ("file_format", "sheet", "episode", "reduce", "evaluation"):
-        if getattr(reading, name) is not None:
-            flag = "--format" if name == "file_format" else f"--{name}"
-            raise typer.BadParameter(f"{flag} does not go with --follow, which reads line by line")
+    reading.refuse_whole_files("--follow")
     for path in paths:
         if not is_text(path) or is_log(path):
             raise typer.BadParameter(

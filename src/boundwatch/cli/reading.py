@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -143,10 +143,21 @@ class Reading:
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
-        for name, value in (dataclasses.asdict(self) | others).items():
-            if value not in (None, []):
-                flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
-                raise typer.BadParameter(f"{flag} goes with --costs; give them, or leave it out")
+        refuse(dataclasses.asdict(self) | others, "goes with --costs; give them, or leave it out")
+
+    def refuse_whole_files(self, where: str) -> None:
+        """Refuse options that are about a whole file, where lines are read one by one."""
+        names = ("file_format", "sheet", "episode", "reduce", "evaluation")
+        given = {name: getattr(self, name) for name in names}
+        refuse(given, f"does not go with {where}, which reads line by line")
+
+
+def refuse(options: Mapping[str, object], why: str) -> None:
+    """Refuse the first option, by its parameter's name, that was given."""
+    for name, value in options.items():
+        if value not in (None, []):
+            flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{flag} {why}")
 
 
 def _of_column(
