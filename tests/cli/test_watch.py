@@ -574,6 +574,38 @@ def test_a_json_document_is_read_as_a_whole_or_not_at_all(run, tmp_path, lines):
         assert (done.code, "2, mean cost 0.5000" in done.out) == (0, True)
 
 
+@pytest.mark.parametrize("content", ['[{"cost": 0}, {"cost": 1}]', '{"cost": [0, 1]}'])
+def test_a_document_without_newline_is_refused_not_waited_for(run, tmp_path, content):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    (tmp_path / "log.json").write_text(content)
+    whole = run("watch", "c.json", "log.json")
+    assert (whole.code, "2, mean cost 0.5000" in whole.out) == (0, True)
+    for command in (
+        ("watch", "c.json", "log.json", "--follow"),
+        ("compare", "log.json", "log.json", "--follow"),
+        ("certify", "log.json", "--until-width", "0.1", "--follow", "-o", "d.json"),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (1, "")
+        assert "log.json: line 1: " in done.err
+        assert "or put one object on each line" in done.err
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be"])
+def test_rows_in_another_encoding_are_read_or_refused_but_never_skipped(run, tmp_path, encoding):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    text = "Größe;cost\n" + "Maß;0.5\nmug;0.25\n" * 2
+    (tmp_path / "log.csv").write_bytes(text.encode(encoding))
+    done = run("watch", "c.json", "log.csv", "--state", "s", "--skip-malformed")
+    if encoding == "cp1252":
+        assert (done.code, "4, mean cost 0.3750" in done.out) == (0, True)
+        assert done.err.count("log.csv: line 1 is not UTF-8, read as Windows-1252") == 1
+        assert done.err.count("Windows-1252") == 1
+    else:
+        assert (done.code, done.out, (tmp_path / "s").exists()) == (1, "", False)
+        assert "log.csv: line 1: this is UTF-16, and lines are read as UTF-8; save it as UTF-8" in done.err
+
+
 def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path):
     words = ("--success", "end", "--success-values", "in bin,on table")
     (tmp_path / "lab.csv").write_text("trial,end\n" + "1,in bin\n2,on table\n3,floor\n" * 10)

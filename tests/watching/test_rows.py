@@ -236,13 +236,24 @@ def test_percentages_need_their_range_line_by_line_too(name):
     assert Rows(Rule(cost=name, cost_range=(0, 100))).read(line) == [Row(0.005)]
 
 
-@pytest.mark.parametrize("first", ["{", '{"episodes": [', '{"policy": "v7",', '{"episodes":'])
+DOCUMENTS = ["{", '{"episodes": [', '{"policy": "v7",', '{"episodes":', "[", "[0.1, 0.2]", '[{"cost": 0}]']
+DOCUMENTS += ['{"policy": "v7", "episodes": [{"cost": 0}, {"cost": 1}]}', '{"cost": [0.1, 0.2]}']
+
+
+@pytest.mark.parametrize("first", DOCUMENTS)
 def test_a_document_is_not_read_line_by_line(first):
     """Nor can it be passed over as malformed: only its last element would then be counted."""
-    with pytest.raises(InvalidSetting, match="begins a JSON document, which is read as a whole"):
+    with pytest.raises(InvalidSetting, match=r"begins a JSON (document|array), which is read as a whole"):
         Rows(Rule()).read(first)
     with pytest.raises(InvalidCost, match="is not JSON"):  # cut off
         Rows(Rule()).read('{"cost": 0.')
+
+
+def test_an_episode_may_hold_lists():
+    steps = '"steps": [{"t": 1}, {"t": 2}]'
+    assert Rows(Rule()).read(f'{{"cost": 0.5, {steps}}}') == [Row(0.5)]
+    assert Rows(Rule(cost="mine")).read(f'{{"mine": 0.5, {steps}}}') == [Row(0.5)]
+    assert Rows(Rule(), Wanted("mine", "cost")).read(f'{{"mine": 0.5, {steps}}}') == [Row(0.5)]
 
 
 def test_a_numbered_episode_must_have_its_number():

@@ -20,7 +20,9 @@ from boundwatch.cli import output as out
 from boundwatch.cli.reading import Reading
 from boundwatch.episodes import Episodes, binary_note, looks_binary
 from boundwatch.episodes.lines import LineReader
+from boundwatch.episodes.opening import refuse_document
 from boundwatch.episodes.table import Wanted
+from boundwatch.episodes.text import decode_line
 from boundwatch.episodes.words import affirmed
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
@@ -141,6 +143,7 @@ def _refuse(reading: Reading, rule: StoppingRule, stream: str, follow: bool) -> 
             raise InvalidSetting(f"{flag} = {value:g} is outside (0, 1); give a limit such as 0.1")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
+    refuse_document(stream, reading.columns.values())
 
 
 def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[int, float, object]]:
@@ -154,7 +157,7 @@ def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[i
             try:
                 if line.fault:
                     raise InvalidCost(line.fault)
-                found = lines.read(line.raw.decode("utf-8", "replace"))
+                found = lines.read(decode_line(line.raw)[0])
             except InvalidCost as error:
                 # A trial left out would void the promise.
                 raise InvalidCost(f"{name_of(stream)}: line {line.number}: {error}") from error

@@ -25,7 +25,7 @@ from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyCo
 from boundwatch.episodes import Episodes, looks_binary
 from boundwatch.episodes.alignment import of_one_measure, take_in_turn
 from boundwatch.episodes.lines import LineReader
-from boundwatch.episodes.opening import is_log
+from boundwatch.episodes.opening import is_log, refuse_document
 from boundwatch.episodes.steps import in_blocks, task_columns
 from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
@@ -400,6 +400,7 @@ def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
             raise typer.BadParameter(
                 f"{path}: --follow is for one number, JSON object or CSV row per line; leave it out"
             )
+        refuse_document(path, reading.columns.values())
 
 
 def _refuse_other_tasks(a: _Growing, b: _Growing) -> None:

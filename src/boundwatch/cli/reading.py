@@ -72,7 +72,7 @@ class Reading:
 
     def refuse_several(self, metrics: CertificateFamily | None) -> None:
         """Refuse several columns without certificates of several, and one column with them."""
-        if metrics is not None and len(self._columns) < 2:
+        if metrics is not None and len(self.columns) < 2:
             flags = {
                 f"--{certified_meaning(one.provenance.measured or '')}": (
                     name if metrics.by == METRIC else _without_task(name, one)
@@ -81,8 +81,8 @@ class Reading:
             }
             given = " ".join(f"{flag} {shlex.quote(column)}" for flag, column in flags.items())
             raise InvalidSetting(f"these are certificates of several columns; name the same ones: {given}")
-        if metrics is None and len(self._columns) > 1:
-            given = " and ".join(f"--{name}" for name in self._columns)
+        if metrics is None and len(self.columns) > 1:
+            given = " and ".join(f"--{name}" for name in self.columns)
             raise typer.BadParameter(
                 f"{given} go together with the certificates of several columns (certify with both first); "
                 "name one column"
@@ -102,15 +102,15 @@ class Reading:
         certificates that judge them, if there are any.
         """
         found: dict[str, Episodes] = {}
-        if len(self._columns) < 2:
+        if len(self.columns) < 2:
             return found
-        for meaning, column in self._columns.items():
+        for meaning, column in self.columns.items():
             settings = self._settings() | dict.fromkeys(_MEANINGS) | {meaning: column}
             if meaning == "success":
                 settings["cost_range"] = None
             else:
                 settings["success_values"] = ()
-            certificate = None if family is None else _of_column(family, column, by, self._columns.values())
+            certificate = None if family is None else _of_column(family, column, by, self.columns.values())
             with offering_own(allow_own) as allowed:
                 episodes = read_costs(path, by=by, certificate=certificate, allow_own=allowed, **settings)
             if by is None:
@@ -127,7 +127,8 @@ class Reading:
         return found
 
     @property
-    def _columns(self) -> dict[Meaning, str]:
+    def columns(self) -> dict[Meaning, str]:
+        """The columns that were named, by what they hold."""
         named = {name: getattr(self, name) for name in _MEANINGS}
         return {name: column for name, column in named.items() if column is not None}
 

@@ -30,7 +30,7 @@ from boundwatch.episodes import (
     certified_ranges,
     holds_lines,
 )
-from boundwatch.episodes.opening import is_log
+from boundwatch.episodes.opening import is_log, refuse_document
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.watching.alarms import check_command, run_command
@@ -189,7 +189,7 @@ def watch(
     episodes = None
     needs_lines = (state, spool, number, predicted)
     lines_only = follow or skip_malformed or any(option is not None for option in needs_lines)
-    if not _by_line(reading, stream, lines_only=lines_only):
+    if not _by_line(reading, stream, certified_column(each).column, lines_only=lines_only):
         if lines_only:
             raise typer.BadParameter(
                 "--follow, --state, --spool, --id, --predicted and --skip-malformed are for one number, JSON "
@@ -282,14 +282,17 @@ def _rules_of(rows: Rows, stream: str) -> list[str]:
     return [f"{name_of(stream)}{out.describe_column(*column)}" for column in rows.columns]
 
 
-def _by_line(reading: Reading, stream: str, *, lines_only: bool) -> bool:
+def _by_line(reading: Reading, stream: str, certified: str | None, *, lines_only: bool) -> bool:
     """Return whether a stream is read line by line: if it must be, or if lines are all that it has."""
     if reading.episode or reading.reduce or reading.sheet or reading.evaluation is not None:
         return False
+    asked = [*reading.columns.values(), certified or ""]
     if lines_only:
-        by_line = holds_lines(stream) or (is_text(stream) and not is_log(stream))
+        by_line = holds_lines(stream, asked) or (is_text(stream) and not is_log(stream))
+        if by_line:
+            refuse_document(stream, asked)
         return reading.file_format in (None, "csv", "jsonl") and by_line
-    return reading.file_format is None and holds_lines(stream)
+    return reading.file_format is None and holds_lines(stream, asked)
 
 
 def _read_whole(

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from boundwatch._support.notebook import flatten
+from boundwatch._support.text import shown
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import Row, has_decimal_commas, header_fits, read_sheet
 from boundwatch.episodes.table import DEFAULTS, Table
 from boundwatch.episodes.words import normal
-from boundwatch.errors import InvalidCost, MissingExtra
+from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
 _SEPARATORS = "\t;,|"  # in case of doubt the first: commas are decimals in half of the world
 _HEAD = 1 << 16  # characters from which the separator is told
@@ -110,18 +111,13 @@ def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:
         and {"delta", "certificates"} & content.keys()
     ):
         raise InvalidCost(f"{source}: is a certificate, not costs; give the file of the episodes themselves")
-    if isinstance(content, dict) and content and all(isinstance(each, list) for each in content.values()):
-        lengths = {len(each) for each in content.values()}
-        is_columns = not any(isinstance(value, dict) for each in content.values() for value in each)
-        if len(lengths) == 1 and is_columns and not {"columns", "data"} <= content.keys():
-            return Table(list(content), True, lambda name: list(content[name]))
     if isinstance(content, dict) and (table := _from_document(content, source, asked)) is not None:
         return table
     return _read_lines(text, source)
 
 
-def begins_document(line: str) -> bool:
-    """Return whether a first line opens a JSON object that goes on in the next: such a file has no lines.
+def begins_document(line: str, asked: Collection[str] = ()) -> bool:
+    """Return whether a first line opens JSON that goes on in the next, or holds all episodes by itself.
 
     A line that was cut off seldom ends where a document breaks its lines.
 
@@ -129,12 +125,41 @@ def begins_document(line: str) -> bool:
     --------
     >>> begins_document('{"episodes": ['), begins_document('{"cost": 0.5}'), begins_document('{"cost": 0.')
     (True, False, False)
+    >>> begins_document('{"episodes": [{"cost": 0.5}]}'), begins_document('[0.5, 1]')
+    (True, True)
     """
-    return line.startswith("{") and line.rstrip().endswith(("{", "[", ",", ":"))
+    if re.match(r'\[\s*([{["\d\]-]|$)', line):
+        return True
+    if not line.startswith("{"):
+        return False
+    if line.rstrip().endswith(("{", "[", ",", ":")):
+        return True
+    try:
+        content = json.loads(line)
+        wanted = {normal(name) for name in asked} | set(DEFAULTS)
+        if any(normal(name) in wanted and not isinstance(content[name], list | dict) for name in content):
+            return False  # an episode, whatever else is in it
+        return _from_document(content, "", asked) is not None
+    except (ValueError, RecursionError):  # the one who reads it says what is wrong
+        return False
+
+
+def read_as_a_whole(text: str) -> InvalidSetting:
+    """Return the error for a document where lines are read."""
+    kind, how = ("array", " (jq -c '.[]')") if text[0] == "[" else ("document", "")
+    return InvalidSetting(
+        f"{shown(text)} begins a JSON {kind}, which is read as a whole: give it as a file, without what goes "
+        f"line by line (--follow, --state, --at-most, ...), or put one object on each line{how}"
+    )
 
 
 def _from_document(content: dict[str, Any], source: str, asked: Collection[str]) -> Table | None:
     """Read the episodes in a larger object, as Weights & Biases, pandas and many a script write them."""
+    if content and all(isinstance(each, list) for each in content.values()):
+        lengths = {len(each) for each in content.values()}
+        is_columns = not any(isinstance(value, dict) for each in content.values() for value in each)
+        if len(lengths) == 1 and is_columns and not {"columns", "data"} <= content.keys():
+            return Table(list(content), True, lambda name: list(content[name]))
     names, data = content.get("columns"), content.get("data")
     if isinstance(names, list) and isinstance(data, list):
         if all(isinstance(row, list) and len(row) == len(names) for row in data):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
-from boundwatch.episodes.formats import begins_document, separator
+from boundwatch.episodes.formats import begins_document, read_as_a_whole, separator
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits
 from boundwatch.episodes.table import (
@@ -134,12 +134,8 @@ class LineReader:
         if self.header is not None:
             return self._cells(text), True
         if text[0] == "{":
-            if self._fresh and begins_document(text):
-                raise InvalidSetting(
-                    f"{shown(text)} begins a JSON document, which is read as a whole: give it as a file, "
-                    "without what goes line by line (--follow, --state, --at-most, ...), or send one "
-                    "object per line"
-                )
+            if self._fresh and begins_document(text, (*self._asked(), self.certified.column or "")):
+                raise read_as_a_whole(text)
             self._fresh = False
             return _decode(text), True
         if self.values_only or self._is_value(text):
@@ -185,8 +181,10 @@ class LineReader:
                     f"{shown(text)} may be a trial or a title; write yes or no, or 1 or 0, or put a name "
                     "above your own words and read them by it (--success NAME)"
                 )
+            if begins_document(text):
+                raise read_as_a_whole(text)
             self.above += 1
-            if self.above > _TITLES or text[0] == "[":
+            if self.above > _TITLES:
                 raise InvalidSetting(
                     f"{shown(text)} is neither a value, a JSON object nor a header with the column to "
                     f"read; name "

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -70,7 +71,7 @@ def open_table(
     return found, table  # type: ignore[return-value]  # a name that is none was refused above
 
 
-def holds_lines(path: str) -> bool:
+def holds_lines(path: str, asked: Collection[str] = ()) -> bool:
     """Return whether a file can be read line by line as it grows.
 
     It can if its first line is a number or a JSON object, or if there is none yet. Anything else is a binary
@@ -83,15 +84,14 @@ def holds_lines(path: str) -> bool:
     """
     if path == "-" or not _is_file(Path(path)):
         return not _is_dataset(Path(path))
-    head = _beginning(Path(path))
-    if head.startswith((*_BINARY, _GZIP_MAGIC)):
+    if _beginning(Path(path)).startswith((*_BINARY, _GZIP_MAGIC)):
         return False
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    text = _opening(path)
     if lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text):
         return False
     first = text.strip().split("\n", 1)[0]
     if first.startswith("{"):
-        return not formats.begins_document(first)
+        return not formats.begins_document(first, asked)
     return not first or isinstance(parse(first), float)
 
 
@@ -103,10 +103,19 @@ def is_log(path: str) -> bool:
     >>> is_log("-"), is_log("not/yet/there.csv")
     (False, False)
     """
-    if path == "-" or not _is_file(Path(path)):
-        return False
-    text = _beginning(Path(path)).decode("utf-8", "replace").removeprefix("\ufeff")
-    return lerobot.looks_like_evaluation(text)
+    return lerobot.looks_like_evaluation(_opening(path))
+
+
+def refuse_document(path: str, asked: Collection[str] = ()) -> None:
+    """Refuse a JSON document where lines are read: its only line may lack a newline, and be waited for.
+
+    Examples
+    --------
+    >>> refuse_document("-")
+    """
+    first = _opening(path).strip().split("\n", 1)[0]
+    if formats.begins_document(first, asked):
+        raise InvalidSetting(f"{path}: line 1: {formats.read_as_a_whole(first)}")
 
 
 def _read(
@@ -224,6 +233,13 @@ def _beginning(path: Path) -> bytes:
     with files.open_binary(path) as file:
         head = file.read(_HEAD)
     return head[: head.rfind(b"\n") + 1] or head
+
+
+def _opening(path: str) -> str:
+    """Return the first lines of a file as text; nothing for standard input, or if there is no file yet."""
+    if path == "-" or not _is_file(Path(path)):
+        return ""
+    return _beginning(Path(path)).decode("utf-8", "replace").removeprefix("\ufeff")
 
 
 def _is_dataset(path: Path) -> bool:

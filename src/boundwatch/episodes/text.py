@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from boundwatch.errors import InvalidCost
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -40,6 +40,48 @@ def decode(data: bytes, source: str) -> tuple[str, str]:
         if any(ord(character) < 9 for character in text[:4096]):
             raise _no_text(source) from None
     return text, _said(encoding)
+
+
+def decode_line(raw: bytes) -> tuple[str, str]:
+    r"""Return the text of one line, and what to say about its encoding, as `decode` does for a file.
+
+    Examples
+    --------
+    >>> decode_line("7;Größe;0".encode("cp1252"))
+    ('7;Größe;0', 'read as Windows-1252')
+
+    Raises
+    ------
+    InvalidCost
+        When this line is not text.
+    InvalidSetting
+        When it is UTF-16, in which newlines are not single bytes.
+    """
+    if is_utf16(raw):
+        raise InvalidSetting(
+            "this is UTF-16, and lines are read as UTF-8; save it as UTF-8 (in Excel: CSV UTF-8)"
+        )
+    if b"\0" in raw:
+        raise InvalidCost("holds a NUL byte")
+    try:
+        return raw.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        try:
+            return raw.decode("cp1252"), _said("cp1252")
+        except UnicodeDecodeError:
+            raise InvalidCost(f"is not UTF-8 text (byte {error.start + 1} of the line)") from None
+
+
+def is_utf16(line: bytes) -> bool:
+    r"""Return whether a line is UTF-16 (or UTF-32); its last letter may lack the byte that the next line has.
+
+    Examples
+    --------
+    >>> is_utf16("cost\n".encode("utf-16").split(b"\n")[0]), is_utf16(b"cost"), is_utf16(b"0.\0")
+    (True, False, False)
+    """
+    marked = line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE))
+    return b"\0" in line and (marked or _unmarked_utf16(line[: len(line) // 2 * 2]) is not None)
 
 
 def _unmarked_utf16(data: bytes) -> str | None:

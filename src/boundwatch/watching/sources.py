@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from boundwatch.episodes.text import is_utf16
 from boundwatch.errors import InvalidSetting
 
 LONGEST_LINE = 1 << 20
@@ -496,7 +497,9 @@ def is_text(path: str) -> bool:
             head = file.read(_CHUNK)
     except OSError as error:
         raise _unreadable(path, error) from error
-    return not head.startswith((b"\x1f\x8b", b"PK", b"PAR1")) and b"\0" not in head.split(b"\n", 1)[0]
+    first = head.split(b"\n", 1)[0]
+    binary = head.startswith((b"\x1f\x8b", b"PK", b"PAR1")) or b"\0" in first
+    return not binary or is_utf16(first)  # which the reader of its lines refuses by name
 
 
 def pipe_identity() -> Identity:

@@ -21,6 +21,7 @@ from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.fit import OWN, OwnCosts, begins_like, measured_otherwise
+from boundwatch.episodes.text import decode_line
 from boundwatch.errors import (
     BoundwatchError,
     CertificateError,
@@ -151,6 +152,7 @@ class Watch:
     """Whether somebody has compared these episodes with the certificate already."""
     _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
     _waits: dict[str, _Wait] = field(default_factory=dict, init=False, repr=False)
+    _encoding: str = field(default="", init=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -257,7 +259,7 @@ class Watch:
         for line in batch.lines:
             repeated = False
             try:
-                rows = self._rows(line)
+                rows = self._rows(line, events)
                 repeated = bool(rows) and self._is_repeated(rows)
                 if self.rows.noticed:
                     events.append(Notice(f"note: {self._place(line)} {self.rows.noticed}"))
@@ -307,15 +309,13 @@ class Watch:
             self.position = batch.position(done) if self.state is not None else self.position
         return fault
 
-    def _rows(self, line: Line) -> list[Row]:
+    def _rows(self, line: Line, events: list[Counted | Notice]) -> list[Row]:
         if line.fault:
             raise InvalidCost(line.fault)
-        try:
-            text = line.raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidCost(f"is not UTF-8 text (byte {error.start + 1} of the line)") from None
-        if "\0" in text:
-            raise InvalidCost("holds a NUL byte")
+        text, encoding = decode_line(line.raw)
+        if encoding and not self._encoding:  # said once: a whole file is like this
+            self._encoding = encoding
+            events.append(Notice(f"note: {self._place(line)} is not UTF-8, {encoding}"))
         rows = self.rows.read(text)
         for row in rows:
             if row.stream not in self.detectors:
