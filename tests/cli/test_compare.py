@@ -1,6 +1,7 @@
 """boundwatch compare, as people and scripts use it."""
 
 import dataclasses
+import itertools
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from boundwatch.episodes import Episodes, read_costs
 from boundwatch.episodes.alignment import of_one_measure, take_in_turn
+from boundwatch.episodes.steps import surely_in_blocks
 from boundwatch.errors import InvalidCost
 
 
@@ -128,13 +130,36 @@ def test_a_line_counts_once_it_is_finished(follow):
 
 def test_trials_that_were_counted_keep_their_places(follow):
     mugs, bowl = "task,success\nmug,1\nmug,0\n", "bowl,0\n"
-    refused = follow((mugs, mugs), (mugs + bowl, mugs + "mug,1\n"), code=1)
-    assert "b.csv: line 4 is of mug, but its partner, line 4 of a.csv, is of bowl; list tasks in" in refused
     # In the same order, one task may come after the other, and one policy may be ahead.
     counted = follow((mugs + bowl, mugs), (mugs + 2 * bowl, mugs + bowl))
     assert [json.loads(line)["pairs"] for line in counted.splitlines()] == [1, 2, 2, 3]
     changed = follow(("cost\n0.1\n", "cost\n0.2\n"), ("cost\n0.3\n0.1\n", "cost\n0.2\n"), code=1)
     assert "a.csv: lines that were counted have changed or gone" in changed
+
+
+def row_by_row(*orders):
+    """Return what two files hold after each of their rows; one trial in two succeeds, whatever its task."""
+    rows = [[f"{task},{place % 2}\n" for place, task in enumerate(tasks)] for tasks in orders]
+    return [tuple("task,success\n" + "".join(each[:n]) for each in rows) for n in range(1, len(rows[0]) + 1)]
+
+
+def test_tasks_in_random_order_are_compared_and_blocks_refused(follow):
+    mug, bowl = ["mug"], ["bowl"]
+    # These look like blocks up to their sixth row.
+    counted = follow(*row_by_row(5 * mug + bowl + 4 * mug + 4 * bowl, 7 * (bowl + mug)))
+    assert json.loads(counted.splitlines()[-1])["pairs"] == 14
+    refused = follow(*row_by_row(10 * mug + 10 * bowl, 10 * (bowl + mug)), code=1)
+    assert "b.csv: line 2 is of bowl, but its partner, line 2 of a.csv, is of mug; list tasks in" in refused
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_a_random_order_is_hardly_ever_taken_for_blocks(share):
+    """Exactly: over all beginnings that are refused, with trials of two tasks drawn independently."""
+    refused = 0.0
+    for rate, n in itertools.product((share, 1 - share), range(2, 40)):
+        later = next(m for m in itertools.count(1) if surely_in_blocks(["mug"] * n + ["bowl"] * m))
+        refused += rate**n * (1 - rate) ** later
+    assert 5e-5 < refused < 1.5e-4
 
 
 def test_only_lines_are_followed(follow, compare, files):

@@ -26,7 +26,7 @@ from boundwatch.episodes import Episodes, looks_binary
 from boundwatch.episodes.alignment import of_one_measure, take_in_turn
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.opening import is_log, refuse_document
-from boundwatch.episodes.steps import in_blocks, task_columns
+from boundwatch.episodes.steps import surely_in_blocks, task_columns
 from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import comparison as words
@@ -405,7 +405,7 @@ def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
 
 def _refuse_other_tasks(a: _Growing, b: _Growing) -> None:
     """Refuse trials that only a whole file would put in order: those that were counted keep their places."""
-    if not in_blocks(a.tasks) and not in_blocks(b.tasks):
+    if not surely_in_blocks(a.tasks) and not surely_in_blocks(b.tasks):
         return
     for place, (one, other) in enumerate(zip(a.tasks, b.tasks, strict=False)):
         if one != other:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from math import lgamma, log
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -181,6 +183,22 @@ def in_blocks(tasks: Sequence[str]) -> bool:
     different = len(set(tasks))
     changes = sum(task != last for last, task in pairwise(tasks))
     return len(tasks) > different > 1 and changes == different - 1
+
+
+def surely_in_blocks(tasks: Sequence[str]) -> bool:
+    """Return whether tasks are in blocks that a random order hardly ever has, in about 1 of 10,000 cases.
+
+    For trials that are still coming in: the first few of any order may look like blocks.
+
+    Examples
+    --------
+    >>> surely_in_blocks(["mug"] * 5 + ["bowl"]), surely_in_blocks(["mug"] * 10 + ["bowl"] * 8)
+    (False, True)
+    """
+    counts = Counter(tasks)
+    # k! orders of k blocks, out of all orders of trials with these tasks.
+    blocks = lgamma(len(counts) + 1) + sum(lgamma(n + 1) for n in counts.values())
+    return in_blocks(tasks) and blocks - lgamma(len(tasks) + 1) <= log(1e-4)
 
 
 def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, ...]:
