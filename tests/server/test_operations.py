@@ -205,6 +205,27 @@ def test_options_files_and_variables_have_the_same_names():
 
 
 @pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("BOUNDWATCH_WEBHOOKS", "BOUNDWATCH_WEBHOOK"),
+        ("BOUNDWATCH_EMAILS", "BOUNDWATCH_EMAIL"),
+        ("BOUNDWATCH_COMMANDS", "BOUNDWATCH_ON_ALARM"),
+        ("BOUNDWATCH_ALLOW_HOSTS", "BOUNDWATCH_ALLOW_HOST"),
+        ("BOUNDWATCH_PROT", "BOUNDWATCH_PORT"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_setting_is_refused(variable, meant):
+    with pytest.raises(InvalidSetting, match=f"{variable} is not a setting; correct it to {meant}, or unset"):
+        Settings.gather({}, None, {variable: "x"})
+
+
+def test_variables_of_other_parts_are_no_settings():
+    others = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS", "SERVICE_HOST", "DB_PORT", "VERSION")
+    environment = {f"BOUNDWATCH_{name}": "x" for name in others} | {"WEBHOOKS": "x", "EMAIL": "x"}
+    assert Settings.gather({}, None, environment) == Settings()
+
+
+@pytest.mark.parametrize(
     ("options", "address"),
     [
         ({"host": "localhost", "port": 80}, "http://localhost:80"),

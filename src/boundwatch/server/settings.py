@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import ipaddress
 import json
 import os
@@ -19,6 +20,9 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.server.outbox import Channel
 
 _NUMBERS = ("alpha_adverse", "alpha_benign", "fleet_size")
+_PREFIX = "BOUNDWATCH_"
+_NOT_SETTINGS = ("token", "url", "internal_settings")  # variables of the client and of the server's processes
+_ALIKE = 0.74  # prot and port are, but not the db_port by which containers find each other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +161,9 @@ def _from_toml(path: str) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    _refuse_misspelled(environment)
     for each in dataclasses.fields(Settings):
-        variable = f"BOUNDWATCH_{each.name.upper()}"
+        variable = f"{_PREFIX}{each.name.upper()}"
         if variable in environment:
             text = environment[variable]
             value: Any = text
@@ -172,6 +177,19 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
                     raise InvalidSetting(f"{variable} = {text!r} is not a number; correct it") from None
             values[each.name] = _typed(each.name, value, variable)
     return values
+
+
+def _refuse_misspelled(environment: Mapping[str, str]) -> None:
+    """Refuse a variable that is nearly the name of a setting: ignored, it could silence an alarm."""
+    names = {each.name: each.name for each in dataclasses.fields(Settings)} | {"command": "on_alarm"}
+    for variable in environment:
+        name = variable.removeprefix(_PREFIX).lower()
+        if name == variable.lower() or name in _NOT_SETTINGS or names.get(name) == name:
+            continue
+        for meant in difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE):
+            raise InvalidSetting(
+                f"{variable} is not a setting; correct it to {_PREFIX}{names[meant].upper()}, or unset it"
+            )
 
 
 def _typed(name: str, value: Any, where: str) -> Any:
