@@ -56,6 +56,35 @@ def test_lines_before_a_malformed_one_are_counted_and_stored(tmp_path):
             )
 
 
+def test_a_state_of_an_earlier_version_goes_on_with_the_range_of_the_certificate(tmp_path):
+    """It kept that range as if it had been asked for, and did not say what stands above the numbers."""
+    lab = {"measured": "cost = 1 - reward, rescaled", "cost_range": (0.0, 50.0)}
+    certificate = bw.Certificate.from_held_out([0.1] * 20, **lab)
+
+    def session(cost_range=None, *, bare_costs=False):
+        rows = Rows(Rule(cost_range=cost_range, bare_costs=bare_costs), ranges={"reward": (0.0, 50.0)})
+        return Watch(build_detectors(certificate, "sequential-test", {}), rows, "-", state=state)
+
+    with StateFile(tmp_path / "s") as state:
+        run(session((0.0, 50.0), bare_costs=True), '{"reward": 40}')
+        again = session()
+        assert resume(again, {})
+        assert costs(run(again, '{"reward": 30}')) == [0.4]
+        other = session((0.0, 60.0))
+        with pytest.raises(
+            InvalidSetting, match=r"begun with no --cost-range, not with --cost-range 0.0 60.0"
+        ):
+            resume(other, {})
+
+
+def test_a_state_that_has_seen_no_line_expects_nothing_above_the_numbers():
+    content = watch().to_dict()
+    del content["table"]["above"]  # as an earlier version wrote it
+    session = watch()
+    session.restore(content)
+    assert costs(run(session, "0.5", "0.25")) == [0.5, 0.25]
+
+
 def test_a_repeated_id_counts_once_and_a_gap_is_fatal():
     lines = [json.dumps({"n": n, "cost": 0.1 * n}) for n in (1, 2, 3)]
     session = watch(id="n")

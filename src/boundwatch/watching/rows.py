@@ -144,8 +144,8 @@ class Rows:
             "above": lines.above,
         }
 
-    def restore(self, content: Mapping[str, Any]) -> None:
-        """Go on as decided when `to_dict` was called."""
+    def restore(self, content: Mapping[str, Any], *, begun: bool = True) -> None:
+        """Go on as decided when `to_dict` was called, before any line if it was not `begun`."""
         header = content["header"]
         for lines in self._readers.values():
             lines.values_only, lines.delimiter = bool(content["started"]), str(content["delimiter"])
@@ -153,7 +153,7 @@ class Rows:
             certified = content.get("by_certified")  # states of earlier versions lack it
             lines.by_certified = None if certified is None else bool(certified)
             # An earlier state does not say whether there is anything above: then there may be.
-            lines.above = int(content.get("above", not content["started"]))
+            lines.above = int(content.get("above", begun and not content["started"]))
 
     def begin_file(self) -> None:
         """Expect that the header comes once more."""

@@ -472,8 +472,8 @@ class Watch:
             if stored[stream]["kind"] != type(detector).__name__:
                 raise InvalidSetting("it belongs to another detector; name it with --detector, or start over")
             self.detectors[stream] = type(detector).from_state_dict(stored[stream], detector.certificate)
-        self.rows.restore(content["table"])
         self.position = Position(**content["position"])
+        self.rows.restore(content["table"], begun=self.position.lines > 0)
         for name in ("device", "inode", "end", "lines"):
             _whole(getattr(self.position, name))
         self.pipe = None if content["pipe"] is None else (content["pipe"][0], content["pipe"][1])
@@ -493,7 +493,12 @@ class Watch:
     def _compare_rule(self, stored: Mapping[str, Any]) -> None:
         for name, value in dataclasses.asdict(self.rows.rule).items():
             was = stored.get(name)  # a state begun before there was such an option has none
-            if (tuple(was) if isinstance(was, list) else was) != value:
+            was = tuple(was) if isinstance(was, list) else was
+            if name == "bare_costs":  # no option: it follows from the certificate, which is compared, too
+                continue
+            if name == "cost_range" and value is None and was in self.rows.ranges.values():
+                continue  # earlier versions kept the certificate's here
+            if was != value:
                 raise InvalidSetting(
                     f"it was begun with {_flag(name, was)}, not with {_flag(name, value)}; read lines as "
                     "then, or start a new state"
