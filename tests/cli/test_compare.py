@@ -125,7 +125,10 @@ def test_a_line_counts_once_it_is_finished(follow):
     lines = [json.loads(line) for line in counted.splitlines()]
     assert [(line["n_a"], line["n_b"]) for line in lines] == [(1, 1), (2, 2)]
     assert (lines[-1]["mean_cost_a"], lines[-1]["mean_cost_b"]) == (pytest.approx(0.325), 0.5)
-    assert "b.csv: no trial was counted" in follow(("cost\n1\n", "cost\n1"), code=1)
+    waiting = ("cost\n1\n", "cost\n1")
+    said = follow(*[waiting] * 4, code=1)
+    assert said.count("b.csv: line 2 has no newline yet; it is counted once it has one") == 1
+    assert "b.csv: no trial was counted" in said
 
 
 def test_trials_that_were_counted_keep_their_places(follow):
@@ -167,6 +170,9 @@ def test_only_lines_are_followed(follow, compare, files):
     assert "one number, JSON object or CSV row per line" in compare("a.json", "old.csv", "--follow", code=2)
     steps = ("episode,success\n1,0\n", "episode,success\n1,0\n")
     assert "--episode does not go" in follow(steps, options=("--episode", "episode"), code=2)
+    assert "--format does not go" in follow(steps, options=("--format", "xlsx"), code=2)
+    for named in ("csv", "jsonl"):
+        assert '"pairs": 1' in follow(steps, options=("--format", named, "--json"))
     mixed = '{"cost": 0.2}\n{"success": true}\n'
     assert "a.csv: line 2: column 'success' is a success, but" in follow((mixed, "cost\n1\n"), code=1)
 

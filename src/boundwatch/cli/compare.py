@@ -28,6 +28,7 @@ from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.opening import is_log, refuse_document
 from boundwatch.episodes.steps import surely_in_blocks, task_columns
 from boundwatch.episodes.table import Wanted
+from boundwatch.episodes.text import decode_line
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import comparison as words
 from boundwatch.watching.sources import is_text
@@ -299,6 +300,8 @@ class _Growing:
     tasks: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     _read: bytes = b""
+    _rest: bytes = b""
+    _awaited: int = 0
     _measure: tuple[str | None, str] | None = None
 
     def look(self) -> None:
@@ -310,15 +313,20 @@ class _Growing:
                 "is followed"
             )
         whole = data[: data.rfind(b"\n") + 1]
-        new = whole[len(self._read) :].decode("utf-8", "replace").split("\n")[:-1]
-        for number, text in enumerate(new, start=self._read.count(b"\n") + 1):
+        new = whole[len(self._read) :].split(b"\n")[:-1]
+        for number, raw in enumerate(new, start=self._read.count(b"\n") + 1):
             try:
-                self._take(number, text)
+                self._take(number, decode_line(raw)[0])
             except (InvalidCost, InvalidSetting) as error:
                 raise type(error)(f"{self.path}: line {number}: {error}") from error
         if not self.costs and self.lines.header is None and self._read.count(b"\n") < 2 <= whole.count(b"\n"):
             self._note("no trial and no column to read so far; name it with --success, --cost or --reward")
         self._read = whole
+        rest, last = data[len(whole) :], whole.count(b"\n") + 1
+        if rest and rest == self._rest and last != self._awaited:  # nobody is writing it right now
+            self._note(f"line {last} has no newline yet; it is counted once it has one")
+            self._awaited = last
+        self._rest = rest
 
     def _take(self, number: int, text: str) -> None:
         found = self.lines.read(text)

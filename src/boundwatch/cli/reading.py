@@ -31,6 +31,8 @@ from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 _MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
+LINE_FORMATS = (None, "csv", "jsonl")
+"""The formats that can be named where lines are read one by one."""
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
 
@@ -148,8 +150,10 @@ class Reading:
 
     def refuse_whole_files(self, where: str) -> None:
         """Refuse options that are about a whole file, where lines are read one by one."""
-        names = ("file_format", "sheet", "episode", "reduce", "evaluation")
+        names = ("sheet", "episode", "reduce", "evaluation")
         given = {name: getattr(self, name) for name in names}
+        if self.file_format not in LINE_FORMATS:
+            given["file_format"] = self.file_format
         refuse(given, f"does not go with {where}, which reads line by line")
 
 

@@ -20,7 +20,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.family import is_of_metrics, parts, read_tasks, tasks_of_metrics
 from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import LINE_FORMATS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.episodes import (
@@ -291,7 +291,7 @@ def _by_line(reading: Reading, stream: str, certified: str | None, *, lines_only
         by_line = holds_lines(stream, asked) or (is_text(stream) and not is_log(stream))
         if by_line:
             refuse_document(stream, asked)
-        return reading.file_format in (None, "csv", "jsonl") and by_line
+        return reading.file_format in LINE_FORMATS and by_line
     return reading.file_format is None and holds_lines(stream, asked)
 
 
