@@ -250,6 +250,15 @@ def test_a_time_without_a_zone_is_that_of_the_robot(spool, monkeypatch):
     client.close(timeout=0)
 
 
+def test_a_client_that_is_closed_says_so(spool):
+    client = bw.Client("http://127.0.0.1:9", spool=spool)
+    client.close(timeout=0)
+    for use in (lambda: client.report("arm-1", cost=0.5), lambda: client.waiting, lambda: client.rejected):
+        with pytest.raises(bw.errors.InvalidSetting, match=r"^the client is closed; make a new one"):
+            use()
+    client.close()  # once more does no harm
+
+
 @pytest.mark.parametrize(
     ("report", "message"),
     [

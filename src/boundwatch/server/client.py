@@ -128,7 +128,8 @@ class Client:
         Raises
         ------
         InvalidSetting
-            When a value is not allowed, or the file cannot be written; nothing is reported then.
+            When a value is not allowed, the client is closed, or the file cannot be written; nothing is
+            reported then.
         """
         moment = time.astimezone().isoformat() if isinstance(time, datetime) else time
         content: dict[str, Any] = {
@@ -144,6 +145,7 @@ class Client:
             content["meta"] = dict(meta)
         checked = parse_reports(content)[0]
         with self._lock, _naming(self._path):
+            self._refuse_closed()
             self._spool.execute(
                 "INSERT INTO waiting (stream, episode, body) VALUES (?, ?, ?)",
                 (checked.stream, checked.episode, json.dumps(content, allow_nan=False)),
@@ -155,6 +157,7 @@ class Client:
     def waiting(self) -> int:
         """How many episodes have not been acknowledged yet."""
         with self._lock:
+            self._refuse_closed()
             count: int = self._spool.execute("SELECT count(*) FROM waiting").fetchone()[0]
             return count
 
@@ -162,6 +165,7 @@ class Client:
     def rejected(self) -> list[Rejected]:
         """The episodes that the server refused for good; they stay in the file."""
         with self._lock:
+            self._refuse_closed()
             return [
                 Rejected(*row) for row in self._spool.execute("SELECT stream, episode, reason FROM rejected")
             ]
@@ -189,6 +193,10 @@ class Client:
         self._thread.join(_TIMEOUT)
         with self._lock:
             self._spool.close()
+
+    def _refuse_closed(self) -> None:
+        if self._ended.is_set():
+            raise InvalidSetting("the client is closed; make a new one, with the same spool if you named one")
 
     def __enter__(self) -> Client:
         return self
