@@ -606,6 +606,17 @@ def test_rows_in_another_encoding_are_read_or_refused_but_never_skipped(run, tmp
         assert "log.csv: line 1: this is UTF-16, and lines are read as UTF-8; save it as UTF-8" in done.err
 
 
+@pytest.mark.parametrize("lenient", [(), ("--skip-malformed",)])
+def test_objects_with_two_outcomes_need_a_flag(run, tmp_path, lenient):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    (tmp_path / "log.jsonl").write_text('{"cost": 0.5, "success": true}\n' * 2)
+    done = run("watch", "c.json", "log.jsonl", *lenient)
+    assert (done.code, done.out) == (1, "")
+    assert "log.jsonl: line 1: columns cost, success could all be meant; say which one to read:" in done.err
+    assert "malformed" not in done.err
+    assert "2, mean cost 0.5000" in run("watch", "c.json", "log.jsonl", "--cost", "cost", *lenient).out
+
+
 def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path):
     words = ("--success", "end", "--success-values", "in bin,on table")
     (tmp_path / "lab.csv").write_text("trial,end\n" + "1,in bin\n2,on table\n3,floor\n" * 10)

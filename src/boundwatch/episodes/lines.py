@@ -14,6 +14,7 @@ from boundwatch.episodes.formats import begins_document, read_as_a_whole, separa
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits
 from boundwatch.episodes.table import (
+    DEFAULTS,
     Meaning,
     Table,
     Wanted,
@@ -274,7 +275,10 @@ class LineReader:
             return table.choose(wanted, _LINE)
         except InvalidSetting as error:
             # Other objects may have what this one lacks; all rows of a table, and all bare values, lack it.
-            kind = InvalidCost if is_object else InvalidSetting
+            # But if the first object has too much, so have the others.
+            many = sum(normal(name) in DEFAULTS for name in table.names) > 1
+            undecided = many and wanted.column is None and self.by_certified is None
+            kind = InvalidCost if is_object and not undecided else InvalidSetting
             raise kind(str(error).removeprefix(f"{_LINE}: ")) from error
 
     def _cost(self, fields: Mapping[str, Any], column: str, meaning: Meaning, *, named: bool) -> float:

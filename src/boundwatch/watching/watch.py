@@ -630,6 +630,8 @@ def _join(error: Exception) -> str:
     text = str(error)
     if text.startswith("column "):
         return f", {text}"
+    if text.startswith(("columns ", "no column ")):
+        return f": {text}"
     return f" {text}" if text.startswith(("has ", "is ", "was ", "holds ")) else f" = {text}"
 
 
