@@ -49,7 +49,7 @@ def train(
 
     A scripted expert shows 9,000 grasps, an autoencoder clones them, and Algorithm 4 trains its latent vector
     on 500 other mugs, which also give the certificate: six minutes on two cores,
-    under a minute with --quick. An interrupted training continues when the same command is run again. Needs
+    about a minute with --quick. An interrupted training continues when the same command is run again. Needs
     the extras `train` and `sim`.
 
     With --harder there are 4,000 demonstrations; add --network points for the network of the paper.

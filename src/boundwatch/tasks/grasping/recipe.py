@@ -127,4 +127,4 @@ SMALL: dict[str, Any] = {
     "steps": 2,
 }
 QUICK = replace(Recipe(), **SMALL)
-"""Small enough to wait for: a minute instead of six, for a looser certificate."""
+"""Small enough to wait for: about a minute instead of six, for a looser certificate."""
