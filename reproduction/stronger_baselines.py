@@ -371,7 +371,7 @@ def _more_power(results: Results) -> Claim:
         return Claim.unchecked(said, "No setting is adverse.", beyond=True)
     return Claim.judged(
         said,
-        f"Of {compared} comparisons with the best of {len(BASELINES)} baselines, chosen afterwards, ours is "
+        f"Of {compared} comparisons with the best of {len(BASELINES)} baselines, chosen afterward, ours is "
         f"ahead in {wins} and behind in {len(losses)}, by at least {points(VISIBLE)}.",
         "behind in none (in part: ahead more often than behind).",
         f"Behind at shifts of {'; '.join(losses)}. Inputs show a harder field at once; costs must first be "
