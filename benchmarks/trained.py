@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # simulators are imported where a policy is trained
 
 CACHE = Path.home() / ".cache" / "boundwatch-benchmarks"
 SEED = 20
-"""Of the policies that more than one benchmark uses; also that of the reproduction's first ones."""
+"""Of the policies that more than one benchmark uses."""
 
 
 def folder(module: str, recipe: Any) -> Path:

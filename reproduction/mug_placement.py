@@ -149,8 +149,9 @@ def caption(results: Results) -> Caption:
         paper="The paper's Figure 2b. In the authors' published recordings their policy fails in "
         + ", ".join(percent(share) for share in PAPER_FAILURES)
         + " of the grasps at the six placements.",
-        differs="MuJoCo instead of PyBullet, mugs by recipe instead of ShapeNet, a policy of our own. The "
-        "paper's bound of 0.1 cannot come from Theorem 1 as printed, which is at least 0.14 with 500 mugs.",
+        differs="MuJoCo instead of PyBullet, mugs by recipe instead of ShapeNet; the paper's "
+        "network, with weights of our own. The paper's bound of 0.1 cannot come from Theorem 1 as printed, "
+        "which is at least 0.14 with 500 mugs.",
     )
 
 

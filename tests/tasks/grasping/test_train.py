@@ -14,12 +14,13 @@ from boundwatch.cli import app
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.tasks.grasping import VariedMug
 from boundwatch.tasks.grasping import train as training
-from boundwatch.tasks.grasping.recipe import HARDER, QUICK, Draw, Recipe
-from boundwatch.tasks.grasping.runs import load_run, settings
+from boundwatch.tasks.grasping.recipe import FEATURES, HARDER, SMALL, Draw, Recipe
+from boundwatch.tasks.grasping.runs import load_run
 from boundwatch.tasks.grasping.scenes import draw_scenes
 from doctored.tiny import GRASPING
 
 TINY = GRASPING.recipe
+QUICK = dataclasses.replace(Recipe(), **(FEATURES | SMALL))
 SIZES = {
     name: getattr(TINY, name)
     for name in ("clone_batch", "demonstrations", "clone_steps", "environments", "steps")
@@ -69,7 +70,7 @@ def test_worse_placements_fail_more(quick):
 @pytest.fixture(scope="module")
 def harder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("harder") / "run"
-    return folder, training.train(dataclasses.replace(HARDER, **SIZES, network="points"), folder)
+    return folder, training.train(dataclasses.replace(HARDER, **SIZES), folder)
 
 
 def test_the_harder_world_is_trained_and_deployed_in(harder):
@@ -98,13 +99,25 @@ def test_unsorted_demonstrations_are_cloned_with_their_failures(tmp_path, monkey
     assert (shown["n"] == recipe.demonstrations) == (demonstrations == "all")
 
 
-def test_folders_from_before_there_was_a_choice_are_the_same_training(tiny):
-    written = json.loads((tiny / "settings.json").read_text())["recipe"]
-    later = {"optimizer", "objects", "depth_noise", "unsteadiness", "sorted", "network"}
-    assert not set(written) & later
-    assert Recipe(**written) == TINY
-    changed = settings(dataclasses.replace(HARDER, network="points"), training.Physics())["recipe"]
-    assert set(changed) == set(written) | later
+@pytest.mark.parametrize(
+    ("flags", "network", "batch"),
+    [
+        ([], "points", 16),
+        (["--network", "points"], "points", 16),
+        (["--network", "features"], "features", 128),
+        (["--quick"], "features", 128),
+        (["--quick", "--network", "points"], "points", 16),
+        (["--harder"], "features", 32),
+        (["--harder", "--network", "points"], "points", 16),
+    ],
+)
+def test_each_network_is_cloned_by_a_recipe_of_its_own(tmp_path, monkeypatch, flags, network, batch):
+    def train(recipe, _folder, **_):
+        raise BoundwatchError(f"{recipe.network} {recipe.clone_batch} {recipe.objects}")
+
+    monkeypatch.setattr("boundwatch.tasks.grasping.train.train", train)
+    done = CliRunner().invoke(app, ["train", "grasping", "-o", str(tmp_path / "run"), *flags])
+    assert str(done.exception) == f"{network} {batch} {'varied-mugs' if '--harder' in flags else 'mugs'}"
 
 
 def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):

@@ -36,9 +36,12 @@ def train(
         ),
     ] = False,
     network: Annotated[
-        Literal["features", "points"],
-        typer.Option(help="Ours, or the paper's, which finds points in the image (spatial softmax)."),
-    ] = "features",
+        Literal["points", "features"] | None,
+        typer.Option(
+            help="The paper's, which finds points in the image (spatial softmax), or a plain one. "
+            "[default: points; with --harder or --quick: features, which learns sooner]"
+        ),
+    ] = None,
     jobs: Jobs = 1,
     backend: Backend = "loky",
     bound: Bound = "pointwise",
@@ -47,22 +50,22 @@ def train(
 ) -> Run:
     """Lift mugs with a Panda arm by one depth image from above.
 
-    A scripted expert shows 9,000 grasps, an autoencoder clones them, and Algorithm 4 trains its latent vector
+    A scripted expert shows 4,500 grasps, an autoencoder clones them, and Algorithm 4 trains its latent vector
     on 500 other mugs, which also give the certificate: six minutes on two cores,
     about a minute with --quick. An interrupted training continues when the same command is run again. Needs
     the extras `train` and `sim`.
 
-    With --harder there are 4,000 demonstrations; add --network points for the network of the paper.
+    With --harder there are 4,000 demonstrations, and another network, which learns better from them.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.grasping.recipe import HARDER, POINTS, SMALL, Recipe
+    from boundwatch.tasks.grasping.recipe import FEATURES, HARDER, HARDER_POINTS, SMALL, Recipe
     from boundwatch.tasks.grasping.train import train
 
     base = HARDER if harder else Recipe()
-    if harder and network == "points":
-        base = replace(base, **POINTS)
+    if (network or ("features" if harder or quick else "points")) != base.network:
+        base = replace(base, **(HARDER_POINTS if harder else FEATURES))
     base = replace(base, **(SMALL if quick else {}))
-    recipe = replace(base, bound=bound, delta=delta, seed=seed, network=network)
+    recipe = replace(base, bound=bound, delta=delta, seed=seed)
     return train(recipe, folder, jobs=jobs, backend=backend)
 
 

@@ -1,8 +1,8 @@
 """The policy: a depth image and a latent vector to a grasp; and the variational autoencoder that teaches it.
 
-There are two networks. In ours the latent vector enters after the image features, so that the features of an
-environment are computed once and serve every policy. The paper's, whose convolutions see a part of the latent
-vector, finds points in the image.
+There are two networks. The paper's, whose convolutions see a part of the latent vector, finds points in the
+image. In the other, plain one the latent vector enters after the image features, so that the features of an
+environment are computed once and serve every policy.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ LATENT_CHANNELS = 2
 """How many latent numbers the convolutions of the paper's network see."""
 POINTS = 20
 """How many points the paper's network finds."""
-SHARPNESS = 150.0
+SHARPNESS = 20.0
 """What its maps are multiplied by before their softmax (one over its temperature). With 1 the softmax of an
-untrained network is almost uniform: all points lie in the middle of the image and hardly learn to move."""
+untrained network is almost uniform: all points lie in the middle of the image and hardly move. With 150 they
+jump from pixel to pixel, and learn more slowly than with 20."""
 ACTIONS = 5
 """x, y, z, and cosine and sine of the yaw."""
 SCALE = 0.1
@@ -88,6 +89,7 @@ class PointNetwork(nn.Module):
         self.hand = nn.Sequential(
             nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, ACTIONS)
         )
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # an eighth faster here
 
     def features(self, images: Tensor) -> Tensor:
         """Return what does not depend on the latent vector: the image's part of the first convolution."""

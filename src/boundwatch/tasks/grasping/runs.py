@@ -27,8 +27,6 @@ from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, LatentPolicy, load_policy
 
 NAME = "grasping"
-LATER = ("optimizer", "objects", "depth_noise", "unsteadiness", "sorted", "network")
-"""Settings of a recipe that came later than the others."""
 
 
 @dataclass(frozen=True)
@@ -117,13 +115,7 @@ class Run:
 
 def settings(recipe: Recipe, physics: Physics) -> dict[str, Any]:
     """Return everything that determines a training, as plain JSON values."""
-    chosen = {
-        field.name: getattr(recipe, field.name)
-        for field in dataclasses.fields(recipe)
-        # Folders written before there was a choice do not name it, and hold the same training.
-        if field.name not in LATER or getattr(recipe, field.name) != field.default
-    }
-    return {"recipe": chosen, "physics": dataclasses.asdict(physics)}
+    return {"recipe": dataclasses.asdict(recipe), "physics": dataclasses.asdict(physics)}
 
 
 def finish(
