@@ -186,6 +186,24 @@ def test_an_alarm_is_tried_again_while_no_line_comes(tmp_path, monkeypatch, kind
     assert sum(isinstance(event, Notice) for event in events) == 1
 
 
+def test_a_followed_line_without_newline_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_POLL", 0.0)
+    monkeypatch.setattr(sources, "_LOOKS", 2)
+    log = tmp_path / "log"
+    log.write_text("0.3\n0.4")
+    source = FileSource(str(log), follow=True)
+    session = watch(source=str(log))
+    found = []
+    for events in session.run(source):
+        found += events
+        if isinstance(events[-1], Notice):
+            log.write_text("0.3\n0.4\n0.5")
+        source.follow = len(costs(found)) < 2
+    assert costs(found) == [0.3, 0.4]
+    said = [event.text for event in found if isinstance(event, Notice)]
+    assert said == [f"note: {log}: line 2 has no newline yet; it is counted once it has one"]
+
+
 def test_an_alarm_before_a_malformed_line_is_told():
     told = []
     with pytest.raises(InvalidCost, match="line 9"):

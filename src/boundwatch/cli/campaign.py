@@ -153,6 +153,8 @@ def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[i
     else:
         source = FileSource(stream, follow=follow, once=not follow)
     for batch in source.batches():
+        if batch.said:
+            print(f"boundwatch: note: {name_of(stream)}: {batch.said}", file=sys.stderr)
         for line in batch.lines:
             try:
                 if line.fault:

@@ -32,6 +32,7 @@ _LONGEST_REST = 10.0  # seconds; one that never is cannot be waited for
 _CHUNK = 1 << 16  # what a pipe holds
 _TAIL = 64  # bytes before the place that was read; they change when a file is emptied and filled again
 _POLL = 0.1  # seconds between two looks at a file that does not grow
+_LOOKS = 10  # at a line without newline, after which nobody is writing it right now
 
 Identity = tuple[int, int]  # device and inode
 
@@ -70,6 +71,8 @@ class Batch:
     data: bytes
     start: int
     digest: Any  # of everything before `data`, as hashlib keeps it
+    said: str = ""
+    """What people should know about the source while they wait for it."""
 
     @property
     def begins_file(self) -> bool:
@@ -269,6 +272,7 @@ class FileSource:
         """Whether to yield `NOTHING` while no line comes."""
         self.unfinished: int | None = None
         """The number of the last line, if it had no newline when the file ended."""
+        self._said = False
 
     def batches(self) -> Iterator[Batch]:
         """Yield lines until the file ends or, if it is followed, for ever."""
@@ -328,6 +332,7 @@ class FileSource:
         offset = splitter.end
         tail = _pread(handle, min(_TAIL, offset), base + max(0, offset - _TAIL))
         moved_on = False
+        looks = 0
         while True:
             size = os.fstat(handle).st_size - base
             if size < offset:
@@ -337,6 +342,7 @@ class FileSource:
             if chunk := _pread(handle, _CHUNK, base + offset):
                 offset += len(chunk)
                 tail = (tail + chunk)[-_TAIL:]
+                looks = 0
                 yield from splitter.feed(chunk)
             elif moved_on:
                 return
@@ -344,7 +350,12 @@ class FileSource:
                 # The writer has moved on once it has written to the next file; only then is this one done,
                 # and it is read once more, because the last lines may have come before that.
                 moved_on = self._moved_on(handle)
-                if self.restless:
+                looks += 1
+                if looks == _LOOKS and splitter.unfinished and not self._said:
+                    self._said = True
+                    awaited = f"line {splitter.number + 1} has no newline yet; it is counted once it has one"
+                    yield replace(NOTHING, said=awaited)
+                elif self.restless:
                     yield NOTHING
                 if not moved_on and not self.more():
                     return

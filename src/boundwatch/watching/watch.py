@@ -207,6 +207,8 @@ class Watch:
             source.restless = bool(self.undelivered)
             for batch in interrupted.while_waiting(source.batches()):
                 events: list[Counted | Notice] = []
+                if batch.said:
+                    events.append(Notice(f"note: {self._called}: {batch.said}"))
                 fault: BoundwatchError | None = None
                 if batch.lines:
                     fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
