@@ -460,7 +460,8 @@ def test_a_line_is_named_as_people_know_it(run, tmp_path):
     done = run("watch", "one.json", "log.csv", "--state", "s")
     assert "boundwatch: log.csv: line 3, column 'success' = 'maybe' is not a word for" in done.err
     (tmp_path / "log.jsonl").write_text('{"success": true}\n')
-    assert "lines: an object by the name of its column" in run("watch", "one.json", "log.jsonl").out
+    lines = run("watch", "one.json", "log.jsonl", "--state", "lines")
+    assert "lines: an object by the name of its column" in lines.out
 
 
 def test_the_certified_column_is_read_if_none_is_named(run, tmp_path):
@@ -612,7 +613,8 @@ def test_objects_with_two_outcomes_need_a_flag(run, tmp_path, lenient):
     (tmp_path / "log.jsonl").write_text('{"cost": 0.5, "success": true}\n' * 2)
     done = run("watch", "c.json", "log.jsonl", *lenient)
     assert (done.code, done.out) == (1, "")
-    assert "log.jsonl: line 1: columns cost, success could all be meant; say which one to read:" in done.err
+    where = "line 1: " if lenient else ""
+    assert f"log.jsonl: {where}columns cost, success could all be meant; say which one to read:" in done.err
     assert "malformed" not in done.err
     assert "2, mean cost 0.5000" in run("watch", "c.json", "log.jsonl", "--cost", "cost", *lenient).out
 
@@ -631,3 +633,23 @@ def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path)
     assert "has none of the words that mean success (in bin, on table), so every trial counts" in worst.err
     refused = run("certify", "worst.csv", *words, "-o", "d.json")
     assert (refused.code, "if every trial failed, write no in that column" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_file_is_read_as_a_whole_whatever_its_format(run, tmp_path, suffix):
+    """Line by line, an alarm would come before the tasks are known to be in blocks."""
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+
+    def write(names, rows):
+        lines = [",".join(names), *(",".join(map(str, row)) for row in rows)]
+        if suffix == "jsonl":
+            lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        (tmp_path / f"log.{suffix}").write_text("\n".join(lines) + "\n")
+
+    write(("task", "cost"), [("mug", 0.9)] * 50 + [("bowl", 0.1)] * 50)
+    done = run("watch", "c.json", f"log.{suffix}")
+    assert (done.code, done.out) == (1, "")
+    assert f"log.{suffix}: lists one task after the other, so a hard one would alarm" in done.err
+    write(("episode", "cost"), [(step // 5, 0.1) for step in range(50)])
+    done = run("watch", "c.json", f"log.{suffix}")
+    assert f"log.{suffix}: 50 rows have only 10 different values of episode; if rows are steps" in done.err

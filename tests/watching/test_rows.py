@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from boundwatch.episodes import read_costs
+from boundwatch.episodes.opening import holds_lines, refuse_document
 from boundwatch.episodes.table import Wanted
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.watching.ids import Ids
@@ -254,6 +255,31 @@ def test_an_episode_may_hold_lists():
     assert Rows(Rule()).read(f'{{"cost": 0.5, {steps}}}') == [Row(0.5)]
     assert Rows(Rule(cost="mine")).read(f'{{"mine": 0.5, {steps}}}') == [Row(0.5)]
     assert Rows(Rule(), Wanted("mine", "cost")).read(f'{{"mine": 0.5, {steps}}}') == [Row(0.5)]
+    nested = f'{{"trial": 3, "result": {{"success": true}}, {steps}}}'
+    assert Rows(Rule(success="result.success")).read(nested) == [Row(0.0)]
+    rewards = '{"success": true, "total": 0.5, "cost": 0.5, "steps": [{"cost": 0.5, "reward": 1}]}'
+    assert Rows(Rule(success="success")).read(rewards) == [Row(0.0)]
+    assert Rows(Rule(cost="total")).read(rewards) == [Row(0.5)]
+
+
+@pytest.mark.parametrize("rule", [Rule(), Rule(cost="cost")])
+def test_an_object_with_a_value_of_its_own_may_be_a_document(rule):
+    with pytest.raises(InvalidSetting, match="could be one episode or a document, as both it and its list"):
+        Rows(rule).read('{"cost": 0.15, "episodes": [{"cost": 0.1}, {"cost": 0.2}]}')
+
+
+def test_a_document_is_known_by_its_whole_first_line(tmp_path):
+    """Also if it is longer than what is looked at to tell formats apart, or than any episode."""
+    path = tmp_path / "log"
+    for episodes in (25_000, 100_000):
+        path.write_text('{"episodes": [' + ", ".join(['{"cost": 0.5}'] * episodes) + "]}")
+        assert path.stat().st_size > (1 << 18 if episodes == 25_000 else 1 << 20)
+        with pytest.raises(InvalidSetting, match=r"log: line 1: .* begins a JSON document"):
+            refuse_document(str(path))
+        assert not holds_lines(str(path))
+    episode = '{"cost": 0.5, "steps": [' + ", ".join(['{"t": 1}'] * 50_000) + "]}\n"
+    path.write_text(episode * 3)
+    refuse_document(str(path))
 
 
 def test_a_numbered_episode_must_have_its_number():

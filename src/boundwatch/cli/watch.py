@@ -283,16 +283,15 @@ def _rules_of(rows: Rows, stream: str) -> list[str]:
 
 
 def _by_line(reading: Reading, stream: str, certified: str | None, *, lines_only: bool) -> bool:
-    """Return whether a stream is read line by line: if it must be, or if lines are all that it has."""
+    """Return whether a stream is read line by line: if it must be, or if it cannot be read otherwise."""
     if reading.episode or reading.reduce or reading.sheet or reading.evaluation is not None:
         return False
-    asked = [*reading.columns.values(), certified or ""]
-    if lines_only:
-        by_line = holds_lines(stream, asked) or (is_text(stream) and not is_log(stream))
-        if by_line:
-            refuse_document(stream, asked)
-        return reading.file_format in LINE_FORMATS and by_line
-    return reading.file_format is None and holds_lines(stream, asked)
+    if not lines_only:
+        return reading.file_format is None and holds_lines(stream)
+    by_line = holds_lines(stream) or (is_text(stream) and not is_log(stream))
+    if by_line:
+        refuse_document(stream, [*reading.columns.values(), certified or ""])
+    return reading.file_format in LINE_FORMATS and by_line
 
 
 def _read_whole(

@@ -18,7 +18,7 @@ from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import Row, has_decimal_commas, header_fits, read_sheet
 from boundwatch.episodes.table import DEFAULTS, Table
 from boundwatch.episodes.words import normal
-from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidCost, MissingExtra
 
 _SEPARATORS = "\t;,|"  # in case of doubt the first: commas are decimals in half of the world
 _HEAD = 1 << 16  # characters from which the separator is told
@@ -116,41 +116,72 @@ def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:
     return _read_lines(text, source)
 
 
-def begins_document(line: str, asked: Collection[str] = ()) -> bool:
-    """Return whether a first line opens JSON that goes on in the next, or holds all episodes by itself.
+def document_fault(line: str, asked: Collection[str] = (), *, cut: bool = False) -> str:
+    """Say why a first line is not one episode: JSON that goes on in the next, or may hold all of them.
 
-    A line that was cut off seldom ends where a document breaks its lines.
+    A line that was cut off by its writer seldom ends where a document breaks its lines.
+
+    Parameters
+    ----------
+    line
+        The line.
+    asked
+        The names of columns that may be read; an empty one is none.
+    cut
+        Whether this is only the beginning of a line that is too long for an episode.
+
+    Returns
+    -------
+    str
+        The fault and its remedy; nothing if the line may be read as an episode.
 
     Examples
     --------
-    >>> begins_document('{"episodes": ['), begins_document('{"cost": 0.5}'), begins_document('{"cost": 0.')
-    (True, False, False)
-    >>> begins_document('{"episodes": [{"cost": 0.5}]}'), begins_document('[0.5, 1]')
-    (True, True)
+    >>> [bool(document_fault(line)) for line in ('{"episodes": [', "[0.5, 1]", '{"all": [{"cost": 0.5}]}')]
+    [True, True, True]
+    >>> document_fault('{"cost": 0.5}'), document_fault('{"cost": 0.')
+    ('', '')
     """
-    if re.match(r'\[\s*([{["\d\]-]|$)', line):
-        return True
-    if not line.startswith("{"):
-        return False
-    if line.rstrip().endswith(("{", "[", ",", ":")):
-        return True
-    try:
-        content = json.loads(line)
-        wanted = {normal(name) for name in asked} | set(DEFAULTS)
-        if any(normal(name) in wanted and not isinstance(content[name], list | dict) for name in content):
-            return False  # an episode, whatever else is in it
-        return _from_document(content, "", asked) is not None
-    except (ValueError, RecursionError):  # the one who reads it says what is wrong
-        return False
-
-
-def read_as_a_whole(text: str) -> InvalidSetting:
-    """Return the error for a document where lines are read."""
-    kind, how = ("array", " (jq -c '.[]')") if text[0] == "[" else ("document", "")
-    return InvalidSetting(
-        f"{shown(text)} begins a JSON {kind}, which is read as a whole: give it as a file, without what goes "
-        f"line by line (--follow, --state, --at-most, ...), or put one object on each line{how}"
+    as_file = "as a file, without what goes line by line (--follow, --state, --at-most, ...)"
+    array = re.match(r'\[\s*([{["\d\]-]|$)', line) is not None
+    if not array and not line.startswith("{"):
+        return ""
+    if not array and not cut and not line.rstrip().endswith(("{", "[", ",", ":")):
+        try:
+            content = json.loads(line)
+            own = _own_values(content, asked)
+            if (twice := _in_a_list(content, own)) is not None:
+                listed, name = twice
+                return (
+                    f"{shown(line)} could be one episode or a document, as both it and its list {listed!r} "
+                    f"have {name!r}; rename one of them in an episode, or give a document {as_file}"
+                )
+            if own or _from_document(content, "", asked) is None:
+                return ""
+        except (ValueError, RecursionError):  # the one who reads it says what is wrong
+            return ""
+    kind, how = ("array", " (jq -c '.[]')") if array else ("document", "")
+    return (
+        f"{shown(line)} begins a JSON {kind}, which is read as a whole: give it {as_file}, or put one object "
+        f"on each line{how}"
     )
+
+
+def _own_values(content: dict[str, Any], asked: Collection[str]) -> set[str]:
+    """Return the names under which an object has a value to read: those asked for, else the usual ones."""
+    found = content | flatten(content)  # what is in an object within is also called outer.inner
+    names = {normal(name) for name, value in found.items() if not isinstance(value, list | dict)}
+    return names & set(map(normal, filter(None, asked))) or names & set(DEFAULTS)
+
+
+def _in_a_list(content: dict[str, Any], wanted: Collection[str]) -> tuple[str, str] | None:
+    """Return the list of objects that have one of these names, too, and which one; None if there is none."""
+    for listed, each in content.items():
+        if isinstance(each, list) and each and all(isinstance(row, dict) for row in each):
+            for name in flatten(each[0]):
+                if normal(name) in wanted:
+                    return listed, name
+    return None
 
 
 def _from_document(content: dict[str, Any], source: str, asked: Collection[str]) -> Table | None:

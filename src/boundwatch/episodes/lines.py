@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
-from boundwatch.episodes.formats import begins_document, read_as_a_whole, separator
+from boundwatch.episodes.formats import document_fault, separator
 from boundwatch.episodes.numbers import parse
 from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits
 from boundwatch.episodes.table import (
@@ -135,8 +135,9 @@ class LineReader:
         if self.header is not None:
             return self._cells(text), True
         if text[0] == "{":
-            if self._fresh and begins_document(text, (*self._asked(), self.certified.column or "")):
-                raise read_as_a_whole(text)
+            document = self._fresh and document_fault(text, (*self._asked(), self.certified.column or ""))
+            if document:
+                raise InvalidSetting(document)
             self._fresh = False
             return _decode(text), True
         if self.values_only or self._is_value(text):
@@ -182,8 +183,8 @@ class LineReader:
                     f"{shown(text)} may be a trial or a title; write yes or no, or 1 or 0, or put a name "
                     "above your own words and read them by it (--success NAME)"
                 )
-            if begins_document(text):
-                raise read_as_a_whole(text)
+            if fault := document_fault(text):
+                raise InvalidSetting(fault)
             self.above += 1
             if self.above > _TITLES:
                 raise InvalidSetting(

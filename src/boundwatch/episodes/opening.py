@@ -35,6 +35,7 @@ Format = Literal[
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD = 1 << 18
+_LONGEST_LINE = 1 << 20  # a longer one is no episode
 _BINARY: dict[bytes, Format] = {
     b"\x93NUMPY": "npy",
     b"PAR1": "parquet",
@@ -71,11 +72,12 @@ def open_table(
     return found, table  # type: ignore[return-value]  # a name that is none was refused above
 
 
-def holds_lines(path: str, asked: Collection[str] = ()) -> bool:
-    """Return whether a file can be read line by line as it grows.
+def holds_lines(path: str) -> bool:
+    """Return whether a stream is read line by line: it may still grow, or it is numbers without a name.
 
-    It can if its first line is a number or a JSON object, or if there is none yet. Anything else is a binary
-    format, a whole log or document, or a table, whose lines mean nothing without the first one.
+    That goes for standard input, for a pipe, and for a file that is not there yet, that is empty, or whose
+    first line is a number. Any other file is read as a whole: only then are tasks in blocks, and rows that
+    are steps, always noticed.
 
     Examples
     --------
@@ -86,12 +88,7 @@ def holds_lines(path: str, asked: Collection[str] = ()) -> bool:
         return not _is_dataset(Path(path))
     if _beginning(Path(path)).startswith((*_BINARY, _GZIP_MAGIC)):
         return False
-    text = _opening(path)
-    if lerobot.looks_like_evaluation(text) or stable_baselines3.looks_like_monitor(text):
-        return False
-    first = text.strip().split("\n", 1)[0]
-    if first.startswith("{"):
-        return not formats.begins_document(first, asked)
+    first = _opening(path).strip().split("\n", 1)[0]
     return not first or isinstance(parse(first), float)
 
 
@@ -113,9 +110,10 @@ def refuse_document(path: str, asked: Collection[str] = ()) -> None:
     --------
     >>> refuse_document("-")
     """
-    first = _opening(path).strip().split("\n", 1)[0]
-    if formats.begins_document(first, asked):
-        raise InvalidSetting(f"{path}: line 1: {formats.read_as_a_whole(first)}")
+    head = _opening(path, _LONGEST_LINE)
+    cut = bool(head) and "\n" not in head and Path(path).stat().st_size > _LONGEST_LINE
+    if fault := formats.document_fault(head.strip().split("\n", 1)[0], asked, cut=cut):
+        raise InvalidSetting(f"{path}: line 1: {fault}")
 
 
 def _read(
@@ -228,18 +226,18 @@ def _is_long_text(path: Path) -> bool:
     return bool(head.strip()) and head.endswith(b"\n") and not binary
 
 
-def _beginning(path: Path) -> bytes:
+def _beginning(path: Path, size: int = _HEAD) -> bytes:
     """Return the first lines of a file."""
     with files.open_binary(path) as file:
-        head = file.read(_HEAD)
+        head = file.read(size)
     return head[: head.rfind(b"\n") + 1] or head
 
 
-def _opening(path: str) -> str:
+def _opening(path: str, size: int = _HEAD) -> str:
     """Return the first lines of a file as text; nothing for standard input, or if there is no file yet."""
     if path == "-" or not _is_file(Path(path)):
         return ""
-    return _beginning(Path(path)).decode("utf-8", "replace").removeprefix("\ufeff")
+    return _beginning(Path(path), size).decode("utf-8", "replace").removeprefix("\ufeff")
 
 
 def _is_dataset(path: Path) -> bool:
