@@ -282,6 +282,69 @@ def test_a_document_is_known_by_its_whole_first_line(tmp_path):
     refuse_document(str(path))
 
 
+def test_a_decimal_comma_without_a_name_is_not_passed_over_as_a_title():
+    for rule in (Rule(), Rule(cost="1")):
+        with pytest.raises(InvalidSetting, match=r"^0,5 could be one number with a decimal comma or two col"):
+            Rows(rule).read("0,5")
+        rows = Rows(rule)  # which has one column, as its first line shows
+        assert [rows.read(line) for line in ("0", "0,75", '"0,5"')] == [[Row(0.0)], [Row(0.75)], [Row(0.5)]]
+        assert Rows(rule).read('"0,5"') == [Row(0.5)]
+
+
+@pytest.mark.parametrize("first", ["812,5", "812.5"])
+def test_decimals_are_written_alike(first):
+    other = first.translate({ord(","): ".", ord("."): ","})
+    rows = Rows(Rule(cost="force", cost_range=(0, 5000)))
+    assert (rows.read("trial;force"), rows.read(f"1;{first}")) == ([], [Row(0.1625)])
+    again = Rows(rows.rule)
+    again.restore(rows.to_dict())
+    for each in (rows, again):
+        with pytest.raises(InvalidCost, match=f"^column 'force' = '{other}' has a decimal "):
+            each.read(f"2;{other}")
+        assert each.read("3;50") == [Row(0.01)]
+
+
+def test_a_summary_is_no_trial_wherever_it_comes():
+    rows = Rows(Rule())
+    assert (rows.read("trial,mode,cost"), rows.read("1,max,0.1")) == ([], [Row(0.1)])
+    again = Rows(rows.rule)
+    again.restore(rows.to_dict())
+    for each in (rows, again):
+        assert each.read("2,max,0.2") == [Row(0.2)]  # a word of the first row is no summary
+        for line in ("Mean,,0.15", ",Total:,0.3"):
+            with pytest.raises(InvalidCost, match=r"^looks like a summary \('(Mean|Total:)'\), not a trial"):
+                each.read(line)
+
+
+def test_lines_above_the_header_are_said_to_be_skipped():
+    for titles, said in {1: "the line above it was skipped", 3: "3 lines above it were skipped"}.items():
+        rows = Rows(Rule())
+        assert [rows.read("May, arm-1") for _ in range(titles)] == [[]] * titles
+        assert (rows.read("trial,cost"), rows.noticed) == ([], f"is the header, and {said}")
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "said"),
+    [
+        ('{"cost": 0.2}', '{"success": true}', "column 'success' is a success, but lines above it had col"),
+        ('{"success": true}', '{"cost": 0.2}', "column 'cost' is a cost, but lines above it had column 's"),
+        ("0.2", '{"success": true}', "column 'success' is a success, but lines above it had no name, a cost"),
+        ('{"success": true}', "0.2", "'0.2' is a cost, but lines above it had column 'success', a success"),
+    ],
+)
+def test_all_lines_are_of_one_measure(first, other, said):
+    rows = Rows(Rule())
+    assert len(rows.read(first)) == 1
+    again = Rows(rows.rule)
+    again.restore(rows.to_dict())
+    for each in (rows, again):
+        with pytest.raises(InvalidCost, match=f"^{said}"):
+            each.read(other)
+        assert len(each.read(first)) == 1
+    alike = Rows(Rule())
+    assert [alike.read(f'{{"{name}": true}}') for name in ("success", "is_success")] == [[Row(0.0)]] * 2
+
+
 def test_a_numbered_episode_must_have_its_number():
     for line in ("0.5", '{"cost": 0.5}', '{"cost": 0.5, "n": null}'):
         with pytest.raises(InvalidCost, match="'n'"):

@@ -302,7 +302,6 @@ class _Growing:
     _read: bytes = b""
     _rest: bytes = b""
     _awaited: int = 0
-    _measure: tuple[str | None, str] | None = None
 
     def look(self) -> None:
         """Take in the lines that were finished since the last look."""
@@ -334,13 +333,6 @@ class _Growing:
             self._note(f"line {number} {self.lines.noticed}")
         if found is None:
             return
-        self._measure = self._measure or self.lines.chosen
-        if self._measure != self.lines.chosen:
-            (was, before), (column, meaning) = self._measure, self.lines.chosen
-            raise InvalidCost(
-                f"column {column!r} is a {meaning}, but lines above it had column {was!r}, a {before}; name "
-                "one with --success, --cost or --reward"
-            )
         task = next(iter(task_columns(found.fields)), None)
         self.costs.append(found.cost)
         self.tasks.append("" if task is None else str(found.fields[task]).strip())

@@ -85,11 +85,21 @@ def _refuse_decimal_commas(table: Table, source: str) -> None:
         return
     numbers = [int(cell) for cell in first]
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or len(numbers) < 2:
-        raise InvalidCost(
-            f"{source}: {first[0]},{second[0]} could be one number with a decimal comma or two columns; "
-            f"write "
-            f"{first[0]}.{second[0]}, or give the columns names"
-        )
+        raise InvalidCost(f"{source}: {one_or_two(first[0], second[0])}")
+
+
+def one_or_two(first: str, second: str) -> str:
+    """Say that whole numbers with a comma between them could be one number or two.
+
+    Examples
+    --------
+    >>> one_or_two("0", "5")[:50]
+    '0,5 could be one number with a decimal comma or tw'
+    """
+    return (
+        f"{first},{second} could be one number with a decimal comma or two columns; write {first}.{second}, "
+        "or give the columns names"
+    )
 
 
 def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
-from boundwatch.episodes.formats import document_fault, separator
-from boundwatch.episodes.numbers import parse
-from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits
+from boundwatch.episodes.formats import document_fault, one_or_two, separator
+from boundwatch.episodes.numbers import decimal_mark, parse, parse_decimal
+from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, is_summary
 from boundwatch.episodes.table import (
+    CUSTOMARY,
     DEFAULTS,
     Meaning,
     Table,
@@ -83,6 +85,14 @@ class LineReader:
     """Whether lines were found to be bare values."""
     by_certified: bool | None = None
     """Whether objects are read by the certified column, all of them or none; None before the first."""
+    chosen: tuple[str | None, Meaning] = (None, "cost")
+    """The column of the latest line and what it holds; the column is None for bare values."""
+    measure: tuple[str | None, Meaning] | None = None
+    """The same of the first line, which all others must have, too; None before it."""
+    mark: str = ""
+    """The decimal mark of the first number that has one, which all others must have, too."""
+    words: list[str] | None = None
+    """What is in the first row of a table that elsewhere could name a mean or a total; None before it."""
     noticed: str = ""
     """What should be said about the latest line: why it holds no episode, or how it is read."""
     above: int = 0
@@ -94,14 +104,6 @@ class LineReader:
 
     def __post_init__(self) -> None:
         self.success_values = success_words(self.success_values)
-
-    @property
-    def chosen(self) -> tuple[str | None, Meaning]:
-        """The column of the latest line and what it holds; the column is None for bare values."""
-        if not self._plans:  # a bare number needs no plan
-            return None, "cost"
-        column, meaning = next(reversed(self._plans.values()))
-        return (None if self.values_only else column), meaning
 
     def range_of(self, meaning: Meaning) -> tuple[float, float] | None:
         """Return the range of a column that holds this: the one that was given, or the certificate's."""
@@ -129,7 +131,41 @@ class LineReader:
         if fields is None:
             return None
         column, meaning = self._plan(fields, named=named)
-        return LineEpisode(self._cost(fields, column, meaning, named=named), fields)
+        value, chosen = fields[column], ((column if named else None), meaning)
+        self._refuse_other_measure(chosen, value)
+        mark = "" if meaning == "success" else self._same_mark(chosen, value)
+        cost = self._cost(fields, column, meaning, named=named)
+        self.chosen, self.measure, self.mark = chosen, self.measure or chosen, self.mark or mark
+        return LineEpisode(cost, fields)
+
+    def _refuse_other_measure(self, chosen: tuple[str | None, Meaning], value: object) -> None:
+        """Refuse a line that is measured otherwise than those before it, as objects may be."""
+        if self.measure is None or self.measure == chosen or _kind(*self.measure) == _kind(*chosen):
+            return
+        (was, before), (column, meaning) = self.measure, chosen
+        what = shown(value) if column is None else f"column {column!r}"
+        had = "no name" if was is None else f"column {was!r}"
+        raise InvalidCost(
+            f"{what} is a {meaning}, but lines above it had {had}, a {before}; name one with --success, "
+            "--cost or --reward"
+        )
+
+    def _same_mark(self, chosen: tuple[str | None, Meaning], value: object) -> str:
+        """Return the decimal mark of a number; refuse one that is not that of the lines before it."""
+        if not isinstance(value, str) or (self.mark == "." and "," not in value):  # the usual case, quickly
+            return self.mark
+        mark = decimal_mark(value)
+        if mark and self.mark and mark != self.mark:
+            found, others = ("point", "commas") if mark == "." else ("comma", "points")
+            where = "" if chosen[0] is None else f"column {chosen[0]!r} = "
+            raise InvalidCost(
+                f"{where}{shown(value)} has a decimal {found}, but lines above it have {others}; write all "
+                "of them alike"
+            )
+        return mark
+
+    def _notice(self, said: str) -> None:
+        self.noticed = f"{self.noticed}; it {said}" if self.noticed else said
 
     def _fields(self, text: str) -> tuple[Mapping[str, Any] | None, bool]:
         if self.header is not None:
@@ -147,6 +183,8 @@ class LineReader:
                     "name the "
                     "column with --success, --cost or --reward"
                 )
+            if not self.values_only and re.fullmatch(r"\d+,\d+", text):
+                raise InvalidSetting(one_or_two(*text.split(",")))
             self.values_only, self._fresh = True, False
             if not self._is_value(text) and self._is_header(text):
                 raise InvalidSetting(
@@ -159,7 +197,7 @@ class LineReader:
 
     def _is_value(self, text: str) -> bool:
         bare = text.strip('"')
-        if parse(bare) is not None:
+        if parse(bare) is not None or parse_decimal(bare) is not None:
             return True
         return self.wanted.column == "1" and self.wanted.meaning == "success" and looks_like_outcome(bare)
 
@@ -197,8 +235,12 @@ class LineReader:
         names[0] = names[0].lstrip("# ") if names[0] != "#" else names[0]
         table = Table(names, True, lambda _: [])
         found = self.choose(table)  # one that cannot be read ends here
+        lines = "the line above it was" if self.above == 1 else f"{self.above} lines above it were"
+        said = [f"{lines} skipped"] if self.above else []
         if not asked and table.as_certified(self.certified).column is not None:
-            self.noticed = f"is the header, and {as_certified(*found)}"
+            said.append(as_certified(*found))
+        if said:
+            self._notice(f"is the header, and {'; '.join(said)}")
         self.header, self.delimiter, self._fresh, self._begins = names, delimiter, False, False
 
     def _cells(self, text: str) -> Mapping[str, Any] | None:
@@ -223,7 +265,20 @@ class LineReader:
             cells.pop()
         if len(cells) != len(header):
             raise InvalidCost(f"has {len(cells)} fields, the header has {len(header)}; complete it")
+        self._refuse_summary(cells)
         return dict(zip(header, cells, strict=True))
+
+    def _refuse_summary(self, cells: Sequence[str]) -> None:
+        """Refuse a total or a mean among the trials: it would count as one more."""
+        words = [cell for cell in cells if is_summary(cell)]
+        if self.words is None:
+            self.words = list(map(normal, words))
+        for word in words:
+            if normal(word) not in self.words:
+                raise InvalidCost(
+                    f"looks like a summary ({shown(word)}), not a trial; take it out, or write another word "
+                    "if it is a trial"
+                )
 
     def _is_outcome(self, cell: str) -> bool:
         return looks_like_outcome(cell) or normal(cell) in map(normal, self.success_values)
@@ -317,8 +372,13 @@ class LineReader:
         if len(self._failures) > 1000:  # texts that are ever new
             self._failures.clear()
         self._failures.add(word)
-        said = f"holds {shown(word)}, counted as a failure, not being among --success-values"
-        self.noticed = f"{self.noticed}; it {said}" if self.noticed else said
+        self._notice(f"holds {shown(word)}, counted as a failure, not being among --success-values")
+
+
+def _kind(column: str | None, meaning: Meaning) -> tuple[str, Meaning]:
+    """Return what tells measures apart: neither customary names of the same thing do, nor a lack of names."""
+    name = "" if column is None else normal(column)
+    return ("" if meaning in CUSTOMARY.get(name, ()) else name), meaning
 
 
 def _float(value: object) -> float | None:

@@ -65,6 +65,22 @@ def parse_decimal(text: str) -> float | None:
     return None if found is None or isinstance(found, bool) else found
 
 
+def decimal_mark(text: str) -> Literal["", ".", ","]:
+    """Return the decimal mark of a number or a percentage; nothing if it has none, or is no number.
+
+    Examples
+    --------
+    >>> decimal_mark("0,5"), decimal_mark("1.5 %"), decimal_mark("3"), decimal_mark("e.g.")
+    (',', '.', '', '')
+    """
+    if not any(mark in text for mark in ".,\uff0e"):
+        return ""
+    number = text.strip().translate(_VARIANTS).removesuffix("%").strip()
+    if _COMMA.fullmatch(number):
+        return ","
+    return "." if "." in number and parse(number) is not None else ""
+
+
 def is_missing(value: object) -> bool:
     """Return whether a cell holds nothing: empty, null, NaN, or a word for that.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from boundwatch._support.text import shown
@@ -358,11 +359,23 @@ def _refuse_width(row: Row, width: int, source: str, where: str, remedy: str) ->
     )
 
 
+@lru_cache(maxsize=1000)  # a column has few different words
+def is_summary(cell: str) -> bool:
+    """Return whether a cell calls its row a mean, a total or the like.
+
+    Examples
+    --------
+    >>> is_summary("Mean:"), is_summary("mug")
+    (True, False)
+    """
+    return normal(cell).rstrip(":. ") in _SUMMARY
+
+
 def _refuse_summary(cells: list[list[Any]], body: list[Row], source: str, where: str) -> None:
     """Refuse a total or a mean below the trials: it would count as one more trial."""
     for row in range(max(1, len(cells) - _SUMMARY_WITHIN), len(cells)):
         for column, cell in enumerate(cells[row]):
-            if not isinstance(cell, str) or normal(cell).rstrip(":. ") not in _SUMMARY:
+            if not isinstance(cell, str) or not is_summary(cell):
                 continue
             if all(normal(str(other[column])) != normal(cell) for other in cells[: row - 1]):
                 raise InvalidCost(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from boundwatch.episodes import measured
 from boundwatch.episodes.lines import LineReader
@@ -65,8 +65,8 @@ class Rows:
     Examples
     --------
     >>> rows = Rows(Rule())
-    >>> rows.read("0.25"), rows.read('{"episode": 3, "success": true}')[0].cost
-    ([Row(cost=0.25, id=None, stream='', predictions=None)], 0.0)
+    >>> rows.read("0.25"), rows.read('{"episode": 3, "cost": 0.5}')[0].cost
+    ([Row(cost=0.25, id=None, stream='', predictions=None)], 0.5)
     >>> table = Rows(Rule(id="trial"))
     >>> table.read("trial;success"), table.read("7;no")
     ([], [Row(cost=1.0, id=7, stream='', predictions=None)])
@@ -142,18 +142,31 @@ class Rows:
             "delimiter": lines.delimiter,
             "by_certified": lines.by_certified,
             "above": lines.above,
+            "words": lines.words,
+            "columns": {
+                metric: {"measure": each.measure, "mark": each.mark} for metric, each in self._readers.items()
+            },
         }
 
     def restore(self, content: Mapping[str, Any], *, begun: bool = True) -> None:
         """Go on as decided when `to_dict` was called, before any line if it was not `begun`."""
         header = content["header"]
-        for lines in self._readers.values():
+        for metric, lines in self._readers.items():
             lines.values_only, lines.delimiter = bool(content["started"]), str(content["delimiter"])
             lines.header = None if header is None else [str(name) for name in header]
             certified = content.get("by_certified")  # states of earlier versions lack it
             lines.by_certified = None if certified is None else bool(certified)
             # An earlier state does not say whether there is anything above: then there may be.
             lines.above = int(content.get("above", begun and not content["started"]))
+            # Nor do they have any of the rest; it is then found out anew.
+            words, columns = content.get("words"), content.get("columns", {}).get(metric, {})
+            lines.words = None if words is None else [str(word) for word in words]
+            lines.mark = str(columns.get("mark", ""))
+            if (measure := columns.get("measure")) is not None:
+                column, meaning = measure
+                if meaning not in get_args(Meaning):
+                    raise ValueError
+                lines.measure = None if column is None else str(column), meaning
 
     def begin_file(self) -> None:
         """Expect that the header comes once more."""

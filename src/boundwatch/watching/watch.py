@@ -634,7 +634,7 @@ def _join(error: Exception) -> str:
         return f", {text}"
     if text.startswith(("columns ", "no column ")):
         return f": {text}"
-    return f" {text}" if text.startswith(("has ", "is ", "was ", "holds ")) else f" = {text}"
+    return f" {text}" if text.startswith(("has ", "is ", "was ", "holds ", "looks ")) else f" = {text}"
 
 
 def _remedy(line: Line) -> str:
