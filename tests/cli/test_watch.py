@@ -653,3 +653,19 @@ def test_a_file_is_read_as_a_whole_whatever_its_format(run, tmp_path, suffix):
     write(("episode", "cost"), [(step // 5, 0.1) for step in range(50)])
     done = run("watch", "c.json", f"log.{suffix}")
     assert f"log.{suffix}: 50 rows have only 10 different values of episode; if rows are steps" in done.err
+
+
+def test_what_lines_show_of_tasks_and_steps_is_said(run, tmp_path):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    lines = [f'{{"episode": 1, "task": "{task}", "cost": 0.2}}\n' for task in ("mug", "bowl")]
+    (tmp_path / "log.jsonl").write_text(lines[0] * 50 + lines[1] * 50)
+    certify = ("certify", "log.jsonl", "-o", "d.json", "--at-most")
+    for command in (("watch", "c.json", "log.jsonl", "--state", "s"), (*certify, "90")):
+        done = run(*command)
+        assert done.code == 1
+        assert "log.jsonl: line 53: lists one task after the other, so a hard one" in done.err
+        assert done.err.count("line 2 has the same episode as the line above it; if lines are steps") == 1
+        assert done.err.count("line 51 is of task 'bowl', lines above it of 'mug'") == 1
+    assert not (tmp_path / "d.json").exists()
+    done = run(*certify, "20")
+    assert (done.code, "note: log.jsonl: every trial is of 'mug'; the" in done.err) == (0, True)

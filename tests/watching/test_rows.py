@@ -1,5 +1,6 @@
 """Lines to episodes: numbers, objects, tables; and lines that poison."""
 
+import json
 from functools import partial
 
 import pytest
@@ -343,6 +344,54 @@ def test_all_lines_are_of_one_measure(first, other, said):
         assert len(each.read(first)) == 1
     alike = Rows(Rule())
     assert [alike.read(f'{{"{name}": true}}') for name in ("success", "is_success")] == [[Row(0.0)]] * 2
+
+
+def objects(tasks, column="task"):
+    return [json.dumps({column: task, "cost": 0.5}) for task in tasks]
+
+
+@pytest.mark.parametrize("column", ["task", "Robot"])
+def test_tasks_in_blocks_are_refused_once_that_is_sure(column):
+    mug, bowl = (objects([task], column)[0] for task in ("mug", "bowl"))
+    rows = Rows(Rule())
+    assert [rows.read(mug) for _ in range(50)] == [[Row(0.5)]] * 50
+    assert rows.read(bowl) == [Row(0.5)]
+    assert f"is of {column} 'bowl', lines above it of 'mug': they are taken for one mixture" in rows.noticed
+    again = Rows(rows.rule)
+    again.restore(rows.to_dict())
+    for each in (rows, again):
+        assert (each.read(bowl), each.noticed) == ([Row(0.5)], "")
+        with pytest.raises(InvalidSetting, match=f"^lists one {column} after the other, so a hard one"):
+            each.read(bowl)
+    apart = Rows(Rule(by=column))
+    assert len([apart.read(line) for line in [mug] * 50 + [bowl] * 50]) == 100
+
+
+def test_tasks_that_take_turns_are_a_mixture():
+    rows = Rows(Rule())
+    noticed = []
+    for line in objects(["mug"] * 5 + ["bowl"] + ["mug"] * 40 + ["plate"] * 40):
+        rows.read(line)
+        noticed += [rows.noticed] if rows.noticed else []
+    assert len(noticed) == 1
+
+
+def test_lines_that_may_be_steps_are_said_once():
+    def said(lines, **rule):
+        rows = Rows(Rule(**rule))
+        found = []
+        for line in lines:
+            rows.read(json.dumps({"cost": 0.5} | line))
+            found += [rows.noticed] if rows.noticed else []
+        return found
+
+    steps = [{"episode_id": n // 3} for n in range(12)]
+    (note,) = said(steps)
+    assert note.startswith("has the same episode_id as the line above it; if lines are steps, no error rate")
+    assert said(steps, id="episode_id") == []  # sent again, which is for the one who counts
+    assert said([{"episode": n} for n in range(12)]) == []
+    assert said([{"episode": n // 2, "arm": "ab"[n % 2]} for n in range(12)], by="arm") == []
+    assert said([{"episode": n, "steps": 7} for n in range(12)]) == []
 
 
 def test_a_numbered_episode_must_have_its_number():

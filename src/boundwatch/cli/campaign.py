@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from boundwatch._support.text import shown
 from boundwatch.certificates import signing
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
@@ -21,6 +22,7 @@ from boundwatch.cli.reading import Reading
 from boundwatch.episodes import Episodes, binary_note, looks_binary
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.opening import refuse_document
+from boundwatch.episodes.steps import Order
 from boundwatch.episodes.table import Wanted
 from boundwatch.episodes.text import decode_line
 from boundwatch.episodes.words import affirmed
@@ -86,6 +88,7 @@ def run_campaign(
         reading.cost_range,
         bool(binary),
         tuple(reading.success_values or ()),
+        order=Order(mixture=True),
     )
     costs: list[float] = []
     campaign, reason, recognizes = None, "", False
@@ -120,6 +123,10 @@ def run_campaign(
         raise InvalidCost(
             f"{name_of(stream)}: no trial was counted, so nothing was certified; send at least one"
         )
+    tasks = list(lines.order.blocks or ())
+    if len(tasks) == 1:
+        note = f"every trial is of {shown(tasks[0])}; the certificate says nothing of other tasks or robots"
+        print(f"boundwatch: note: {name_of(stream)}: {note}", file=sys.stderr)
     column, meaning = lines.chosen
     episodes = Episodes(
         np.array(costs), campaign.binary, name_of(stream), column, meaning, cost_range=reading.cost_range

@@ -14,6 +14,7 @@ from boundwatch._support.text import shown
 from boundwatch.episodes.formats import document_fault, one_or_two, separator
 from boundwatch.episodes.numbers import decimal_mark, parse, parse_decimal
 from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, is_summary
+from boundwatch.episodes.steps import Order
 from boundwatch.episodes.table import (
     CUSTOMARY,
     DEFAULTS,
@@ -85,6 +86,8 @@ class LineReader:
     """Whether lines were found to be bare values."""
     by_certified: bool | None = None
     """Whether objects are read by the certified column, all of them or none; None before the first."""
+    order: Order = field(default_factory=Order)
+    """Follows the tasks and episodes that lines name."""
     chosen: tuple[str | None, Meaning] = (None, "cost")
     """The column of the latest line and what it holds; the column is None for bare values."""
     measure: tuple[str | None, Meaning] | None = None
@@ -135,6 +138,8 @@ class LineReader:
         self._refuse_other_measure(chosen, value)
         mark = "" if meaning == "success" else self._same_mark(chosen, value)
         cost = self._cost(fields, column, meaning, named=named)
+        if said := self.order.take(fields) if named else "":
+            self._notice(said)
         self.chosen, self.measure, self.mark = chosen, self.measure or chosen, self.mark or mark
         return LineEpisode(cost, fields)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from math import lgamma, log
 from typing import Any, Literal, NoReturn, get_args
@@ -28,6 +30,8 @@ _CUSTOM: dict[Meaning, Reduction] = {"success": "any", "reward": "sum"}
 
 # Not episode_reward or episode_length, which may well repeat.
 _EPISODE = re.compile(r"(episodes?|ep)([\W_]*(id|index|idx|number|num|nr|no))?", re.IGNORECASE)
+
+_MOST_BLOCKS = 1000  # tasks, one after the other; a column with more of them names something else
 
 Array = NDArray[np.float64]
 _RULES: dict[Reduction, Callable[[Array], float]] = {
@@ -195,10 +199,119 @@ def surely_in_blocks(tasks: Sequence[str]) -> bool:
     >>> surely_in_blocks(["mug"] * 5 + ["bowl"]), surely_in_blocks(["mug"] * 10 + ["bowl"] * 8)
     (False, True)
     """
-    counts = Counter(tasks)
+    return in_blocks(tasks) and _hardly_random(Counter(tasks).values())
+
+
+def _hardly_random(counts: Collection[int]) -> bool:
+    """Return whether a random order of trials has each task in a row in at most about 1 of 10,000 cases."""
+    trials, tasks = sum(counts), len(counts)
+    if not trials > tasks > 1:
+        return False
     # k! orders of k blocks, out of all orders of trials with these tasks.
-    blocks = lgamma(len(counts) + 1) + sum(lgamma(n + 1) for n in counts.values())
-    return in_blocks(tasks) and blocks - lgamma(len(tasks) + 1) <= log(1e-4)
+    blocks = lgamma(tasks + 1) + sum(lgamma(n + 1) for n in counts)
+    return blocks - lgamma(trials + 1) <= log(1e-4)
+
+
+@dataclass
+class Order:
+    """Follows rows that come one by one: whether tasks come in blocks, and whether rows are steps.
+
+    Parameters
+    ----------
+    mixture
+        Whether all tasks (or robots) are taken for one mixture, so that blocks of them are refused.
+    by
+        The column that keeps tasks apart, if there is one: each may number its own episodes.
+    numbered
+        Whether the sender numbers its episodes, and may send one again.
+
+    Examples
+    --------
+    >>> order = Order(mixture=True)
+    >>> [order.take({"episode": n, "task": "mug"}) for n in (1, 2)], order.blocks
+    (['', ''], {'mug': 2})
+    >>> order.take({"episode": 2, "task": "mug"})[:34]
+    'has the same episode as the line a'
+    """
+
+    mixture: bool = False
+    by: str | None = None
+    numbered: bool = False
+    blocks: dict[str, int] | None = field(default_factory=dict)
+    """How many rows each task has, while one comes after the other; None once they take turns."""
+    last: list[str] | None = None
+    """The episode of the latest row, and whose it is."""
+    said: bool = False
+    """Whether it was said that rows may be steps."""
+
+    def take(self, fields: Mapping[str, Any]) -> str:
+        """Take a row, and return what should be said about it.
+
+        Raises
+        ------
+        InvalidSetting
+            If tasks that are taken for one mixture are surely in blocks (see `surely_in_blocks`).
+        """
+        tasks, episodes = _order_columns(tuple(fields))
+        if not tasks and not episodes:
+            return ""
+        task = _name(fields[tasks[0]]) if tasks else None
+        mixed = self._mixed(tasks[0], task) if self.mixture and task is not None else ""
+        repeated = "" if self.numbered or self.said else self._repeated(fields, episodes, task)
+        return "; it ".join(filter(None, (mixed, repeated)))
+
+    def _mixed(self, column: str, task: str) -> str:
+        if self.blocks is None:
+            return ""
+        latest = next(reversed(self.blocks), task)
+        if (task != latest and task in self.blocks) or len(self.blocks) > _MOST_BLOCKS:
+            self.blocks = None
+            return ""
+        self.blocks[task] = self.blocks.get(task, 0) + 1
+        if _hardly_random(self.blocks.values()):
+            raise InvalidSetting(
+                f"lists one {column} after the other, so a hard one would decide because of its place among "
+                f"the lines; take one at a time, or give certify and check the whole file with --by {column}"
+            )
+        if task == latest or len(self.blocks) > 2:
+            return ""
+        return (
+            f"is of {column} {shown(task)}, lines above it of {shown(latest)}: they are taken for one "
+            f"mixture; certify and check keep them apart with --by {column}"
+        )
+
+    def _repeated(self, fields: Mapping[str, Any], columns: Sequence[str], task: str | None) -> str:
+        numbers = {column: name for column in columns if (name := _name(fields[column])) is not None}
+        if not numbers:
+            return ""
+        column, number = next(iter(numbers.items()))
+        before, self.last = self.last, [number, task or "", str(fields.get(self.by or "", ""))]
+        if self.last != before:
+            return ""
+        self.said = True
+        return (
+            f"has the same {column} as the line above it; if lines are steps, no error rate holds for them: "
+            f"send one line per episode, or read the whole file with --episode {column}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the rows so far have shown, as plain JSON values."""
+        return {"blocks": self.blocks, "last": self.last, "said": self.said}
+
+    def restore(self, content: Mapping[str, Any]) -> None:
+        """Go on as when `to_dict` was called; a state of an earlier version has nothing of it."""
+        blocks, last = content.get("blocks", {}), content.get("last")
+        self.blocks = None if blocks is None else {str(task): int(rows) for task, rows in blocks.items()}
+        if not all(0 < rows < 1 << 63 for rows in (self.blocks or {}).values()):
+            raise ValueError
+        self.last = None if last is None else [str(part) for part in last]
+        self.said = bool(content.get("said"))
+
+
+@lru_cache(maxsize=1000)  # a stream has the same names line after line
+def _order_columns(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the columns of tasks, and those that say which episode a row belongs to."""
+    return task_columns(names), [name for name in names if counts_episodes(name)]
 
 
 def repeated_episodes(table: Table, by: str | None, source: str) -> tuple[str, ...]:

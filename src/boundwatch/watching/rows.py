@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 from boundwatch.episodes import measured
 from boundwatch.episodes.lines import LineReader
-from boundwatch.episodes.steps import task_names
+from boundwatch.episodes.steps import Order, task_names
 from boundwatch.episodes.table import Meaning, Table, Wanted
 from boundwatch.errors import InvalidCost
 
@@ -100,6 +100,7 @@ class Rows:
                 rule.bare_costs,
                 self.certified,
                 self.ranges,
+                order=Order(mixture=rule.by is None, by=rule.by, numbered=rule.id not in (None, "line")),
             )
 
     @property
@@ -143,6 +144,7 @@ class Rows:
             "by_certified": lines.by_certified,
             "above": lines.above,
             "words": lines.words,
+            "order": lines.order.to_dict(),
             "columns": {
                 metric: {"measure": each.measure, "mark": each.mark} for metric, each in self._readers.items()
             },
@@ -161,6 +163,7 @@ class Rows:
             # Nor do they have any of the rest; it is then found out anew.
             words, columns = content.get("words"), content.get("columns", {}).get(metric, {})
             lines.words = None if words is None else [str(word) for word in words]
+            lines.order.restore(content.get("order", {}))
             lines.mark = str(columns.get("mark", ""))
             if (measure := columns.get("measure")) is not None:
                 column, meaning = measure
