@@ -131,9 +131,11 @@ def test_what_is_refused(run, trials):
     run("certify", lab, *COLUMNS, "-o", "c.json")
     assert "name the same ones: --success ok --cost force" in run("check", "c.json", lab).err
     assert "name the same ones" in run("check", "c.json", lab, "--success", "ok").err
-    done = run("certify", lab, *COLUMNS, "--method", "kl", "-o", "d.json")
-    assert done.code == 2
-    assert "do not go with several columns" in " ".join(done.err.split())
+    for option in (("--method", "kl"), ("--delta-upper", "0.1"), ("--delta-lower", "0.1")):
+        done = run("certify", lab, *COLUMNS, *option, "-o", "d.json")
+        assert done.code == 2
+        said = " ".join(done.err.split())
+        assert "--delta-upper and --delta-lower do not go with several columns" in said
     assert "name the same ones" in run("watch", "c.json", lab, "--success", "ok").err
     assert run("certify", lab, "--success", "ok", "-o", "one.json").code == 0
     done = run("watch", "one.json", lab, *COLUMNS)

@@ -157,8 +157,11 @@ def certify(
     if follow:
         raise typer.BadParameter("--follow goes with --until-width, --until-upper or --at-most")
     if metrics := reading.metrics(costs, by=by):
-        if binary is not None or method is not None or delta_upper is not None:
-            raise typer.BadParameter("--binary, --method and --delta-upper do not go with several columns")
+        if any(value is not None for value in (binary, method, delta_upper, delta_lower)):
+            raise typer.BadParameter(
+                "--binary, --method, --delta-upper and --delta-lower do not go with several columns; leave "
+                "them out, or give --delta"
+            )
         for each in metrics.values():
             out.print_warnings(each)
         family = CertificateFamily(
