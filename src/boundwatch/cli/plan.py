@@ -73,6 +73,9 @@ def plan(
         int | None,
         typer.Option(metavar="N", help="With --compare: the largest number of trials of each, if fixed."),
     ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(metavar="P", help="With --compare: error rate per side. [default: 0.05]")
+    ] = None,
     costs: Annotated[
         str | None,
         typer.Option(metavar="COSTS", help="Or a sample of costs from the suspected world, to draw from."),
@@ -117,18 +120,25 @@ def plan(
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
     if compare is not None:
-        if any(value is not None for value in (certificate, cost, new_cost, lab_trials, margin, costs, n)):
+        others = (certificate, cost, new_cost, lab_trials, margin, costs, n, alpha_adverse, alpha_benign)
+        if seed or any(value is not None for value in others):
             raise typer.BadParameter(
-                "--compare goes with --paired, --correlation, --horizon and --plot; leave the others out"
+                "--compare goes with --paired, --correlation, --horizon, --alpha and --plot; leave the "
+                "others out"
             )
         reading.refuse_without_costs()
         plan_of_two = plan_comparison(
-            cost_a=compare[0], cost_b=compare[1], paired=paired, correlation=correlation, horizon=horizon
+            cost_a=compare[0],
+            cost_b=compare[1],
+            alpha=0.05 if alpha is None else alpha,
+            paired=paired,
+            correlation=correlation,
+            horizon=horizon,
         )
         _plan_comparison(plan_of_two, plot, as_json)
         return
-    if paired or correlation or horizon is not None:
-        raise typer.BadParameter("--paired, --correlation and --horizon go with --compare A B")
+    if paired or correlation or horizon is not None or alpha is not None:
+        raise typer.BadParameter("--paired, --correlation, --horizon and --alpha go with --compare A B")
     if certificate is None:
         if cost is None or new_cost is None or costs is not None or len(n or []) > 1 or alpha_benign:
             raise typer.BadParameter(
@@ -163,8 +173,8 @@ def plan(
         episodes = reading.read(costs, certificate=loaded, allow_own=True)
         out.print_warnings(episodes)
     sample = None if episodes is None else episodes.costs
-    alpha = alpha_adverse if alpha_benign is None else alpha_benign
-    answer = make_plan(loaded, cost=cost, costs=sample, alpha=alpha, sizes=tuple(n or SIZES), seed=seed)
+    level = alpha_adverse if alpha_benign is None else alpha_benign
+    answer = make_plan(loaded, cost=cost, costs=sample, alpha=level, sizes=tuple(n or SIZES), seed=seed)
     if (alpha_benign if answer.verdict is Verdict.ADVERSE else alpha_adverse) is not None:
         raise typer.BadParameter(
             f"expected cost {answer.cost:g} would be {answer.verdict.name}; "
