@@ -124,7 +124,8 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     target = tmp_path / "alarm.json"
     command = Channel("command", f"tee {target}")
     surroundings = Channel("command", f"sh -c 'env > {tmp_path}/environment'")
-    monkeypatch.setenv("BOUNDWATCH_WEBHOOK_SECRET", "s3cret")
+    for name in ("WEBHOOK_SECRET", "TOKEN", "INTERNAL_SETTINGS"):
+        monkeypatch.setenv(f"BOUNDWATCH_{name}", "s3cret")
     mail = Channel("email", "oncall@example.com", smtp="mail.example.com:2525", monitor="http://here:8080")
     alarm(database, certificate, command, surroundings, mail)
     courier = Courier(database, [command, surroundings, mail])
@@ -139,7 +140,8 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     body = sent[1].get_content()
     assert body.startswith(f"{sent[1]['Subject']} http://here:8080/streams/arm-1?generation=1\n")
     environment = (tmp_path / "environment").read_text()
-    assert "BOUNDWATCH_STREAM=arm-1" in environment
+    assert "ALARM_STREAM=arm-1" in environment
+    assert "BOUNDWATCH_STREAM" not in environment  # settings are called so
     assert "s3cret" not in environment
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from boundwatch.errors import InvalidSetting
 
-_SECRET = ("BOUNDWATCH_WEBHOOK_SECRET", "BOUNDWATCH_TOKEN")
+_SECRET = ("BOUNDWATCH_WEBHOOK_SECRET", "BOUNDWATCH_TOKEN", "BOUNDWATCH_INTERNAL_SETTINGS")
 _LONGEST = 60.0  # seconds; what needs longer is to be started in the background
 
 
@@ -55,7 +55,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
     """Run a command with an alarm as JSON on its standard input.
 
     No shell is involved, so nothing in the alarm can become a command. Plain values are in the environment,
-    too: ``BOUNDWATCH_STREAM``, ``BOUNDWATCH_VERDICT``, …. What it prints goes to standard error: standard
+    too: ``ALARM_STREAM``, ``ALARM_VERDICT``, …. What it prints goes to standard error: standard
     output is for findings.
 
     Parameters
@@ -79,7 +79,8 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
     """
     words = parse_command(command)
     plain = {name: value for name, value in alarm.items() if isinstance(value, str | int | float)}
-    variables = {f"BOUNDWATCH_{name.upper()}": str(value) for name, value in plain.items()}
+    # Not BOUNDWATCH_CERTIFICATE and the like: a `serve` or `token` that the command runs has such settings.
+    variables = {f"ALARM_{name.upper()}": str(value) for name, value in plain.items()}
     try:
         done = subprocess.run(  # noqa: S603 - the user's own command, without a shell
             words,
