@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import boundwatch as bw
 from boundwatch.cli import app
 from boundwatch.cli.root import built
 from boundwatch.cli.serve import serve
+from boundwatch.cli.token import list_, revoke
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.server import transfer, verifying
 from boundwatch.server.database import Database
@@ -170,6 +172,20 @@ def test_a_backup_is_restored_where_a_certificate_and_a_fleet_are_set(
 ):
     serve(str(tmp_path / "new.sqlite"), certificate=certificate_file, fleet_size=7, restore=backup)
     assert capsys.readouterr().out.startswith("restored ")
+
+
+def test_a_database_that_is_not_there_is_neither_read_nor_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    reading = (
+        partial(serve, export=Path("backup.jsonl")),
+        partial(serve, verify=True),
+        list_,
+        partial(revoke, "cell-2"),
+    )
+    for command in reading:
+        with pytest.raises(InvalidSetting, match=r"typo\.sqlite: no such database; name the one"):
+            command(database="typo.sqlite")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):

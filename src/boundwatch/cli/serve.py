@@ -166,7 +166,8 @@ def serve(
 
         serve_demo(settings, partial(print, flush=True))
         return
-    opened = run.prepare(settings)
+    # A backup of a database that is not there would be missed when it is needed.
+    opened = run.prepare(settings, create=restore is not None or (export is None and not verify))
     try:
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return

@@ -46,7 +46,7 @@ def create(
     config: ConfigFile = None,
 ) -> None:
     """Create a token and print it. Only its hash is kept: this is the only time you see it."""
-    opened = _open(database, config)
+    opened = _open(database, config, create=True)
     from boundwatch.server.access import create_token
 
     with opened.write() as connection:
@@ -90,14 +90,14 @@ def list_(database: Database_ = None, config: ConfigFile = None, as_json: Json =
         print(f"  {state:8} {day}  {row['scopes']:24} {streams:20} {row['name']}")
 
 
-def _open(database: str | None, config: str | None) -> Database:
+def _open(database: str | None, config: str | None, *, create: bool = False) -> Database:
     try:
         from boundwatch.server.database import Database
         from boundwatch.server.settings import Settings
     except ImportError as error:
         raise MissingExtra("boundwatch token", "serve") from error
     opened = Database(Settings.gather({"database": database}, config).database)
-    opened.migrate()
+    opened.migrate(create=create)
     return opened
 
 

@@ -87,8 +87,17 @@ class Database:
         with self.read() as connection:
             return _version(connection)
 
-    def migrate(self) -> int:
-        """Bring the schema to this program's version and return it; two servers may do so at once."""
+    def migrate(self, *, create: bool = True) -> int:
+        """Bring the schema to this program's version and return it; two servers may do so at once.
+
+        Parameters
+        ----------
+        create
+            Whether an SQLite file that is not there is made. Who wants to read would find it empty.
+        """
+        file = make_url(self.url).database
+        if not create and self.kind == "sqlite" and file is not None and not Path(file).exists():
+            raise InvalidSetting(f"{file}: no such database; name the one to read with --database")
         try:
             with self.write() as connection:
                 if self.kind == "postgresql":

@@ -49,14 +49,14 @@ def configure_logs() -> None:
         logger.setLevel(logging.INFO if name == "boundwatch.server" else logging.WARNING)
 
 
-def prepare(settings: Settings) -> Database:
-    """Open and migrate the database, and refuse what would be open to strangers."""
+def prepare(settings: Settings, *, create: bool = True) -> Database:
+    """Open and migrate the database, and refuse what would be open to strangers; see `Database.migrate`."""
     database = Database(settings.database)
     if settings.workers > 1 and database.kind == "sqlite":
         raise InvalidSetting(
             f"workers = {settings.workers} cannot share an SQLite file well; use 1, or --database postgresql://…"
         )
-    database.migrate()
+    database.migrate(create=create)
     if not settings.is_local:
         with database.read() as connection:
             valid = select(func.count()).select_from(tokens).where(tokens.c.revoked.is_(None))
