@@ -228,16 +228,26 @@ def test_options_files_and_variables_have_the_same_names():
         ("BOUNDWATCH_COMMANDS", "BOUNDWATCH_ON_ALARM"),
         ("BOUNDWATCH_ALLOW_HOSTS", "BOUNDWATCH_ALLOW_HOST"),
         ("BOUNDWATCH_PROT", "BOUNDWATCH_PORT"),
+        ("BOUNDWATCH_port", "BOUNDWATCH_PORT"),
+        ("BOUNDWATCH_WEBHOOK_URLS", "BOUNDWATCH_WEBHOOK"),
+        ("BOUNDWATCH_SLACK_WEBHOOK", "BOUNDWATCH_WEBHOOK"),
+        ("BOUNDWATCH_TLS_CERT", "BOUNDWATCH_TLS_CERTIFICATE"),
+        ("BOUNDWATCH_SMTP_HOST", "BOUNDWATCH_SMTP"),
+        ("BOUNDWATCH_VERSION", "one of BOUNDWATCH_DATABASE, BOUNDWATCH_HOST, .+"),
     ],
 )
-def test_a_variable_that_is_nearly_a_setting_is_refused(variable, meant):
+def test_a_variable_that_is_no_setting_is_refused(variable, meant):
     with pytest.raises(InvalidSetting, match=f"{variable} is not a setting; correct it to {meant}, or unset"):
         Settings.gather({}, None, {variable: "x"})
 
 
 def test_variables_of_other_parts_are_no_settings():
-    others = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS", "SERVICE_HOST", "DB_PORT", "VERSION")
-    environment = {f"BOUNDWATCH_{name}": "x" for name in others} | {"WEBHOOKS": "x", "EMAIL": "x"}
+    others = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS")
+    # What Kubernetes sets in pods beside Services named boundwatch and boundwatch-db.
+    services = ("SERVICE_HOST", "SERVICE_PORT_HTTP", "PORT_80_TCP_ADDR", "DB_SERVICE_PORT", "DB_PORT_80_TCP")
+    environment = {f"BOUNDWATCH_{name}": "x" for name in (*others, *services)}
+    environment |= {"WEBHOOKS": "x", "EMAIL": "x"}
+    environment |= {f"BOUNDWATCH_{name}": "tcp://10.0.0.1:8080" for name in ("PORT", "DB_PORT")}
     assert Settings.gather({}, None, environment) == Settings()
 
 

@@ -7,9 +7,10 @@ import difflib
 import ipaddress
 import json
 import os
+import re
 import socket
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -21,8 +22,9 @@ from boundwatch.server.outbox import Channel
 
 _NUMBERS = ("alpha_adverse", "alpha_benign", "fleet_size")
 _PREFIX = "BOUNDWATCH_"
-_NOT_SETTINGS = ("token", "url", "internal_settings")  # variables of the client and of the server's processes
-_ALIKE = 0.74  # prot and port are, but not the db_port by which containers find each other
+# Variables of the client, of the server's own processes, and of the repository's tests and benchmarks.
+_OTHERS = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS", "MLFLOW")
+_OF_KUBERNETES = re.compile(r"(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP|SCTP)(_.+)?)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,35 +163,42 @@ def _from_toml(path: str) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    _refuse_misspelled(environment)
-    for each in dataclasses.fields(Settings):
-        variable = f"{_PREFIX}{each.name.upper()}"
-        if variable in environment:
-            text = environment[variable]
-            value: Any = text
-            if isinstance(each.default, tuple):
-                value = text.splitlines() if each.name == "on_alarm" else text.split()  # commands have spaces
-            if isinstance(each.default, int | float) or each.name in _NUMBERS:
-                try:
-                    whole = isinstance(each.default, int) or each.name == "fleet_size"
-                    value = int(text) if whole else float(text)
-                except ValueError:
-                    raise InvalidSetting(f"{variable} = {text!r} is not a number; correct it") from None
-            values[each.name] = _typed(each.name, value, variable)
+    settings = {f"{_PREFIX}{each.name.upper()}": each for each in dataclasses.fields(Settings)}
+    for variable, text in environment.items():
+        if not variable.startswith(_PREFIX) or _is_of_others(variable.removeprefix(_PREFIX), text):
+            continue
+        if variable not in settings:
+            raise InvalidSetting(
+                f"{variable} is not a setting; correct it to {_meant(variable, settings)}, or unset it"
+            )
+        each = settings[variable]
+        value: Any = text
+        if isinstance(each.default, tuple):
+            value = text.splitlines() if each.name == "on_alarm" else text.split()  # commands have spaces
+        if isinstance(each.default, int | float) or each.name in _NUMBERS:
+            try:
+                whole = isinstance(each.default, int) or each.name == "fleet_size"
+                value = int(text) if whole else float(text)
+            except ValueError:
+                raise InvalidSetting(f"{variable} = {text!r} is not a number; correct it") from None
+        values[each.name] = _typed(each.name, value, variable)
     return values
 
 
-def _refuse_misspelled(environment: Mapping[str, str]) -> None:
-    """Refuse a variable that is nearly the name of a setting: ignored, it could silence an alarm."""
-    names = {each.name: each.name for each in dataclasses.fields(Settings)} | {"command": "on_alarm"}
-    for variable in environment:
-        name = variable.removeprefix(_PREFIX).lower()
-        if name == variable.lower() or name in _NOT_SETTINGS or names.get(name) == name:
-            continue
-        for meant in difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE):
-            raise InvalidSetting(
-                f"{variable} is not a setting; correct it to {_PREFIX}{names[meant].upper()}, or unset it"
-            )
+def _is_of_others(name: str, text: str) -> bool:
+    """Return whether a variable is not for the server: any other that is ignored could silence an alarm."""
+    # For a Service named boundwatch, Kubernetes sets BOUNDWATCH_PORT to such an address in all pods; for
+    # boundwatch-db, BOUNDWATCH_DB_PORT.
+    is_address = name.endswith("PORT") and text.startswith("tcp://")
+    return is_address or name in _OTHERS or _OF_KUBERNETES.fullmatch(name) is not None
+
+
+def _meant(variable: str, settings: Collection[str]) -> str:
+    """Return the setting that a variable is most like, or all of them if it is like none."""
+    known = {setting: setting for setting in settings} | {f"{_PREFIX}COMMAND": f"{_PREFIX}ON_ALARM"}
+    short = {name.removeprefix(_PREFIX): meant for name, meant in known.items()}
+    alike = difflib.get_close_matches(variable.removeprefix(_PREFIX).upper(), short, n=1)
+    return short[alike[0]] if alike else f"one of {', '.join(settings)}"
 
 
 def _typed(name: str, value: Any, where: str) -> Any:
