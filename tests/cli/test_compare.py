@@ -218,3 +218,23 @@ def test_tasks_take_turns_so_that_a_pair_is_of_one_task(compare, tmp_path):
         take_in_turn([one, third])
     # Compared as the files list them, the two would seem to differ; in turn they do not.
     assert "UNDECIDED" in compare("1.csv", "2.csv")
+
+
+def test_policies_of_one_file_take_turns_too(run, compare, files):
+    """Mugs are easy and bowls are hard, for both policies; as they come, A's mugs would meet B's bowls."""
+    mugs, bowls = "{0},r1,mug,1\n" * 10, "{0},r1,bowl,0\n" * 10
+    log = (mugs + bowls).format("A") + (bowls + mugs).format("B")
+    (files / "trials.csv").write_text("policy,robot,task,success\n" + log)
+    answer = json.loads(compare("trials.csv", "--by", "policy", "--json"))
+    assert (answer["verdict"], answer["pairs"], answer["a"]["source"]) == ("undecided", 20, "trials.csv")
+    (files / "a.csv").write_text("task,success\n" + "mug,1\n" * 10 + "bowl,0\n" * 10)
+    piped = run("compare", "a.csv", "-", stdin=b"task,success\n" + b"bowl,0\n" * 10 + b"mug,1\n" * 10)
+    assert piped.out.startswith("UNDECIDED")
+    log = 4 * "A,mug,1\n" + "B,bowl,0\nB,bowl,1\nB,mug,1\n"
+    (files / "trials.csv").write_text("policy,task,success\n" + log)
+    refused = compare("trials.csv", "--by", "policy", code=1)
+    assert "trials.csv, policy A: no episodes of bowl, which another policy was tried on" in refused
+    (files / "b.csv").write_text("success\n1\n0\n")
+    assert "b.csv: has no column 'task', and another policy ran one task after" in compare(
+        "a.csv", "b.csv", code=1
+    )

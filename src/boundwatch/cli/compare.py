@@ -26,7 +26,7 @@ from boundwatch.episodes import Episodes, looks_binary
 from boundwatch.episodes.alignment import of_one_measure, take_in_turn
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.opening import is_log, refuse_document
-from boundwatch.episodes.steps import surely_in_blocks, task_columns
+from boundwatch.episodes.steps import in_blocks, surely_in_blocks, task_columns
 from boundwatch.episodes.table import Wanted
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import InvalidCost, InvalidSetting
@@ -165,22 +165,44 @@ def _read(
         if len(policies) != 1:
             raise typer.BadParameter("--by goes with one file that holds all policies")
         whole = reading.read(policies[0], by=by, binary=binary)
-        found = {
-            name: dataclasses.replace(whole, costs=costs, by=None, tasks=())
-            for name, costs in whole.by_task().items()
-        }
+        found = whole.split()
         if len(found) < 2:
             raise InvalidCost(f"{whole.source}: column {by} names {len(found)} policy; two are needed")
-        return found
+        parts = [
+            dataclasses.replace(part, source=f"{whole.source}, {by} {name}") for name, part in found.items()
+        ]
+        aligned = [dataclasses.replace(part, source=whole.source) for part in _of_one_task(parts)]
+        return dict(zip(found, aligned, strict=True))
     if len(policies) < 2:
         raise typer.BadParameter("give a file per policy, at least two; or one file with --by COLUMN")
     if policies.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [reading.read(path, binary=binary) for path in policies]
-    column = next((each.blocks_of for each in read if each.blocks_of is not None), None)
-    if column is not None and "-" not in policies:
-        read = take_in_turn([reading.read(path, binary=binary, by=column) for path in policies])
+    read = _of_one_task([reading.read(path, binary=binary) for path in policies])
     return dict(zip(_names(policies), of_one_measure(read), strict=True))
+
+
+def _of_one_task(read: list[Episodes]) -> list[Episodes]:
+    """Return episodes such that those of a pair are of one task, if a policy ran one task after the other."""
+    blocks = (column for each in read for column, tasks in each.labels.items() if in_blocks(tasks))
+    if (column := next(blocks, None)) is None:
+        return read
+    for each in read:
+        if column not in each.labels:
+            raise InvalidCost(
+                f"{each.source}: has no column {column!r}, and another policy ran one {column} after the "
+                "other; add it, so that both trials of a pair can be of the same"
+            )
+    return take_in_turn(
+        [
+            dataclasses.replace(
+                each,
+                by=column,
+                tasks=each.labels[column],
+                warnings=tuple(said for said in each.warnings if "taken for one mixture" not in said),
+            )
+            for each in read
+        ]
+    )
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -205,7 +227,7 @@ def _compare_two(
     a, b = named.values()
     if question.paired and len(a.costs) != len(b.costs) and not lines:
         raise InvalidCost(
-            f"paired trials must be equal in number, but {a.source} has {len(a.costs)} and {b.source} "
+            f"paired trials must be equal in number, but {one} has {len(a.costs)} and {other} "
             f"{len(b.costs)}; match them by seed"
         )
     test = question.test(named)

@@ -115,17 +115,8 @@ class Reading:
             certificate = None if family is None else _of_column(family, column, by, self.columns.values())
             with offering_own(allow_own) as allowed:
                 episodes = read_costs(path, by=by, certificate=certificate, allow_own=allowed, **settings)
-            if by is None:
-                found[column] = episodes
-                continue
-            members: dict[str, list[int]] = {}
-            for row, task in enumerate(episodes.tasks):
-                members.setdefault(task, []).append(row)
-            for task, rows in members.items():
-                lines = [episodes.lines[row] for row in rows]
-                found[f"{task}/{column}"] = dataclasses.replace(
-                    episodes, costs=episodes.costs[rows], lines=lines, tasks=(), by=None
-                )
+            tasks = {} if by is None else episodes.split()
+            found |= {f"{task}/{column}": part for task, part in tasks.items()} or {column: episodes}
         return found
 
     @property

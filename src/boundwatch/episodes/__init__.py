@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ class Episodes:
     """The task of each episode; empty unless asked for."""
     detail: str = ""
     """What else is worth knowing about what was read."""
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The task and the robot of each episode, where there is a ``task`` or a ``robot`` that is not `by`."""
     blocks_of: str | None = None
     """The column of tasks (or robots) that are taken together although they come one after the other."""
     warnings: tuple[str, ...] = ()
@@ -141,6 +144,32 @@ class Episodes:
         ordered = self.costs[np.argsort(groups, kind="stable")]
         ends = np.cumsum(np.bincount(groups, minlength=len(number))).tolist()
         return {task: ordered[start:end] for task, start, end in zip(number, [0, *ends], ends, strict=False)}
+
+    def split(self) -> dict[str, Episodes]:
+        """Return the episodes of each task by themselves, in the order in which the tasks appear.
+
+        Examples
+        --------
+        >>> read = Episodes(np.array([0.1, 0.2, 0.3]), False, "x", "cost", "cost", tasks=("a", "b", "a"))
+        >>> {task: part.costs.tolist() for task, part in read.split().items()}
+        {'a': [0.1, 0.3], 'b': [0.2]}
+        """
+        rows: dict[str, list[int]] = {}
+        for row, task in enumerate(self.tasks):
+            rows.setdefault(task, []).append(row)
+        return {
+            task: replace(
+                self,
+                costs=self.costs[members],
+                by=None,
+                tasks=(),
+                labels={
+                    column: tuple(names[row] for row in members) for column, names in self.labels.items()
+                },
+                lines=[self.lines[row] for row in members] if self.lines else (),
+            )
+            for task, members in rows.items()
+        }
 
     def __repr__(self) -> str:
         shown = {"n": self.costs.size, "mean_cost": float(self.costs.mean()), "binary": self.binary}
@@ -314,7 +343,8 @@ def read_costs(
         misspelled = _misspelled(f"{source}: column {name!r}", words, judged=certificate is not None)
     by = None if by is None else table.find(by, source, "by")
     tasks = () if by is None else tuple(task_names(table, by, source))
-    pooled = _pooled(table, source) if by is None else {}
+    labels = _labels(table, by, source)
+    pooled = _pooled(labels, source) if by is None else {}
     repeated = () if episode is not None else repeated_episodes(table, by or pooled.get("column"), source)
     notes = (*table.notes, *said)
     if remembered.column is not None:
@@ -337,6 +367,7 @@ def read_costs(
         by=by,
         tasks=tasks,
         detail=table.detail,
+        labels=labels,
         blocks_of=pooled.get("blocks_of"),
         warnings=(
             *misspelled,
@@ -482,21 +513,25 @@ def binary_note(n: int, gain: str = "") -> str:
     )
 
 
-def _pooled(table: Table, source: str) -> dict[str, Any]:
+def _labels(table: Table, by: str | None, source: str) -> dict[str, tuple[str, ...]]:
+    """Return the names in every column of tasks or robots, except the one that keeps them apart."""
+    found: dict[str, tuple[str, ...]] = {}
+    for column in dict.fromkeys([*filter(None, [table.task]), *task_columns(table.names)]):
+        if column != by:
+            with suppress(InvalidCost):  # it only looked like names of tasks
+                found.setdefault(column.strip().lower(), tuple(task_names(table, column, source)))
+    return found
+
+
+def _pooled(labels: Mapping[str, Sequence[str]], source: str) -> dict[str, Any]:
     """Warn when episodes of several tasks are about to be taken for draws from one distribution."""
-    column = table.task or next(iter(task_columns(table.names)), None)
-    if column is None:
+    mixed = {column: names for column, names in labels.items() if len(set(names)) > 1}
+    if not mixed:
         return {}
-    try:
-        tasks = task_names(table, column, source)
-    except InvalidCost:  # it only looked like names of tasks
-        return {}
-    different = len(set(tasks))
-    if different < 2:
-        return {}
-    blocks = in_blocks(tasks)
+    blocks_of = next((column for column, names in mixed.items() if in_blocks(names)), None)
+    column = blocks_of or next(iter(mixed))
     warning = (
-        f"{source}: {different} different values of {column}{' in a row' if blocks else ''} are taken for "
-        f"one mixture; certify and check keep them apart with --by {column}"
+        f"{source}: {len(set(mixed[column]))} different values of {column}{' in a row' if blocks_of else ''} "
+        f"are taken for one mixture; certify and check keep them apart with --by {column}"
     )
-    return {"column": column, "blocks_of": column if blocks else None, "warnings": (warning,)}
+    return {"column": column, "blocks_of": blocks_of, "warnings": (warning,)}
