@@ -140,19 +140,74 @@ def test_trials_that_were_counted_keep_their_places(follow):
     assert "a.csv: lines that were counted have changed or gone" in changed
 
 
+def grown(*files):
+    """Return what files hold after each of their rows."""
+    ends = range(1, len(files[0]) + 1)
+    return [tuple("task,success\n" + "".join(rows[:end]) for rows in files) for end in ends]
+
+
 def row_by_row(*orders):
     """Return what two files hold after each of their rows; one trial in two succeeds, whatever its task."""
-    rows = [[f"{task},{place % 2}\n" for place, task in enumerate(tasks)] for tasks in orders]
-    return [tuple("task,success\n" + "".join(each[:n]) for each in rows) for n in range(1, len(rows[0]) + 1)]
+    return grown(*[[f"{task},{place % 2}\n" for place, task in enumerate(tasks)] for tasks in orders])
+
+
+MUG, BOWL = ["mug"], ["bowl"]
 
 
 def test_tasks_in_random_order_are_compared_and_blocks_refused(follow):
-    mug, bowl = ["mug"], ["bowl"]
     # These look like blocks up to their sixth row.
-    counted = follow(*row_by_row(5 * mug + bowl + 4 * mug + 4 * bowl, 7 * (bowl + mug)))
+    counted = follow(*row_by_row(5 * MUG + BOWL + 4 * MUG + 4 * BOWL, 7 * (BOWL + MUG)))
     assert json.loads(counted.splitlines()[-1])["pairs"] == 14
-    refused = follow(*row_by_row(10 * mug + 10 * bowl, 10 * (bowl + mug)), code=1)
+    refused = follow(*row_by_row(10 * MUG + 10 * BOWL, 10 * (BOWL + MUG)), code=1)
     assert "b.csv: line 2 is of bowl, but its partner, line 2 of a.csv, is of mug; list tasks in" in refused
+
+
+def easy_mugs(tasks):
+    """Return the trials of a policy that always succeeds at mugs and never at bowls."""
+    return [f"{task},{int(task == 'mug')}\n" for task in tasks]
+
+
+@pytest.mark.parametrize("options", [(), ("--horizon", "8"), ("--margin", "0.1"), ("--paired",)])
+@pytest.mark.parametrize(
+    "orders",
+    [
+        (10 * MUG, 10 * BOWL),
+        (10 * BOWL, 10 * MUG),
+        (10 * MUG, 5 * (BOWL + MUG)),
+        (3 * (5 * MUG + 5 * BOWL), 3 * (5 * BOWL + 5 * MUG)),  # alike again after ten pairs
+    ],
+)
+def test_there_is_no_verdict_while_tasks_differ(follow, orders, options):
+    counted = follow(*grown(*map(easy_mugs, orders)), options=("--json", *options))
+    findings = [json.loads(line) for line in counted.splitlines()]
+    assert {(each["verdict"], each["no_worse"]) for each in findings} == {("undecided", False)}
+
+
+def test_a_verdict_on_different_tasks_is_no_answer(follow):
+    text = follow(*grown(easy_mugs(10 * MUG), easy_mugs(10 * BOWL)), options=("--exit-code",))
+    assert "UNDECIDED: not enough evidence that either of a and b" in text
+    assert "_BETTER" not in text.replace("A_BETTER is ever declared", "")
+    refused = follow(
+        *grown(easy_mugs(10 * MUG + 10 * BOWL), easy_mugs(10 * BOWL + 10 * MUG)), options=(), code=1
+    )
+    assert "note: of 4 trials each, a.csv has 4 of mug, b.csv has 0, so a verdict may be about" in refused
+    assert "list tasks in the same order" in refused
+
+
+def test_a_verdict_comes_when_tasks_are_alike(follow):
+    def verdict(one, other):
+        counted = follow(*grown([f"{task},1\n" for task in one], [f"{task},0\n" for task in other]))
+        found = json.loads(counted.splitlines()[-1])
+        assert (found["verdict"], found["first_alarm"]) == ("a-better", 4)
+        return found["pairs"]
+
+    assert verdict(10 * MUG, 10 * MUG) == 4
+    assert verdict(2 * MUG + 2 * BOWL, 2 * BOWL + 2 * MUG) == 4
+    many = [f"scene {number}" for number in range(20)]
+    assert verdict(many[:10], many[10:]) == 4
+    rng = np.random.default_rng(3)
+    assert verdict(*rng.choice(["mug", "bowl", "plate"], (2, 30))) < 16
+    assert 4 < verdict(4 * MUG + 10 * (BOWL + MUG), 4 * BOWL + 10 * (MUG + BOWL)) < 20
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8])

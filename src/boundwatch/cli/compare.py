@@ -23,7 +23,7 @@ from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.episodes import Episodes, looks_binary
-from boundwatch.episodes.alignment import of_one_measure, take_in_turn
+from boundwatch.episodes.alignment import most_apart, of_one_measure, take_in_turn
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.opening import is_log, refuse_document
 from boundwatch.episodes.steps import in_blocks, surely_in_blocks, task_columns
@@ -150,10 +150,12 @@ class _Question:
             margin=self.margin,
         )
 
+    def is_over(self, test: PolicyComparison) -> bool:
+        """Return whether no more trials count."""
+        return self.horizon is not None and test.pairs >= self.horizon
+
     def answered(self, test: PolicyComparison) -> bool:
         """Return whether more trials cannot change the answer."""
-        if self.horizon is not None and test.pairs >= self.horizon:
-            return True
         return test.no_worse if self.margin else test.verdict is not ComparisonVerdict.UNDECIDED
 
 
@@ -363,11 +365,17 @@ class _Growing:
     def _note(self, said: str) -> None:
         print(f"boundwatch: note: {self.path}: {said}", file=sys.stderr)
 
-    def episodes(self) -> Episodes:
-        """Return the trials so far."""
+    def episodes(self, n: int | None = None) -> Episodes:
+        """Return the trials so far, or the first n of them, with a warning."""
         column, meaning = self.lines.chosen
-        costs = np.array(self.costs)
+        costs = np.array(self.costs[:n])
         binary = meaning == "success" or self.lines.binary
+        warnings: tuple[str, ...] = ()
+        if left := len(self.costs) - len(costs):
+            warnings = (
+                f"{self.path}: its last {left} trials are left out: when they came to a verdict, the two "
+                "policies had run different tasks; compare the finished files without --follow",
+            )
         notes: tuple[str, ...] = ()
         if not binary and looks_binary(costs):  # what comes later may be in between
             notes = (f"{self.path}: all costs are 0 or 1; with --binary, it takes fewer trials to tell",)
@@ -380,7 +388,8 @@ class _Growing:
             file_format="csv" if self.lines.header or self.lines.values_only else "jsonl",
             cost_range=self.lines.cost_range,
             notes=notes,
-            lines=self.numbers,
+            warnings=warnings,
+            lines=self.numbers[:n],
         )
 
 
@@ -392,11 +401,14 @@ def _follow(paths: list[str], reading: Reading, question: _Question, *, as_json:
     both = [_Growing(path, LineReader(wanted, *rule)) for path in paths]
     names = _names(paths)
 
-    def read() -> dict[str, Episodes]:
-        return dict(zip(names, of_one_measure([each.episodes() for each in both]), strict=True))
+    def read(counted: tuple[int | None, int | None] = (None, None)) -> dict[str, Episodes]:
+        found = [each.episodes(n) for each, n in zip(both, counted, strict=True)]
+        return dict(zip(names, of_one_measure(found), strict=True))
 
     a, b = both
     test: PolicyComparison | None = None
+    answered = False
+    before_held: tuple[int, int] | None = None
     with suppress(KeyboardInterrupt):
         while True:
             a.look()
@@ -405,14 +417,21 @@ def _follow(paths: list[str], reading: Reading, question: _Question, *, as_json:
                 _refuse_other_tasks(a, b)
                 test = test or question.test(read())
                 for pair in zip_longest(a.costs[test.n_a :], b.costs[test.n_b :]):
-                    _print_line(test.update(*pair), as_json=as_json)
-                if question.answered(test):
+                    before = test.n_a, test.n_b
+                    finding = test.update(*pair)
+                    if not answered and _is_held(finding, a, b, already=before_held is not None):
+                        before_held = before_held or before
+                        continue
+                    before_held = None
+                    _print_line(finding, as_json=as_json)
+                    answered = answered or question.answered(test)
+                if answered or question.is_over(test):
                     break
             time.sleep(POLL_SECONDS)
     if test is None:
         empty = next(each.path for each in both if not each.costs)
         raise InvalidCost(f"{empty}: no trial was counted, so nothing was compared; at least one is needed")
-    return read()
+    return read() if before_held is None else read(before_held)
 
 
 def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
@@ -436,6 +455,35 @@ def _refuse_other_tasks(a: _Growing, b: _Growing) -> None:
                 f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; list tasks in the same order, or "
                 "compare without --follow, which takes them in turn"
             )
+
+
+def _is_held(finding: ComparisonFinding, a: _Growing, b: _Growing, *, already: bool) -> bool:
+    """Return whether there is a verdict that may be about the tasks: so far, one policy had easier ones.
+
+    It is always valid to wait. But a comparison keeps its verdict: one that waited must also be borne out by
+    all pairs once their tasks are alike, for those that made it may have been outweighed.
+    """
+    if finding.verdict is ComparisonVerdict.UNDECIDED and not finding.no_worse:
+        return False
+    one, other = a.tasks[: finding.pairs], b.tasks[: finding.pairs]
+    task = most_apart(one, other)
+    if task is not None and not already:
+        print(
+            f"boundwatch: note: of {finding.pairs} trials each, {a.path} has {one.count(task)} of "
+            f"{task or 'no task'}, {b.path} has {other.count(task)}, so a verdict may be about the tasks; it "
+            "waits until both have run about the same ones",
+            file=sys.stderr,
+        )
+    return task is not None or (already and not _is_borne_out(finding))
+
+
+def _is_borne_out(finding: ComparisonFinding) -> bool:
+    lower, upper = finding.difference_lower, finding.difference_upper
+    return (
+        (finding.verdict is not ComparisonVerdict.A_BETTER or lower > 0)
+        and (finding.verdict is not ComparisonVerdict.B_BETTER or upper < 0)
+        and (not finding.no_worse or upper < finding.margin)
+    )
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,6 +63,27 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
             )
         )
     return aligned
+
+
+def most_apart(one: Sequence[str], other: Sequence[str]) -> str | None:
+    """Return the task whose numbers of trials differ most between two policies, if they clearly differ.
+
+    In a random order, of s trials of a task x are of one policy and s - x of the other, and |x - (s - x)| is
+    at most √s on average. They clearly differ if the sum of these differences exceeds the sum of these √s.
+    Trials that name no task tell nothing.
+
+    Examples
+    --------
+    >>> most_apart(["mug"] * 5, ["bowl"] * 5), most_apart(["mug", "bowl"] * 3, ["mug"] * 4 + ["bowl"] * 2)
+    ('mug', None)
+    """
+    if not any(one) or not any(other):
+        return None
+    ones, others = Counter(one), Counter(other)
+    apart = {task: abs(ones[task] - others[task]) for task in ones | others}
+    if sum(apart.values()) <= sum(math.sqrt(n) for n in (ones + others).values()):
+        return None
+    return max(apart, key=apart.__getitem__)
 
 
 def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
