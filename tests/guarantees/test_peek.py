@@ -74,7 +74,8 @@ def test_a_running_episode_is_no_evidence_for_low_costs(held_out, ended):
         expected = (before.no_worse, before.e_benign, before.p_benign, before.shift_upper)
     else:
         expected = (False, 1.0, 1.0, 1 - certificate.lower)
-    assert (peek.no_worse, peek.e_benign, peek.p_benign, peek.shift_upper) == expected
+    known = peek.to_dict()  # which reads what speaks for a rise before what speaks against it
+    assert tuple(known[name] for name in ("no_worse", "e_benign", "p_benign", "shift_upper")) == expected
     test.update(0)
     as_if_ended = test.finding()
     assert as_if_ended.e_benign > peek.e_benign or not ended  # the broken twin: what a step with 0 would say

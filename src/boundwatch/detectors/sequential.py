@@ -7,8 +7,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from boundwatch._support.validation import check_margin
 from boundwatch.bounds.wealth import Bets
@@ -19,16 +18,11 @@ from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 
-
-@dataclass(frozen=True, kw_only=True)
-class _AnytimeFinding(Finding):
-    e_adverse: float
-    e_benign: float
-    first_alarm: int | None
+_PAIRS = (("e_adverse", "e_benign"), ("p_adverse", "p_benign"), ("shift_lower", "shift_upper"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequentialFinding(_AnytimeFinding):
+class SequentialFinding(Finding):
     """A finding that is valid whenever it is read.
 
     **Guarantee**: that of `Finding`, for "ever declared, however long you look". Each shift limit holds for
@@ -53,6 +47,10 @@ class SequentialFinding(_AnytimeFinding):
         The episode, counted from 1, at which the verdict was reached; None while it is WITHIN.
     """
 
+    e_adverse: float
+    e_benign: float
+    first_alarm: int | None
+
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> SequentialFinding:
         """Return a finding whose other fields are computed when they are first read."""
@@ -60,44 +58,20 @@ class SequentialFinding(_AnytimeFinding):
         finding.__dict__.update(fields)  # one call: this is made once per episode
         return finding
 
-    # mypy has no word for a field that is computed when it is first read.
-    @cached_property  # type: ignore[misc]
-    def e_adverse(self) -> float:
-        """E-value against "the expected cost did not rise"."""
-        return self._pair("e_adverse", "e_benign")[0]
-
-    @cached_property  # type: ignore[misc]
-    def e_benign(self) -> float:
-        """E-value against "the expected cost did rise"."""
-        return self._pair("e_adverse", "e_benign")[1]
-
-    @cached_property  # type: ignore[misc]
-    def p_adverse(self) -> float:
-        """P-value of "the expected cost did not rise"."""
-        return self._pair("p_adverse", "p_benign")[0]
-
-    @cached_property  # type: ignore[misc]
-    def p_benign(self) -> float:
-        """P-value of "the expected cost did rise"."""
-        return self._pair("p_adverse", "p_benign")[1]
-
-    @cached_property  # type: ignore[misc]
-    def shift_lower(self) -> float:
-        """Lower limit on the shift, for all times at once."""
-        return self._pair("shift_lower", "shift_upper")[0]
-
-    @cached_property  # type: ignore[misc]
-    def shift_upper(self) -> float:
-        """Upper limit on the shift, for all times at once."""
-        return self._pair("shift_lower", "shift_upper")[1]
-
-    def _pair(self, lower: str, upper: str) -> tuple[float, float]:
+    def _computed(self, name: str) -> float:
+        pair = next((pair for pair in _PAIRS if name in pair), None)
+        if pair is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         evidence, snapshot = self.__dict__["_evidence"]
-        pair = _numbers(lower, evidence, snapshot)
+        numbers = _numbers(pair[0], evidence, snapshot)
         if "_ended" in self.__dict__:  # a peek: what low costs show comes from the episodes that ended
-            pair = pair[0], _numbers(lower, evidence, self.__dict__["_ended"])[1]
-        self.__dict__.update({lower: pair[0], upper: pair[1]})
-        return pair
+            numbers = numbers[0], _numbers(pair[0], evidence, self.__dict__["_ended"])[1]
+        for each, number in zip(pair, numbers, strict=True):
+            self.__dict__.setdefault(each, number)  # a peek before any episode ended has set one
+        return numbers[pair.index(name)]
+
+    if not TYPE_CHECKING:  # it would let every name pass
+        __getattr__ = _computed
 
 
 def _numbers(lower: str, evidence: Evidence, snapshot: Any) -> tuple[float, float]:
