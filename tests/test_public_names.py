@@ -106,7 +106,4 @@ def test_an_object_without_a_view_of_its_own_is_described_by_its_fields():
         def __repr__(self) -> str:
             return "Note()"
 
-        def to_dict(self):
-            return {}
-
     assert repr(Note()) == "Note()"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,8 +37,8 @@ def show_with(view: View) -> None:
     _views[:] = [view]
 
 
-class InTable(ABC):
-    """Gives whatever has `to_dict` a line for `repr`, a sentence for `str`, a table and a data frame."""
+class InTable:
+    """Gives a dataclass `to_dict`, a line for `repr`, a sentence for `str`, a table and a data frame."""
 
     def __init_subclass__(cls) -> None:
         # Here, because a dataclass keeps only a `__repr__` that its own class has.
@@ -52,9 +52,10 @@ class InTable(ABC):
     def __str__(self) -> str:
         return _views[0].headline(self)
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
+        content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {name: value.value if isinstance(value, Enum) else value for name, value in content.items()}
 
     def _row(self) -> dict[str, Any]:
         """Return what fits into a row of a table."""

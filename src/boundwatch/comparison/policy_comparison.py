@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -120,11 +120,6 @@ class ComparisonFinding(InNotebook):
             upper = 2 * memory.mean_upper(bets, self.alpha) - 1
         self.__dict__.update(difference_lower=lower, difference_upper=upper)
         return lower if name == "difference_lower" else upper
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON values."""
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
-        return content | {"verdict": self.verdict.value}
 
 
 class PolicyComparison:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
@@ -92,7 +91,3 @@ class Finding(InNotebook):
         return ShiftSize(
             tv=min(max(self.shift_lower, 0.0), 1.0), kl=float(bounds.shift_kl_lower(self.shift_lower))
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON values."""
-        return dataclasses.asdict(self) | {"verdict": self.verdict.value}

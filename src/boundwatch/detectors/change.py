@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -65,10 +64,6 @@ class ChangeFinding(InTable):
     false_alarm_probability: float
     detector: str
     binary: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON values."""
-        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
 
 
 class ChangeDetector(StreamDetector[ChangeFinding]):

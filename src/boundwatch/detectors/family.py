@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
@@ -75,10 +74,6 @@ class TaskFinding(InNotebook):
     binary: bool
     margin: float | None = None
     no_worse: bool | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON values."""
-        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
 
 
 @dataclass(frozen=True, kw_only=True)

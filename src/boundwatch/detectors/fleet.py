@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import operator
@@ -59,10 +58,6 @@ class StreamFinding(InTable):
     binary: bool
     margin: float | None = None
     no_worse: bool | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON values."""
-        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
 
 
 class Fleet:
