@@ -68,21 +68,23 @@ class Evidence(ABC):
         """Continue where `state` was taken."""
 
 
+def marks_of(certificate: Certificate, alphas: Pair, margin: float | None) -> tuple[list[float], list[Mark]]:
+    """Return the means to bet against (for ADVERSE, BENIGN and, with a margin, "no worse") and the marks."""
+    bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
+    if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
+        bounds.append(clamp_bound(1 - certificate.lower - margin))
+        levels.append(alphas[1])
+    marks = [Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)]
+    return bounds, marks
+
+
 class CertifiedEvidence(Evidence):
     """New costs against the certificate's limits; its delta comes on top."""
 
     def __init__(self, certificate: Certificate, alphas: Pair, margin: float | None) -> None:
         self.certificate, self.alphas, self.margin = certificate, alphas, margin
         self.bets = Bets.for_costs(binary=certificate.binary)
-        bounds = [*bet_bounds(certificate.lower, certificate.upper)]
-        levels = [*alphas]
-        if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
-            bounds.append(clamp_bound(1 - certificate.lower - margin))
-            levels.append(alphas[1])
-        self.marks = [
-            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)
-        ]
-        self._bounds = bounds
+        self._bounds, self.marks = marks_of(certificate, alphas, margin)
         self.reset()
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -263,7 +263,7 @@ class JointCounts(Evidence):
 
     def p_values(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
         """Return p-values over the joint draw."""
-        return _p_values(self.log_e_values(snapshot), self.levels, snapshot[2])
+        return count_p_values(self.log_e_values(snapshot), self.levels, snapshot[2])
 
     def shift_limits(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
         """Return limits on the new less the old rate, over the joint draw and for all times at once."""
@@ -346,11 +346,7 @@ class JointCosts(Evidence):
 
     def p_values(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
         """Return 1 over the e-values, or the level once it was reached."""
-        adverse, benign = (
-            min(math.exp(-max(log, 0.0)), level if reached else 1.0)
-            for log, level, reached in zip(self.log_e_values(snapshot), self.levels, snapshot[1], strict=True)
-        )
-        return adverse, benign
+        return cost_p_values(self.log_e_values(snapshot), self.levels, snapshot[1])
 
     def shift_limits(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
         """Return limits on the new less the old mean, over the joint draw and for all times at once."""
@@ -394,9 +390,19 @@ def _counts(n: int, failures: int) -> Array:
     return np.array([n - failures, failures], dtype=np.float64)
 
 
-def _p_values(logs: Pair, levels: Pair, reached: list[bool]) -> Pair:
+def count_p_values(logs: Pair, levels: Pair, reached: Sequence[bool]) -> Pair:
+    """Return the p-values of both sides where counts reach an exact line; see `joint_p_value`."""
     adverse, benign = (
         joint_p_value(log, level, reached=flag)
+        for log, level, flag in zip(logs, levels, reached, strict=True)
+    )
+    return adverse, benign
+
+
+def cost_p_values(logs: Pair, levels: Pair, reached: Sequence[bool]) -> Pair:
+    """Return 1 over the e-values, or the level of a side once it was reached."""
+    adverse, benign = (
+        min(math.exp(-max(log, 0.0)), level if flag else 1.0)
         for log, level, flag in zip(logs, levels, reached, strict=True)
     )
     return adverse, benign

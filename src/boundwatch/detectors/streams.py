@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from boundwatch.bounds.joint_evidence import EvidenceTable, joint_log_evidence_many
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.memory import STEPS, grid_points
-from boundwatch.bounds.wealth import Array, Bets, bet_bounds, clamp_bound
+from boundwatch.bounds.wealth import Array, Bets, clamp_bound
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.evidence import Pair
-from boundwatch.detectors.joint import is_joint, joint_p_value, reference_of, sides_of
-from boundwatch.detectors.mixture import Mark
+from boundwatch.detectors.evidence import Pair, marks_of
+from boundwatch.detectors.joint import cost_p_values, count_p_values, is_joint, reference_of, sides_of
 
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -99,13 +98,7 @@ class CertifiedStreams(_Betting):
     """New costs against the certificate's limits, as in `CertifiedEvidence`."""
 
     def __init__(self, certificate: Certificate, alphas: Pair, margin: float | None) -> None:
-        bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
-        if margin is not None:
-            bounds.append(clamp_bound(1 - certificate.lower - margin))
-            levels.append(alphas[1])
-        self.marks = [
-            Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)
-        ]
+        bounds, self.marks = marks_of(certificate, alphas, margin)
         self._lowest = np.array([mark.lowest for mark in self.marks])
         super().__init__(Bets.for_costs(binary=certificate.binary), bounds)
 
@@ -182,11 +175,7 @@ class CountStreams(Streams):
 
     def p_values(self, row: int, logs: Pair, reached: tuple[bool, bool]) -> Pair:  # noqa: ARG002
         """Return the p-values over the joint draw."""
-        adverse, benign = (
-            joint_p_value(log, level, reached=flag)
-            for log, level, flag in zip(logs, self.levels, reached, strict=True)
-        )
-        return adverse, benign
+        return count_p_values(logs, self.levels, reached)
 
     def _shows_no_worse(self, n: Array, totals: Array) -> Flags:
         target = self.sides[2].target
@@ -289,11 +278,7 @@ class CostStreams(_Betting):
 
     def p_values(self, row: int, logs: Pair, reached: tuple[bool, bool]) -> Pair:  # noqa: ARG002
         """Return 1 over the e-values, or the level once it was reached."""
-        adverse, benign = (
-            min(math.exp(-max(log, 0.0)), level if flag else 1.0)
-            for log, level, flag in zip(logs, self.levels, reached, strict=True)
-        )
-        return adverse, benign
+        return cost_p_values(logs, self.levels, reached)
 
     @cached_property
     def _evidence_tables(self) -> list[EvidenceTable]:
