@@ -41,13 +41,11 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     Traceback (most recent call last):
     boundwatch.errors.MissingFile: no/such/file: no such file; check the path
     """
-    try:
-        with Path(path).open("rb") as file:
+    with open_binary(path) as file:
+        try:
             return read_limited(file, str(path))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidSetting):
-            raise
-        raise _unreadable(path, error) from error
+        except OSError as error:
+            raise _unreadable(path, error) from error
 
 
 def read_limited(file: IO[bytes], source: str) -> bytes:

@@ -351,15 +351,7 @@ class Fleet:
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Fleet:
-        """Return the fleet that `state_dict` described.
-
-        Parameters
-        ----------
-        state
-            What `state_dict` returned, possibly through a JSON file.
-        certificate
-            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
-        """
+        """Return the fleet that `state_dict` described; parameters as in `SequentialTest.from_state_dict`."""
         fleet = cls(
             states.unseal(_KIND, state, certificate),
             **states.levels(state),

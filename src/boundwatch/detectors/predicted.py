@@ -91,10 +91,8 @@ class PredictedTest(StreamDetector[PredictedFinding]):
 
     Parameters
     ----------
-    certificate
-        The promise to compare with.
-    alpha_adverse, alpha_benign
-        Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
+    certificate, alpha_adverse, alpha_benign
+        As in `SequentialTest`.
 
     Examples
     --------
