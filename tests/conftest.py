@@ -1,9 +1,11 @@
-"""Settings that hold for every test, and what is trained once for all of them."""
+"""Settings that hold for every test, what is trained once for all of them, and the program to run."""
 
+import io
 import os
 import shutil
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -74,3 +76,28 @@ def with_policies(trained_drone, trained_arm):
         return output
 
     return put
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Return a function that runs ``boundwatch`` in this process, in an empty folder, as the shell would."""
+    from boundwatch.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run_program(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Result(ended.value.code or 0, captured.out, captured.err)
+
+    return run_program

@@ -1,41 +1,13 @@
-"""Run the program in this process, in a folder of its own, as the shell would."""
+"""Costs and certificates to run the program with."""
 
 from __future__ import annotations
 
-import io
 import shutil
-import sys
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.cli import main
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Return a function that runs ``boundwatch`` with arguments in an empty folder, and its result."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_program(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return Result(ended.value.code or 0, captured.out, captured.err)
-
-    return run_program
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shlex
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import boundwatch as bw
+from program import PROGRAM
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -269,13 +270,8 @@ def test_certificate_that_is_none(run, folder, data):
 
 def test_real_process_prints_one_line_and_no_traceback(folder):
     (folder / "bad.csv").write_text("cost\n1.4\n")
-    code = "from boundwatch.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "certify", "bad.csv", "-o", "new.json"],
-        cwd=folder,
-        capture_output=True,
-        check=False,
-    )
+    command = [*PROGRAM, "certify", "bad.csv", "-o", "new.json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     assert done.returncode == 1
     assert done.stdout == b""
     assert done.stderr.startswith(b"boundwatch: bad.csv: row 1 (line 2), column 'cost' = 1.4")
@@ -294,7 +290,7 @@ def test_library_errors_are_the_same(folder):
     [("> /dev/full", b"cannot print the result"), ("<&-", b"standard input: cannot be read")],
 )
 def test_broken_streams(folder, redirection, fault):
-    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()' check certificate.json"
+    program = shlex.join([*PROGRAM, "check", "certificate.json"])
     costs = "-" if "<" in redirection else "worse.csv"
     done = subprocess.run(  # noqa: S602 - only a shell closes streams
         f"{program} {costs} {redirection}", shell=True, cwd=folder, capture_output=True, check=False
@@ -305,9 +301,8 @@ def test_broken_streams(folder, redirection, fault):
 
 
 def test_a_certificate_through_a_pipe(folder):
-    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()'"
     done = subprocess.run(  # noqa: S602 - a pipe of the shell
-        f"{program} certify costs.csv --json -o /dev/stdout | cat",
+        f"{shlex.join(PROGRAM)} certify costs.csv --json -o /dev/stdout | cat",
         shell=True,
         cwd=folder,
         capture_output=True,

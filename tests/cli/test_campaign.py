@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 import time
 
 import boundwatch as bw
+from program import PROGRAM
 
 
 def trials(count: int, every: int) -> str:
@@ -74,8 +74,7 @@ def test_numbers_of_0_and_1_are_recognized_visibly_once_both_have_come(run, tmp_
 def test_a_growing_file_is_followed(tmp_path):
     path = tmp_path / "trials.jsonl"
     path.write_text('{"ok": true}\n')
-    program = "from boundwatch.cli import main; main()"
-    command = [sys.executable, "-c", program, "certify", str(path), "--success", "ok", "--at-most", "3"]
+    command = [*PROGRAM, "certify", str(path), "--success", "ok", "--at-most", "3"]
     with subprocess.Popen(
         [*command, "--follow", "-o", str(tmp_path / "c.json")], stdout=subprocess.PIPE, text=True
     ) as running:

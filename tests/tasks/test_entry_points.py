@@ -7,12 +7,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from boundwatch.cli import app, main
+from boundwatch.cli import app
 from boundwatch.tasks.base import Task
 from boundwatch.tasks.entries import grasping, navigation
 
@@ -31,19 +30,9 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture
-def program(installed, tmp_path, monkeypatch, capsys):
-    """Return a function that runs ``boundwatch`` where the example is installed: code, stdout, stderr."""
+def program(installed, run, monkeypatch):
+    """Return a function that runs ``boundwatch`` where the example is installed."""
     monkeypatch.syspath_prepend(installed)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return SimpleNamespace(returncode=ended.value.code or 0, stdout=captured.out, stderr=captured.err)
-
     return run
 
 
@@ -54,20 +43,20 @@ def test_the_example_is_short():
 def test_an_installed_task_is_trained_and_deployed_by_the_command_line(program, tmp_path):
     small = ["train", "pendulum", "-o", "run", "--environments", "20", "--steps", "2"]
     trained = program(*small, "--json")
-    assert trained.returncode == 0, trained.stderr
-    certificate = json.loads(trained.stdout)
+    assert trained.code == 0, trained.err
+    certificate = json.loads(trained.out)
     assert certificate["n"] == 20
     assert certificate["summary"]["cost"] == certificate["mean_cost"] < 0.3
     files = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     again = program(*small)
-    assert "Trained: run" in again.stdout, again.stderr
+    assert "Trained: run" in again.out, again.err
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == files
     rolled = program("rollout", "pendulum", "--policy", "run", "--mass", "3", "-n", "12", "-o", "new.csv")
-    assert rolled.stdout.startswith("Wrote new.csv: 12 episodes, mean cost "), rolled.stderr
+    assert rolled.out.startswith("Wrote new.csv: 12 episodes, mean cost "), rolled.err
     assert len((tmp_path / "new.csv").read_text().splitlines()) == 13
     other = program("train", "pendulum", "-o", "run", "--seed", "1")
-    assert (other.returncode, other.stderr.count("\n")) == (1, 1)
-    assert "already holds a training with other settings" in other.stderr
+    assert (other.code, other.err.count("\n")) == (1, 1)
+    assert "already holds a training with other settings" in other.err
 
 
 @pytest.mark.parametrize("group", ["train", "rollout"])
@@ -86,8 +75,8 @@ def test_a_package_that_cannot_be_imported_does_not_stop_the_others(installed, p
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[boundwatch.tasks]\njuggling = no_such_module\n")
     listed = program("train", "--help")
-    assert "navigation" in listed.stdout
+    assert "navigation" in listed.out
     asked = program("train", "juggling")
-    assert (asked.returncode, asked.stderr.count("\n")) == (1, 1)
-    assert "task 'juggling' of broken cannot be loaded, ModuleNotFoundError" in asked.stderr
+    assert (asked.code, asked.err.count("\n")) == (1, 1)
+    assert "task 'juggling' of broken cannot be loaded, ModuleNotFoundError" in asked.err
     shutil.rmtree(info)
