@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import types
-from html.parser import HTMLParser
 
 import pandas
 import pytest
 
 import boundwatch as bw
 from boundwatch.errors import MissingExtra
+from pages import Page
 
 CERTIFICATE = bw.Certificate.from_held_out([0, 0, 1, 0] * 50, binary=True, seed=7)
 TAKEN_OVER = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
@@ -31,18 +31,8 @@ def subject(request):
     return SUBJECTS[request.param]
 
 
-class Cells(HTMLParser):
-    def __init__(self, html):
-        super().__init__()
-        self.cells = []
-        self.feed(html)
-
-    def handle_data(self, data):
-        self.cells.append(data)
-
-
 def test_html_has_every_value(subject):
-    headline, *cells = Cells(subject._repr_html_()).cells
+    headline, *cells = Page(subject._repr_html_()).texts
     assert headline.startswith(("The expected cost", "It fails in", "ADVERSE", "WITHIN"))
     table = dict(zip(cells[::2], cells[1::2], strict=True))
     content = subject.to_dict()
@@ -87,7 +77,7 @@ def test_frame_of_pandas(subject):
 
 def test_certificates_of_several_tasks_are_a_table():
     html = FAMILY._repr_html_()
-    headline, *cells = Cells(html).cells
+    headline, *cells = Page(html).texts
     assert headline == str(FAMILY)
     assert "<arm>" not in html
     limits = [f"{limit:.6g}" for limit in (CERTIFICATE.lower, CERTIFICATE.upper)]
@@ -98,7 +88,7 @@ def test_certificates_of_several_tasks_are_a_table():
 
 def test_several_tasks_are_a_table_and_a_frame_of_one_row_each():
     html = FAMILY_FINDING._repr_html_()
-    headline, *cells = Cells(html).cells
+    headline, *cells = Page(html).texts
     assert headline.startswith("ADVERSE: evidence")
     assert headline.endswith("for 1 of 2 tasks")
     assert "<arm>" not in html

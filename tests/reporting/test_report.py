@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from importlib import resources
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.stats import binom
 import boundwatch as bw
 from boundwatch.reporting import wording
 from boundwatch.reporting.report import fewest_failures, render_report
+from pages import Page
 
 RNG = np.random.default_rng(20240901)
 BINARY = bw.Certificate.from_held_out(1.0 * (np.arange(200) < 16), binary=True, seed=7)
@@ -25,38 +25,6 @@ CASES = {
     "within": (bw.ConfidenceInterval(BOUNDED, tail="kl"), RNG.beta(2, 6, 30)),
     "benign": (bw.ConfidenceInterval(BOUNDED), RNG.beta(1, 20, 2500)),
 }
-ALONE = {"meta", "path", "rect", "circle", "polyline"}
-
-
-class Page(HTMLParser):
-    """Reads a page and complains about tags that do not match."""
-
-    def __init__(self, html):
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.texts, self.attributes = [], [], [], []
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += attributes
-        if tag not in ALONE:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += attributes
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.texts).split())
 
 
 @pytest.fixture(scope="module", params=CASES)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from boundwatch.cli import main
 from boundwatch.demo import flow, pictures
 from boundwatch.demo.report import render
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation import TRAINING, Recordings, World
+from pages import Page
 
 DETECTORS = [
     "test, hoeffding",
@@ -30,47 +28,11 @@ DETECTORS = [
 ]
 
 
-@pytest.fixture
-def program(tmp_path, monkeypatch, capsys):
-    """Return a function that runs ``boundwatch`` in an empty folder: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["boundwatch", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def demo(tiny, run_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     shutil.copytree(run_folder, folder / "run")
     return flow.run_demo(folder, recipe=tiny, trials=12)
-
-
-class Wellformed(HTMLParser):
-    """Refuses unbalanced tags."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen = [], set()
-
-    def handle_starttag(self, tag, attrs):  # noqa: ARG002  (the parser's own signature)
-        self.seen.add(tag)
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):  # noqa: ARG002
-        self.seen.add(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 def test_every_detector_judges_every_world(demo):
@@ -88,10 +50,7 @@ def test_every_detector_judges_every_world(demo):
 
 def test_page_stands_alone_and_is_wellformed(demo):
     html = render(demo)
-    parser = Wellformed()
-    parser.feed(html)
-    assert parser.open == []
-    assert not parser.seen & {"script", "link", "img", "iframe"}
+    assert not set(Page(html).tags) & {"script", "link", "img", "iframe"}
     assert not re.search(r"https?://|url\(", html)
     assert (
         html.count("<svg") == 2 + 2 * 3 * 5
@@ -140,49 +99,47 @@ def small(monkeypatch, tiny):
 
 
 @pytest.mark.usefixtures("small")
-def test_demo_command(program, run_folder, tmp_path):
+def test_demo_command(run, run_folder, tmp_path):
     shutil.copytree(run_folder, tmp_path / "here" / "run")
-    code, out, err = program("demo", "-o", "here")
+    code, out, err = run("demo", "-o", "here")
     assert (code, err) == (0, "")
     assert "task-irrelevant" in out
     assert "here/report.html" in out
     assert (tmp_path / "here" / "report.html").read_text().startswith("<!DOCTYPE html>")
-    code, check, _ = program("check", "here/run/certificate.json", "here/costs/windy.csv")
+    code, check, _ = run("check", "here/run/certificate.json", "here/costs/windy.csv")
     assert code == 0
     assert "12, mean cost" in check
-    code, out, err = program("demo", "-o", "here", "--json")  # the same demo once more, in the same folder
+    code, out, err = run("demo", "-o", "here", "--json")  # the same demo once more, in the same folder
     assert (
         json.loads(out)["worlds"] == json.loads((tmp_path / "here" / "findings.json").read_text())["worlds"]
     )
 
 
 @pytest.mark.usefixtures("small")
-def test_train_and_rollout_commands(program, tmp_path):
-    code, out, err = program("train", "navigation", "-o", "run", "--quick", "--d-thresh", "300")
+def test_train_and_rollout_commands(run, tmp_path):
+    code, out, err = run("train", "navigation", "-o", "run", "--quick", "--d-thresh", "300")
     assert (code, err) == (0, "")
     assert "Trained: run" in out
     assert json.loads((tmp_path / "run" / "settings.json").read_text())["recipe"]["d_thresh"] == 0.3
-    code, out, err = program(
+    code, out, err = run(
         "rollout", "navigation", "--policy", "run", "--distribution", "easier", "-o", "e.csv"
     )
     assert (code, err) == (0, "")
     assert len((tmp_path / "e.csv").read_text().splitlines()) == 11
-    code, out, err = program("rollout", "navigation", "--policy", "run", "-n", "1", "-o", "one.csv", "--json")
+    code, out, err = run("rollout", "navigation", "--policy", "run", "-n", "1", "-o", "one.csv", "--json")
     assert json.loads(out)["standard_error"] is None
 
 
 @pytest.mark.usefixtures("small")
-def test_train_with_trajectories(program, tmp_path):
+def test_train_with_trajectories(run, tmp_path):
     World().recordings.save(tmp_path / "flights.csv")
-    code, out, err = program(
+    code, out, err = run(
         "train", "navigation", "-o", "run", "--quick", "--trajectories", "flights.csv", "--json"
     )
     assert (code, err) == (0, "")
     assert json.loads(out)["summary"]["trained"]["cost"] <= 1.0
     assert Recordings.load(tmp_path / "run" / "recordings.npz").counts == (5,) * 7
-    code, out, err = program(
-        "rollout", "navigation", "--policy", "run", "--distribution", "windy", "-o", "w.csv"
-    )
+    code, out, err = run("rollout", "navigation", "--policy", "run", "--distribution", "windy", "-o", "w.csv")
     assert code == 1
     assert err.count("\n") == 1
     assert "recorded trajectories cannot fly" in err
@@ -197,8 +154,8 @@ def test_train_with_trajectories(program, tmp_path):
         (["rollout", "navigation", "--policy", "nowhere", "-o", "c.csv"], "holds no settings.json"),
     ],
 )
-def test_mistakes_are_one_line(program, tmp_path, arguments, message):
-    code, out, err = program(*arguments)
+def test_mistakes_are_one_line(run, tmp_path, arguments, message):
+    code, out, err = run(*arguments)
     assert (code, out) == (1, "")
     assert err.startswith("boundwatch: ")
     assert err.count("\n") == 1
