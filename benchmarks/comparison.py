@@ -51,7 +51,10 @@ RUNS, SEED = 4000, 15
 
 
 def chances(rule: Rule, outcomes: dict[tuple[int, int], float], pairs: int) -> Array:
-    """Return P[first alarm at pair n]; `rule` gives the chance to alarm at every (a, b)."""
+    """Return P[first alarm at pair n]; `rule` gives the chance to alarm at every (a, b).
+
+    It shares nothing with the recursions of the package, which the tests hold against it.
+    """
     alive, alarms = np.ones((1, 1)), np.zeros(pairs + 1)
     for n in range(1, pairs + 1):
         moved = np.zeros((n + 1, n + 1))

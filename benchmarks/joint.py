@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import binom
 
 import boundwatch as bw
+from benchmarks.worlds import Draw, beta, inflated
 from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.bounds.wealth import Bets
@@ -34,25 +35,11 @@ CELLS = [
     (1000, 0.1, 0.2, None),
 ]
 RUNS, BOUNDED_MOST, SEED = 1000, 400, 2026
-
-
-def inflated(rng: np.random.Generator, size: int, zeros: float, ones: float) -> np.ndarray:
-    """Draw costs of which some are 0, some 1, and the others uniform."""
-    u = rng.random(size)
-    return np.where(u < zeros, 0.0, np.where(u < zeros + ones, 1.0, rng.random(size)))
-
-
-BOUNDED: dict[str, Any] = {
-    "Beta(2, 8) -> Beta(3, 7)": (lambda r, n: r.beta(2, 8, n), lambda r, n: r.beta(3, 7, n)),
-    "Beta(2, 8) -> Beta(4, 6)": (lambda r, n: r.beta(2, 8, n), lambda r, n: r.beta(4, 6, n)),
-    "35 % zeros, 23 % ones -> 20, 40": (
-        lambda r, n: inflated(r, n, 0.35, 0.23),
-        lambda r, n: inflated(r, n, 0.2, 0.4),
-    ),
-    "35 % zeros, 23 % ones -> 10, 60": (
-        lambda r, n: inflated(r, n, 0.35, 0.23),
-        lambda r, n: inflated(r, n, 0.1, 0.6),
-    ),
+BOUNDED: dict[str, tuple[Draw, Draw]] = {
+    "Beta(2, 8) -> Beta(3, 7)": (beta(2, 8).draw, beta(3, 7).draw),
+    "Beta(2, 8) -> Beta(4, 6)": (beta(2, 8).draw, beta(4, 6).draw),
+    "35 % zeros, 23 % ones -> 20, 40": (inflated(0.35, 0.23).draw, inflated(0.2, 0.4).draw),
+    "35 % zeros, 23 % ones -> 10, 60": (inflated(0.35, 0.23).draw, inflated(0.1, 0.6).draw),
 }
 
 
@@ -128,7 +115,7 @@ def mean_trials(lines: dict[int, np.ndarray], n: int, old: float, new: float) ->
     return float(survival(lines, n, old, new)[:-1].sum())
 
 
-def bounded_trials(draw_old: Any, draw_new: Any, *, n: int, seed: list[int]) -> dict[str, float]:
+def bounded_trials(draw_old: Draw, draw_new: Draw, *, n: int, seed: list[int]) -> dict[str, float]:
     """Return the mean trials to the alarm with and without the certificate's own costs, on the same draws."""
     rng = np.random.default_rng([*seed, n])
     found: dict[str, list[int]] = {"today": [], "joint": []}

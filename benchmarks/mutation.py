@@ -95,9 +95,9 @@ def kinds(folder: Path) -> list[Kind]:
         Kind("costs.jsonl", jsonl.encode(), read),
         Kind("costs.json", json.dumps([{"cost": c} for c in costs]).encode(), read),
         Kind("costs.csv.gz", gzip.compress(csv.encode()), read),
-        Kind("costs.npy", _npy(costs), unnamed),
-        Kind("record.npy", _npy(np.array([(c, 1) for c in costs], [("cost", "f8"), ("n", "i4")])), read),
-        Kind("names.npy", _npy(np.array([str(c) for c in costs])), unnamed),
+        Kind("costs.npy", npy(costs), unnamed),
+        Kind("record.npy", npy(np.array([(c, 1) for c in costs], [("cost", "f8"), ("n", "i4")])), read),
+        Kind("names.npy", npy(np.array([str(c) for c in costs])), unnamed),
         Kind("costs.parquet", logs["parquet"], read),
         Kind("eval_info.json", logs["eval_info"], [*binary, by_task[1]]),
         Kind("monitor.csv", logs["monitor"], rewards),
@@ -323,7 +323,8 @@ def _text(content: object) -> bytes:
     return json.dumps(content, indent=1).encode()
 
 
-def _npy(values: Any) -> bytes:
+def npy(values: Any) -> bytes:
+    """Return an array as a file of NumPy's."""
     buffer = io.BytesIO()
     np.save(buffer, values)
     return buffer.getvalue()

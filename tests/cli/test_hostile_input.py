@@ -11,18 +11,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from benchmarks import mutation
+from benchmarks.mutation import npy
 
 import boundwatch as bw
 from boundwatch._support import files
 from boundwatch._support.text import printable
 from boundwatch.episodes import damage, read_costs
 from boundwatch.errors import InvalidCost
-
-
-def npy(values):
-    buffer = io.BytesIO()
-    np.save(buffer, values)
-    return buffer.getvalue()
 
 
 def npz(**members):

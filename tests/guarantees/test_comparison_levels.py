@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.comparison import chances as alarm_chances
+from benchmarks.comparison import correlated, independent, only_differing, signs, table
 
 import boundwatch as bw
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
@@ -23,43 +25,6 @@ from rates import assert_rate_at_most, min_trials
 
 ALPHA = 0.05
 RATES = np.linspace(0.001, 0.999, 999)
-
-
-def alarm_chances(alarms, outcomes: dict[tuple[int, int], float], pairs: int) -> np.ndarray:
-    """P[first alarm at pair n], for n = 0, 1, …, written anew.
-
-    `alarms(n, a, b)` says for arrays of counts whether to alarm; `outcomes` has the chances of a pair.
-    """
-    alive, chances = np.ones((1, 1)), np.zeros(pairs + 1)
-    for n in range(1, pairs + 1):
-        moved = np.zeros((n + 1, n + 1))
-        for (a, b), chance in outcomes.items():
-            moved[a : a + n, b : b + n] += chance * alive
-        stop = alarms(n, *np.indices(moved.shape))
-        chances[n] = moved[stop].sum()
-        alive = np.where(stop, 0.0, moved)
-    return chances
-
-
-def independent(p: float, q: float) -> dict[tuple[int, int], float]:
-    return {(0, 0): (1 - p) * (1 - q), (1, 0): p * (1 - q), (0, 1): (1 - p) * q, (1, 1): p * q}
-
-
-def correlated(p: float, q: float, correlation: float) -> dict[tuple[int, int], float]:
-    both = p * q + correlation * math.sqrt(p * (1 - p) * q * (1 - q))
-    return {(0, 0): 1 - p - q + both, (1, 0): p - both, (0, 1): q - both, (1, 1): both}
-
-
-def only_differing(outcomes: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
-    return {(0, 0): outcomes[0, 0] + outcomes[1, 1], (1, 0): outcomes[1, 0], (0, 1): outcomes[0, 1]}
-
-
-def table(region):
-    return lambda n, a, b: b >= np.array(region.needed[n])[a]
-
-
-def signs(region):
-    return lambda n, a, b: b >= np.array(region.needed)[np.minimum(a + b, n)]
 
 
 def mean_pairs(chances: np.ndarray) -> float:
@@ -244,9 +209,9 @@ def pairs_of_costs(rng: np.random.Generator, kind: str, shape: tuple[int, int]) 
     return shared, 1 - shared
 
 
-def ever(costs_a: np.ndarray, costs_b: np.ndarray, threshold: float) -> int:
-    """Runs (rows) in which the wealth that B costs more ever reaches a threshold."""
-    bets = DifferenceBets()
+def ever(costs_a: np.ndarray, costs_b: np.ndarray, threshold: float, margin: float = 0.0) -> int:
+    """Runs (rows) in which the wealth that B costs more, by a margin, ever reaches a threshold."""
+    bets = DifferenceBets(margin)
     logs = np.tile(bets.log_shares, (costs_a.shape[0], 1))
     alarmed = np.zeros(costs_a.shape[0], dtype=bool)
     for a, b in zip(costs_a.T, costs_b.T, strict=True):
@@ -270,22 +235,13 @@ def test_bounded_costs_keep_the_level(kind):
 def test_the_limits_on_the_difference_and_the_margin_keep_their_level():
     # Exactly at the margin: B costs 0.2 more. Both errors are alarms of the same kind of bets.
     runs, margin, rng = 6000, 0.2, np.random.default_rng(3)
-    costs_a, costs_b = (rng.random((runs, 120)) < rate for rate in (0.3, 0.5))
-    bets = DifferenceBets(-margin)
-
-    def shown(bets: DifferenceBets, a: np.ndarray, b: np.ndarray) -> int:
-        logs, hit = np.tile(bets.log_shares, (runs, 1)), np.zeros(runs, dtype=bool)
-        for x, y in zip(a.T.astype(float), b.T.astype(float), strict=True):
-            logs += bets.log_factors(y[:, None], x[:, None])
-            hit |= np.exp(logs).sum(axis=1) >= 1 / ALPHA
-        return int(hit.sum())
-
-    assert_rate_at_most(shown(bets, costs_a, costs_b), runs, ALPHA)
-    assert shown(bets, costs_a, costs_a[:, ::-1]) > 0.5 * runs  # power: equally good
+    costs_a, costs_b = ((rng.random((runs, 120)) < rate).astype(float) for rate in (0.3, 0.5))
+    assert_rate_at_most(ever(costs_b, costs_a, 1 / ALPHA, -margin), runs, ALPHA)
+    assert ever(costs_a[:, ::-1], costs_a, 1 / ALPHA, -margin) > 0.5 * runs  # power: equally good
     with pytest.raises(AssertionError):  # a margin of 0.3 is not one of 0.2
-        assert_rate_at_most(shown(DifferenceBets(-0.3), costs_a, costs_b), runs, ALPHA)
+        assert_rate_at_most(ever(costs_b, costs_a, 1 / ALPHA, -0.3), runs, ALPHA)
     # The test itself says so when its limit does.
     test = bw.PolicyComparison(ALPHA, binary=True, paired=False, margin=margin)
-    finding = test.update_many(costs_a[0].astype(float), costs_a[1].astype(float))
+    finding = test.update_many(costs_a[0], costs_a[1])
     assert finding.no_worse
     assert finding.difference_upper <= margin + 0.05

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from benchmarks import joint
 from scipy.stats import binom
 
 import boundwatch as bw
@@ -93,26 +94,11 @@ def test_a_test_against_the_limit_spends_a_fraction_of_the_same_promise():
     assert fine.max() < 0.3 * TOTAL
 
 
-def mean_trials(lines: np.ndarray, old: float, new: float, most: int = 400) -> float:
-    """E min(tau, most) over the draw of reference and stream."""
-    n, rows = lines.shape[0] - 1, np.arange(lines.shape[0])
-    chances = binom.pmf(rows, n, old)
-    alive, total = np.zeros((n + 1, most + 2)), 0.0
-    alive[:, 0] = 1.0
-    for t in range(1, most + 1):
-        total += float(chances @ alive.sum(axis=1))
-        alive[:, 1 : t + 1] = (1 - new) * alive[:, 1 : t + 1] + new * alive[:, :t]
-        alive[:, 0] *= 1 - new
-        alive[rows, np.minimum(lines[:, t], t + 1)] = 0.0
-    return total
-
-
 @pytest.mark.parametrize(
     ("n", "old", "new", "at_most"), [(50, 0.08, 0.3, 80), (50, 0.08, 0.5, 8), (100, 0.05, 0.3, 17)]
 )
 def test_a_third_of_the_trials(n, old, new, at_most):
-    lines = np.array([alarm_line(n, k, TOTAL).needed(400)[:401] for k in range(n + 1)])
-    assert mean_trials(lines, old, new) <= at_most
+    assert joint.mean_trials(joint.joint_lines(n, np.arange(n + 1)), n, old, new) <= at_most
 
 
 @pytest.mark.parametrize("side", ["adverse", "benign"])

@@ -6,30 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.drone import LINES, SPREADS, TARGETS, lateral
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive, Wind, fly, recorded_noise
 from boundwatch.tasks.navigation.recordings import Recordings
 
-# Lateral positions (mm) of the published recordings at y = 4.0, 5.5 and 7.0 m, and their spread at 5.5 m.
-TARGETS = np.array(
-    [
-        [-1714, -2193, -2344],
-        [-1184, -1542, -1681],
-        [-690, -817, -830],
-        [-17, -16, -11],
-        [544, 578, 533],
-        [1105, 1398, 1477],
-        [1595, 2031, 2128],
-    ]
-)
-SPREADS = np.array([123, 175, 231, 52, 83, 58, 129])
 STRAIGHT = DroneSettings(primitives=(Primitive(0.0, 0.0, 0.5, 0.0),) * 2)
-
-
-def lateral(path, y):
-    """Return where a flight crosses a line ahead, in mm."""
-    return 1000 * np.interp(y, path[:, 1], path[:, 0])
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +22,8 @@ def recordings():
 
 def test_means_are_within_60_mm_of_the_recordings(recordings):
     for flights, targets in zip(recordings.paths, TARGETS, strict=True):
-        means = [np.mean([lateral(flight, y) for flight in flights]) for y in (4.0, 5.5, 7.0)]
-        assert np.abs(means - targets).max() < 60
+        means = [np.mean([lateral(flight, y) for flight in flights]) for y in LINES]
+        assert np.abs(np.subtract(means, targets)).max() < 60
 
 
 def test_spreads_are_within_a_factor_of_one_and_a_half(recordings):
