@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from benchmarks.speed import seconds
 from boundwatch._support.parallel import in_parallel
 from boundwatch.tasks.grasping import Physics, attempt, draw_scenes, expert_grasp, photograph
 from boundwatch.tasks.grasping.motion import plan
@@ -55,13 +56,6 @@ def bare_steps(model: mujoco.MjModel, controls: np.ndarray) -> None:
     for control in controls:
         data.ctrl[:] = control
         mujoco.mj_step(model, data)
-
-
-def seconds(call: Any, *arguments: Any) -> float:
-    """Time a call."""
-    start = time.process_time()  # of the processor: other programs on the machine do not count
-    call(*arguments)
-    return time.process_time() - start
 
 
 def show(result: dict[str, Any]) -> None:

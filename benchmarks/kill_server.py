@@ -14,7 +14,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,6 +24,7 @@ import numpy as np
 from sqlalchemy import select
 
 import boundwatch as bw
+from benchmarks.serve import free_port, postgresql, start_server
 from boundwatch.server import verifying
 from boundwatch.server.database import Database
 from boundwatch.server.tables import episodes, streams
@@ -38,8 +38,6 @@ LONGEST_LIFE = 1.0  # seconds from being ready, or from the first answer, to bei
 
 def run() -> dict[str, Any]:
     """Kill a hundred times on each database and return what was found."""
-    from benchmarks.serve import postgresql
-
     with tempfile.TemporaryDirectory() as folder, postgresql(Path(folder)) as url:
         return {
             "seed": SEED,
@@ -55,9 +53,7 @@ def campaign(database: str, kills: int, folder: Path, *, seed: int = SEED) -> di
     certificate = folder / "certificate.json"
     costs = (np.random.default_rng(seed).random(200) < 0.1).astype(float)
     bw.Certificate.from_held_out(costs, binary=True).save(certificate)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     clients = [_Client(number, port, seed) for number in range(CLIENTS)]
     for client in clients:
         client.thread.start()
@@ -138,13 +134,7 @@ class _Client:
 
 
 def _start(database: str, certificate: Path, port: int) -> subprocess.Popen[bytes]:
-    program = [sys.executable, "-c", "from boundwatch.cli import main; main()", "serve", "--port", str(port)]
-    process = subprocess.Popen(
-        [*program, "--database", database, "--certificate", str(certificate)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = start_server(port, database, "--certificate", str(certificate))
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -79,7 +79,7 @@ def measure_ingest(database: str, certificate: Path) -> dict[str, Any]:
 
 def measure_mlflow(folder: Path) -> dict[str, Any]:
     """Return the rates at which MLflow's tracking server logs the same costs as metrics."""
-    port = _free_port()
+    port = free_port()
     store = f"sqlite:///{folder / 'mlflow.sqlite'}"
     program = [str(_install_mlflow(folder)), "server", "--backend-store-uri", store]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
@@ -272,17 +272,22 @@ async def _drive_all(
     return time.perf_counter() - began
 
 
-@contextmanager
-def serving(database: str, *options: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Run the server on a free port."""
-    port = _free_port()
+def start_server(port: int, database: str, *options: str) -> subprocess.Popen[bytes]:
+    """Start the server in a group of processes of its own."""
     program = [sys.executable, "-c", "from boundwatch.cli import main; main()", "serve", "--port", str(port)]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [*program, "--database", database, *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+@contextmanager
+def serving(database: str, *options: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Run the server on a free port."""
+    port = free_port()
+    process = start_server(port, database, *options)
     try:
         _wait(port, process, 60)
         yield port, process
@@ -336,7 +341,8 @@ def _get(port: int, path: str) -> float:
     return time.perf_counter() - began
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

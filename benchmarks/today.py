@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import boundwatch as bw
+from benchmarks.strangers.detectors import first_drift
 
 RUNS = 400
 STABLE, CHANGED, BEFORE = 500, 200, 50
@@ -83,15 +84,7 @@ def todays() -> dict[str, tuple[Detector, str]]:
         return watch
 
     def river(build: Callable[[], Any]) -> Detector:
-        def watch(stream: Stream, _reference: Stream) -> int:
-            detector = build()
-            for episode, failure in enumerate(stream.astype(int).tolist(), start=1):
-                detector.update(failure)
-                if detector.drift_detected:
-                    return episode
-            return 0
-
-        return watch
+        return lambda stream, _reference: first_drift(build(), stream)
 
     return {
         "MAPIE RiskMonitoring, 1000 reference": (mapie(None), "P[ever an alarm] <= 0.05"),

@@ -164,7 +164,7 @@ def river(build: Callable[[float], Any], settings: np.ndarray) -> Builder:
             taught = build(setting)
             for cost in reference.astype(int).tolist():
                 taught.update(cost)
-            return {name: _first_drift(copy.deepcopy(taught), streams[name]) for name in names}
+            return {name: first_drift(copy.deepcopy(taught), streams[name]) for name in names}
 
         def too_many(setting: float) -> bool:
             hits = sum(watch_with(setting, draw, [USUAL.name])[USUAL.name] > 0 for draw in tuning)
@@ -180,7 +180,8 @@ def river(build: Callable[[float], Any], settings: np.ndarray) -> Builder:
     return prepare
 
 
-def _first_drift(detector: Any, costs: np.ndarray) -> int:
+def first_drift(detector: Any, costs: np.ndarray) -> int:
+    """Return the episode at which a detector of river alarms, 0 for none."""
     for episode, cost in enumerate(costs.astype(int).tolist(), start=1):
         detector.update(cost)
         if detector.drift_detected:
