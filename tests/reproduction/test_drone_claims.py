@@ -34,11 +34,14 @@ def varied() -> dict:
     }
 
 
-def test_over_difficulty_every_claim_can_hold(varied):
-    claims = difficulty.claims(varied)
-    assert len(claims) == 7
+def all_hold(claims, number):
+    assert len(claims) == number
     for claim in claims:
         judged(claim, "yes")
+
+
+def test_over_difficulty_every_claim_can_hold(varied):
+    all_hold(difficulty.claims(varied), 7)
 
 
 @pytest.mark.parametrize(
@@ -181,10 +184,7 @@ def permitted() -> dict:
 
 
 def test_of_rates_every_claim_can_hold(permitted):
-    claims = rates.claims(permitted)
-    assert len(claims) == 6
-    for claim in claims:
-        judged(claim, "yes")
+    all_hold(rates.claims(permitted), 6)
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,7 @@ def compared() -> dict:
 
 
 def test_beside_baselines_every_claim_can_hold(compared):
-    claims = baselines.claims(compared)
-    assert len(claims) == 7
-    for claim in claims:
-        judged(claim, "yes")
+    all_hold(baselines.claims(compared), 7)
 
 
 @pytest.mark.parametrize(
@@ -310,8 +307,7 @@ def test_baselines_that_do_not_alarm_do_not_do_what_the_paper_says(compared, set
 
 def test_baselines_are_judged_with_the_papers_number_of_trials(compared):
     change(compared["baselines"], to={"adverse": 0}, n=10)
-    for claim in baselines.claims(compared):
-        judged(claim, "yes")
+    all_hold(baselines.claims(compared), 7)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from sqlalchemy import select
 
 import boundwatch as bw
 from boundwatch.server import acts, views
-from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger
 from boundwatch.server.metrics import _Standing
 from boundwatch.server.reports import Report
@@ -83,13 +82,10 @@ def test_evidence_refreshed_at_the_alarm_would_not_be():
 
 
 @pytest.fixture
-def database(database_url, certificate):
-    opened = Database(database_url)
-    opened.migrate()
-    with opened.write() as connection:
+def database(database, certificate):
+    with database.write() as connection:
         acts.upload(connection, certificate.to_dict(), "lab", by="test")
-    yield opened
-    opened.close()
+    return database
 
 
 def test_it_lists_what_the_library_lists(database, certificate):

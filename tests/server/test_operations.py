@@ -31,12 +31,9 @@ from boundwatch.server.tables import DATA, schema_versions
 
 
 @pytest.fixture
-def filled(database_url):
-    database = Database(database_url)
-    database.migrate()
+def filled(database):
     fill(database, load_flights(), 70)
-    yield database
-    database.close()
+    return database
 
 
 def test_a_backup_restores_everything_into_either_database(filled, tmp_path, postgres):
