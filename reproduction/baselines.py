@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
@@ -31,9 +31,6 @@ from reproduction.judging import (
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights, in_words
 from reproduction.sweep import IN_PART, PAPERS_N, VISIBLE, SweepSettings, judged_at, points
 from reproduction.sweep import artifacts as artifacts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "baselines"
 TITLE = "Drone: MSP and MaxLogit on settings of varied difficulty"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from boundwatch import bounds
@@ -16,9 +16,6 @@ from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import SIGNIFICANT, Array
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "certificates"
 TITLE = "Beyond the paper: certificates, promised against measured"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from boundwatch import ConfidenceInterval
 from boundwatch.tasks.navigation.scene import THRESHOLDS
@@ -29,10 +32,6 @@ from reproduction.navigation import (
     NavigationPolicy,
 )
 from reproduction.sweep import PAPERS_N
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAME = "cost-function"
 TITLE = "Drone: the effect of the cost function"

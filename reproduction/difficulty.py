@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from boundwatch import ConfidenceInterval, HypothesisTest
 from reproduction import recorded
@@ -34,9 +35,6 @@ from reproduction.sweep import (
     points,
 )
 from reproduction.sweep import artifacts as artifacts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "difficulty"
 TITLE = "Drone: the detectors on settings of varied difficulty"

@@ -6,12 +6,11 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
+
+from matplotlib.figure import Figure
 
 from reproduction.artifacts import Artifact, Cache
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Results = dict[str, Any]
 """Every number of an experiment, as plain JSON values."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from boundwatch.training import gaussians, objectives
@@ -15,9 +16,6 @@ from boundwatch.training.optimizers import Optimizer
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "gradients"
 TITLE = "Appendix: gradients by evolutionary strategies, mixed or not"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.base import Verdict
@@ -16,10 +17,6 @@ from reproduction import recorded, style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, rows_of
 from reproduction.rereading import curves, sequential_test
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAME = "hardware"
 TITLE = "Hardware: the recorded trials, replayed"

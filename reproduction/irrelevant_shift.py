@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
@@ -13,9 +15,6 @@ from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import sizes_of, tallies_of
 from reproduction.navigation import QUICK_SWEEP_SETTINGS
 from reproduction.sweep import PAPERS_N, judged_at
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "irrelevant-shift"
 TITLE = "Drone: a shift that does not matter to the task"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from boundwatch.planning.exact import fewest_failures
 from reproduction import style
@@ -24,9 +25,6 @@ from reproduction.judging import (
     tallies_of,
     tally,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "mug-placement"
 TITLE = "Grasping: mugs placed ever further apart"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from boundwatch.planning.exact import fewest_failures
@@ -32,9 +33,6 @@ from reproduction.rereading import (
     first_alarms,
     levels_at,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "mugs-and-bowls"
 TITLE = "Grasping: mugs against bowls, over trials"

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from boundwatch import Certificate, ConfidenceInterval, SequentialTest, plan
 from boundwatch.detectors.base import Verdict
@@ -24,9 +25,6 @@ from reproduction.figure import Caption, Claim, Results, Table
 from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
 from reproduction.sweep import SweepSettings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "power"
 TITLE = "Beyond the paper: the power of every detector and tail"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from boundwatch import ConfidenceInterval
 from reproduction import recorded
@@ -31,9 +32,6 @@ from reproduction.sweep import (
     points,
 )
 from reproduction.sweep import artifacts as artifacts
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "rates"
 TITLE = "Drone: other permitted error rates"

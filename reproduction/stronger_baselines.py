@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
@@ -31,9 +32,6 @@ from reproduction.irrelevant_shift import DISTRIBUTION
 from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
 from reproduction.sweep import VISIBLE, SweepSettings, points, true_shift
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "stronger-baselines"
 TITLE = "Beyond the paper: stronger input detectors at the same false-alarm rate"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from boundwatch._support.figures import new_figure as new_figure  # part of the look
 from boundwatch.detectors.base import Verdict
 from reproduction.judging import Tally
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # The palette of Okabe and Ito; hatches tell the verdicts apart in gray.
 VERDICTS: dict[Verdict, dict[str, Any]] = {

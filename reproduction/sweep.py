@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
@@ -12,9 +13,6 @@ from reproduction.certification import Certified
 from reproduction.figure import percent
 from reproduction.judging import Array, Shift, Tally, sizes_of, split
 from reproduction.navigation import Sweep
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 VISIBLE = 0.05
 """What a difference of mean shares of datasets must be at least, to be visible in a figure."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from boundwatch import bounds
@@ -16,9 +16,6 @@ from reproduction.certification import Certified, certificate_note, certificate_
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.judging import Array, Shift
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep, in_words
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "theorem-3"
 TITLE = "Drone: numerical validation of Theorem 3"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.episodes import read_costs
@@ -18,10 +21,6 @@ from reproduction.certification import Certified, certificate_note, certificate_
 from reproduction.figure import Caption, Claim, Results, Table, percent, rows_of
 from reproduction.judging import INDICATORS, Indicated, indicated, rising, split, tallies_of
 from reproduction.navigation import QUICK_RECIPE, Flights, NavigationPolicy
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAME = "wind"
 TITLE = "Drone: wind, and easier and harder fields, with ten trials each"
