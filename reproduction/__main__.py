@@ -42,9 +42,7 @@ def reproduce(
     ] = None,
     certificate: Annotated[
         Literal["pointwise", "theorem-1"],
-        typer.Option(
-            help="What the figures' detectors compare with. The table of claims has both.",
-        ),
+        typer.Option(help="What the figures' detectors compare with. The table of claims has both."),
     ] = "pointwise",
     jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
     costs: Annotated[
@@ -70,7 +68,7 @@ def reproduce(
         raise MissingExtra("reproducing the paper", "all") from error
 
     began = time.monotonic()
-    settings = runner.quick_settings() if quick else runner.full_settings()
+    settings = runner.all_settings(quick=quick)
     names = [name for name in figures or () if name != "all"]
     if "all" in (figures or ()):
         names += runner.EXPERIMENTS

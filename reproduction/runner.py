@@ -84,26 +84,15 @@ class Computed:
         return results
 
 
-def full_settings() -> dict[str, Any]:
-    """Return the settings of the full reproduction, by experiment.
+def all_settings(*, quick: bool) -> dict[str, Any]:
+    """Return the settings of the full reproduction, or small ones, by experiment.
 
     Examples
     --------
-    >>> full_settings()["difficulty"].sizes
-    (10, 50)
+    >>> [all_settings(quick=quick)["difficulty"].sweep.datasets for quick in (False, True)]
+    [2000, 40]
     """
-    return {name: experiment.FULL for name, experiment in EXPERIMENTS.items()}
-
-
-def quick_settings() -> dict[str, Any]:
-    """Return small settings, by experiment.
-
-    Examples
-    --------
-    >>> quick_settings()["difficulty"].sweep.datasets
-    40
-    """
-    return {name: experiment.QUICK for name, experiment in EXPERIMENTS.items()}
+    return {name: one.QUICK if quick else one.FULL for name, one in EXPERIMENTS.items()}
 
 
 def variants(
@@ -200,7 +189,7 @@ def reproduce(
         Where the page, one folder per experiment, and the cache go. What an earlier run left in the cache is
         used; the same settings never run twice.
     settings
-        By experiment, as `full_settings` returns them.
+        By experiment, as `all_settings` returns them.
     policies
         Over how many policies the paper's claims are judged; the figures are of the first.
     certificate

@@ -7,7 +7,7 @@ from typing import Any
 
 from reproduction.grasping import GraspingPolicy
 from reproduction.navigation import NavigationPolicy, Sweep
-from reproduction.runner import quick_settings
+from reproduction.runner import all_settings
 
 from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
 from boundwatch.tasks.navigation.recipe import Recipe
@@ -35,7 +35,7 @@ GRASPING = GraspingPolicy(
 def tiny_settings() -> dict[str, Any]:
     settings = {
         name: dataclasses.replace(value, sweep=SWEEP) if hasattr(value, "sweep") else value
-        for name, value in quick_settings().items()
+        for name, value in all_settings(quick=True).items()
     }
     changes: dict[str, dict[str, Any]] = {
         cost_function.NAME: {

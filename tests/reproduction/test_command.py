@@ -45,7 +45,7 @@ def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys, arguments, mes
 
 def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch, folder):
     settings = tiny_settings()
-    monkeypatch.setattr(runner, "quick_settings", lambda: settings)
+    monkeypatch.setattr(runner, "all_settings", lambda **_: settings)
     monkeypatch.setattr(runner, "EXPERIMENTS", {"wind": runner.EXPERIMENTS["wind"]})  # others take long
     (tmp_path / "fan.csv").write_text("cost\n" + "1\n" * 10)
     shutil.copytree(folder / "cache", tmp_path / "out" / "cache")  # with all flights of one policy

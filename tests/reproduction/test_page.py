@@ -57,11 +57,11 @@ def test_recorded_costs_do_not_make_a_run_small(tmp_path):
     note = "Not at the sizes of the full reproduction: toy"
     assert note not in render(tmp_path, Settings(recorded=(1.0,)), [], [])
     assert note in render(tmp_path, Settings(datasets=5, recorded=(1.0,)), [], [])
-    full = runner.full_settings()["wind"]
+    full = runner.all_settings(quick=False)["wind"]
     recorded = dataclasses.replace(full, recorded=(wind.Recorded("windy:5", (1.0,)),))
     assert index._sizes(recorded) == wind.FULL
     assert index._sizes(dataclasses.replace(full, certificate="theorem-1")) == wind.FULL
-    assert index._sizes(runner.quick_settings()["wind"]) != wind.FULL
+    assert index._sizes(runner.all_settings(quick=True)["wind"]) != wind.FULL
 
 
 @pytest.mark.parametrize(("false", "verdict"), [(5, "No rate is significantly"), (40, "Some rate is sig")])

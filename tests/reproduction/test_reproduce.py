@@ -183,7 +183,7 @@ def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
 
 
 def test_every_seed_is_on_the_page():
-    assert index._seeds(runner.full_settings()["power"]) == (
+    assert index._seeds(runner.all_settings(quick=False)["power"]) == (
         "sweep.policy.recipe.seed = 20, sweep.seed = 10, held_out_seed = 1"
     )
 
@@ -199,14 +199,15 @@ def test_wrong_arguments_are_named_before_anything_is_written(tmp_path, names, j
 
 
 def test_quick_and_full_settings_cover_the_same_experiments():
-    assert runner.quick_settings().keys() == runner.full_settings().keys() == EXPERIMENTS.keys()
-    assert runner.full_settings()["theorem-3"].datasets == 500_000
-    assert runner.full_settings()["difficulty"].sweep.datasets == 2000
-    assert len(runner.full_settings()["difficulty"].sweep.settings) == 21
+    full, quick = (runner.all_settings(quick=quick) for quick in (False, True))
+    assert quick.keys() == full.keys() == EXPERIMENTS.keys()
+    assert full["theorem-3"].datasets == 500_000
+    assert full["difficulty"].sweep.datasets == 2000
+    assert len(full["difficulty"].sweep.settings) == 21
 
 
 def test_variants_change_the_policy_and_how_often_it_is_tried():
-    full = runner.full_settings()
+    full = runner.all_settings(quick=False)
     found = runner.variants(full["mug-placement"], 2, "theorem-1")
     assert list(found) == ["theorem-1", "pointwise"]  # the one that is drawn comes first
     first, second = found["pointwise"]
