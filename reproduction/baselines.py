@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
+from boundwatch import Certificate
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from reproduction import recorded, style
 from reproduction.artifacts import Cache
@@ -20,8 +20,10 @@ from reproduction.judging import (
     Check,
     Shift,
     Tally,
+    confidence_interval,
     counted,
     false_declarations,
+    hypothesis_test,
     no_false_declaration,
     sizes_of,
     split,
@@ -29,7 +31,7 @@ from reproduction.judging import (
     tally,
 )
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights, in_words
-from reproduction.sweep import IN_PART, PAPERS_N, VISIBLE, SweepSettings, judged_at, points
+from reproduction.sweep import IN_PART, PAPERS_N, VISIBLE, SweepSettings, judged_at, points, true_shift
 from reproduction.sweep import artifacts as artifacts
 
 NAME = "baselines"
@@ -62,12 +64,10 @@ def run(settings: Settings, cache: Cache) -> Results:
 def watched(settings: Settings, names: Sequence[str], cache: Cache) -> Results:
     """Judge the datasets of some settings with detectors and baselines."""
     sweep = settings.sweep
-    trained = sweep.policy.load(cache)
     certificate = certificate_of(settings.certificate, sweep.policy, cache)
-    watch = Watch(certificate, trained.logits.astype(float), settings.alpha)
-    reference = sweep.flights("training").costs(cache)
+    watch = Watch(certificate, sweep.policy.load(cache).logits.astype(float), settings.alpha)
     found = [
-        watch.judge(sweep.flights(name), cache, reference, n, sweep.datasets)
+        watch.judge(sweep.flights(name), cache, true_shift(sweep, name, cache), n, sweep.datasets)
         for name in names
         for n in settings.sizes
     ]
@@ -80,48 +80,22 @@ def watched(settings: Settings, names: Sequence[str], cache: Cache) -> Results:
 
 
 class Watch:
-    """Both detectors and both baselines, at the same level.
-
-    Parameters
-    ----------
-    certificate
-        What the detectors compare with.
-    logits
-        The network's outputs in training, what the baselines compare with.
-    alpha
-        The level.
-    """
+    """Both detectors and, from the network's outputs in training, both baselines, at the same level."""
 
     def __init__(self, certificate: Certificate, logits: Array, alpha: float) -> None:
-        self._detectors = (
-            HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail="hoeffding"),
-            ConfidenceInterval(
-                certificate, false_positive_rate=alpha, false_negative_rate=alpha, tail="hoeffding"
-            ),
-        )
+        self._detectors = hypothesis_test(certificate, alpha), confidence_interval(certificate, alpha)
         self._baselines = (MSP(logits, alpha=alpha), MaxLogit(logits, alpha=alpha))
 
     def judge(
-        self, flights: Flights, cache: Cache, reference: Array, n: int, datasets: int
+        self, flights: Flights, cache: Cache, shift: Shift, n: int, datasets: int
     ) -> tuple[list[Tally], list[Tally]]:
         """Return the tallies of the detectors, and those of the baselines, which promise nothing."""
-        costs = flights.costs(cache)
-        # Flights of the training distribution against themselves: the shift is zero by definition.
-        same = flights.distribution == "training"
-        shift = Shift(0.0, 0.0) if same else Shift.between(costs, reference)
-        rows, outputs = split(costs, n, datasets), split(flights.logits(cache), n, datasets)
-        ours = [tally(detector, rows, flights.distribution, shift) for detector in self._detectors]
+        rows, outputs = split(flights.costs(cache), n, datasets), split(flights.logits(cache), n, datasets)
+        setting = flights.distribution
+        ours = [tally(detector, rows, setting, shift) for detector in self._detectors]
         theirs = [
-            counted(
-                baseline.decide_many(outputs).verdict,
-                setting=flights.distribution,
-                shift=shift,
-                detector=baseline.name,
-                tail="none",
-                n=n,
-                rates=(1.0, 1.0),
-            )
-            for baseline in self._baselines
+            counted(each.decide_many(outputs).verdict, setting=setting, shift=shift, detector=each.name, n=n)
+            for each in self._baselines
         ]
         return ours, theirs
 
@@ -140,16 +114,7 @@ def draw(results: Results) -> Figure:
             else:
                 mine = sorted((r.shift, r.share()) for r in rows if r.n == n and r.detector == detector)
             axes.plot(*zip(*mine, strict=True), **style.line(detector))
-        axes.axhline(results["alpha"], **style.PROMISE)
-        axes.annotate(
-            f"{100 * results['alpha']:.0f} %",
-            (1, results["alpha"]),
-            xycoords=("axes fraction", "data"),
-            xytext=(-2, 3),
-            textcoords="offset points",
-            ha="right",
-            fontsize=9,
-        )
+        style.level(axes, results["alpha"], f"{100 * results['alpha']:.0f} %", above=3)
         style.shift_panel(axes, f"n = {n} trials" if n else f"The authors' curves, n = {PAPERS_N}", None)
     figure.axes[0].set_ylabel("share of datasets called shifted (ADVERSE)")
     style.legend_below(figure, figure.axes[0], 4)

@@ -115,15 +115,10 @@ def _by_mean(lower: Callable[..., Array], upper: Callable[..., Array]) -> Limits
 
 def _pac_bayes(method: Variant) -> Limits:
     def limits(rows: Array, delta: float) -> tuple[Array, Array]:
-        n = rows.shape[1]
-        pairs = [
-            (
-                bounds.pac_bayes_lower(mean, n, delta, 0.0, method),
-                bounds.pac_bayes_upper(mean, n, delta, 0.0, method),
-            )
-            for mean in rows.mean(axis=1).tolist()
-        ]
-        return np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+        means, n = rows.mean(axis=1).tolist(), rows.shape[1]
+        lower = [bounds.pac_bayes_lower(mean, n, delta, 0.0, method) for mean in means]
+        upper = [bounds.pac_bayes_upper(mean, n, delta, 0.0, method) for mean in means]
+        return np.array(lower), np.array(upper)
 
     return limits
 
@@ -176,19 +171,18 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the numbers of the figure."""
-    lines = tuple(
-        (
-            f"{row['n']:,}",
-            row["method"],
-            percent(row["failures"] / results["repetitions"]),
-            percent(results["delta"]),
-            f"{row['gap']:.4f}",
-            f"{row['width']:.4f}",
-        )
+    lines = [
+        {
+            "environments": f"{row['n']:,}",
+            "certificate": row["method"],
+            "fails": percent(row["failures"] / results["repetitions"]),
+            "promised": percent(results["delta"]),
+            "upper − truth": f"{row['gap']:.4f}",
+            "upper − lower": f"{row['width']:.4f}",
+        }
         for row in results["rows"]
-    )
-    header = ("environments", "certificate", "fails", "promised", "upper − truth", "upper − lower")
-    return [Table("Promised against measured", header, lines)]
+    ]
+    return [Table.of("Promised against measured", lines)]
 
 
 def claims(results: Results) -> list[Claim]:

@@ -9,7 +9,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boundwatch import ConfidenceInterval
 from boundwatch.tasks.navigation.scene import THRESHOLDS
 from reproduction import recorded, style
 from reproduction.artifacts import Artifact, Cache
@@ -17,6 +16,7 @@ from reproduction.certification import LABELS, Certified, bounds_of, certificate
 from reproduction.figure import Caption, Claim, Holds, Results, Table, percent
 from reproduction.judging import (
     Shift,
+    confidence_interval,
     false_declarations,
     no_false_declaration,
     sizes_of,
@@ -24,13 +24,7 @@ from reproduction.judging import (
     tallies_of,
     tally,
 )
-from reproduction.navigation import (
-    QUICK_RECIPE,
-    QUICK_SWEEP,
-    SWEEP,
-    Flights,
-    NavigationPolicy,
-)
+from reproduction.navigation import QUICK_RECIPE, QUICK_SWEEP, SWEEP, Flights, NavigationPolicy
 from reproduction.sweep import PAPERS_N
 
 NAME = "cost-function"
@@ -65,9 +59,7 @@ class Settings(Certified):
 
 
 FULL = Settings()
-QUICK = Settings(
-    NavigationPolicy(QUICK_RECIPE), (0.3, 0.5), QUICK_SWEEP, environments=512, truth=2048, sizes=(10, 50)
-)
+QUICK = Settings(NavigationPolicy(QUICK_RECIPE), (0.3, 0.5), QUICK_SWEEP, environments=512, truth=2048)
 
 
 def artifacts(settings: Settings) -> Sequence[Artifact]:
@@ -98,12 +90,7 @@ def run(settings: Settings, cache: Cache) -> Results:
                 "bounds": bounds_of(trained),
             }
         )
-        detector = ConfidenceInterval(
-            certificate,
-            false_positive_rate=settings.rate,
-            false_negative_rate=settings.rate,
-            tail="hoeffding",
-        )
+        detector = confidence_interval(certificate, settings.rate)
         for name in settings.settings:
             costs = _flights(settings, threshold, name).costs(cache)
             shift = Shift.between(costs, reference)
@@ -152,27 +139,20 @@ def draw(results: Results) -> Figure:
 
 
 def _draw_certificates(axes: Axes, results: Results) -> None:
+    limits: dict[str, Any] = {"color": "#0072B2", "linewidth": 7, "alpha": 0.5, "solid_capstyle": "butt"}
+    truth: dict[str, Any] = {"markersize": 14, "markeredgewidth": 2}
+    printed: dict[str, Any] = {"color": "#D55E00", "markersize": 7}
+    labels: Sequence[str | None] = ("certified", "true expected cost", "Theorem 1 as printed")
     for place, row in enumerate(results["certificates"]):
-        limits: dict[str, Any] = {"color": "#0072B2", "linewidth": 7, "alpha": 0.5, "solid_capstyle": "butt"}
-        axes.plot([place] * 2, [row["lower"], row["upper"]], label=None if place else "certified", **limits)
-        mark: dict[str, Any] = {
-            "markersize": 14,
-            "markeredgewidth": 2,
-            "label": None if place else "true expected cost",
-        }
-        axes.plot(place, row["expected_cost"], "k_", **mark)
-        printed: dict[str, Any] = {
-            "color": "#D55E00",
-            "markersize": 7,
-            "label": None if place else "Theorem 1 as printed",
-        }
-        axes.plot(place, row["bounds"]["upper_pinsker"], "v", **printed)
-    labels = [f"{1000 * row['d_thresh']:.0f}" for row in results["certificates"]]
-    axes.set_xticks(range(len(labels)), labels)
-    axes.set(xlabel="d_thresh, mm", ylabel="expected cost in training", xlim=(-0.6, len(labels) - 0.4))
+        axes.plot([place] * 2, [row["lower"], row["upper"]], label=labels[0], **limits)
+        axes.plot(place, row["expected_cost"], "k_", label=labels[1], **truth)
+        axes.plot(place, row["bounds"]["upper_pinsker"], "v", label=labels[2], **printed)
+        labels = (None, None, None)  # the legend names each once
+    names = [f"{1000 * row['d_thresh']:.0f}" for row in results["certificates"]]
+    axes.set_xticks(range(len(names)), names)
+    axes.set(xlabel="d_thresh, mm", ylabel="expected cost in training", xlim=(-0.6, len(names) - 0.4))
     axes.set_ylim(0, None)
-    axes.set_title("certificates", loc="left", fontsize=10)
-    style.bare(axes)
+    style.bare(axes, "certificates")
 
 
 def caption(results: Results) -> Caption:
@@ -196,28 +176,19 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the certificates."""
-    lines = tuple(
-        (
-            f"{1000 * row['d_thresh']:.0f} mm",
-            f"{row['training_cost']:.4f}",
-            f"{row['lower']:.4f}",
-            f"{row['upper']:.4f}",
-            f"{row['bounds']['upper_kl']:.4f}",
-            f"{row['bounds']['upper_pinsker']:.4f}",
-            f"{row['expected_cost']:.4f} ± {row['standard_error']:.4f}",
-        )
+    lines = [
+        {
+            "d_thresh": f"{1000 * row['d_thresh']:.0f} mm",
+            "training cost": f"{row['training_cost']:.4f}",
+            "lower": f"{row['lower']:.4f}",
+            "upper (pointwise)": f"{row['upper']:.4f}",
+            "upper (Theorem 1, kl)": f"{row['bounds']['upper_kl']:.4f}",
+            "upper (Theorem 1)": f"{row['bounds']['upper_pinsker']:.4f}",
+            "true expected cost": f"{row['expected_cost']:.4f} ± {row['standard_error']:.4f}",
+        }
         for row in results["certificates"]
-    )
-    header = (
-        "d_thresh",
-        "training cost",
-        "lower",
-        "upper (pointwise)",
-        "upper (Theorem 1, kl)",
-        "upper (Theorem 1)",
-        "true expected cost",
-    )
-    return [Table(f"Certificates, delta = {results['delta']}", header, lines)]
+    ]
+    return [Table.of(f"Certificates, delta = {results['delta']}", lines)]
 
 
 def claims(results: Results) -> list[Claim]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from boundwatch import ConfidenceInterval, HypothesisTest
+from boundwatch import ConfidenceInterval
 from reproduction import recorded
 from reproduction.artifacts import Cache
 from reproduction.certification import certificate_note, certificate_of, limits_of
@@ -16,24 +16,16 @@ from reproduction.judging import (
     SURE,
     Check,
     Tally,
-    alike,
+    confidence_interval,
     contested,
     false_declarations,
+    hypothesis_test,
     no_false_declaration,
     sizes_of,
     tallies_of,
-    tally,
 )
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
-from reproduction.sweep import (
-    IN_PART,
-    Panel,
-    SweepSettings,
-    draw_verdicts,
-    judged_at,
-    onset,
-    points,
-)
+from reproduction.sweep import IN_PART, Panel, SweepSettings, draw_verdicts, judged_at, onset, points
 from reproduction.sweep import artifacts as artifacts
 
 NAME = "difficulty"
@@ -59,27 +51,12 @@ def run(settings: Settings, cache: Cache) -> Results:
     """Judge all datasets with both detectors."""
     sweep = settings.sweep
     certificate = certificate_of(settings.certificate, sweep.policy, cache)
-    detectors = (
-        ConfidenceInterval(
-            certificate,
-            false_positive_rate=settings.rate,
-            false_negative_rate=settings.rate,
-            tail="hoeffding",
-        ),
-        HypothesisTest(
-            certificate, alpha_adverse=settings.alpha, alpha_benign=settings.alpha, tail="hoeffding"
-        ),
-    )
-    tallies = [
-        tally(detector, datasets, name, shift)
-        for name, datasets, shift in settings.datasets(cache)
-        for detector in detectors
-    ]
+    interval = confidence_interval(certificate, settings.rate)
     return {
         "certificate": limits_of(settings.certificate, sweep.policy, cache),
         "expected_cost": float(sweep.flights("training").costs(cache).mean()),
-        "benign_margin": {str(n): _hoeffding_margin(detectors[0], n) for n in settings.sizes},
-        "tallies": tallies,
+        "benign_margin": {str(n): _hoeffding_margin(interval, n) for n in settings.sizes},
+        "tallies": settings.tallies((interval, hypothesis_test(certificate, settings.alpha)), cache),
     }
 
 
@@ -96,10 +73,7 @@ def draw(results: Results) -> Figure:
         Panel(
             f"{name}, n = {{n}} trials",
             [row for row in tallies_of(results) if row.detector == detector],
-            {
-                setting: (point.share(detector), point.share(detector, "benign"))
-                for setting, point in published.items()
-            },
+            published,
         )
         for detector, name in DETECTORS.items()
     ]
@@ -141,30 +115,16 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the shares behind the bars."""
+    head = ("setting", "shift", "interval: adverse", "benign", "within", "test: adverse", "benign", "within")
     tables = []
     for n in sizes_of(tallies_of(results)):
         rows = sorted((row for row in tallies_of(results) if row.n == n), key=lambda row: row.shift)
+        intervals, tests = ([row for row in rows if row.detector == name] for name in DETECTORS)
         lines = []
-        for left in rows:
-            if left.detector == "confidence-interval":
-                (right,) = (
-                    row for row in rows if row.setting == left.setting and row.detector == "hypothesis-test"
-                )
-                shares = [
-                    percent(row.share(v)) for row in (left, right) for v in ("adverse", "benign", "within")
-                ]
-                lines.append((in_words(left.setting), f"{left.shift:+.3f}", *shares))
-        header = (
-            "setting",
-            "shift",
-            "interval: adverse",
-            "benign",
-            "within",
-            "test: adverse",
-            "benign",
-            "within",
-        )
-        tables.append(Table(f"Verdicts with n = {n}", header, tuple(lines)))
+        for pair in zip(intervals, tests, strict=True):
+            shares = [percent(row.share(v)) for row in pair for v in ("adverse", "benign", "within")]
+            lines.append((in_words(pair[0].setting), f"{pair[0].shift:+.3f}", *shares))
+        tables.append(Table(f"Verdicts with n = {n}", head, tuple(lines)))
     return [*tables, _beside(results)]
 
 
@@ -310,7 +270,7 @@ def _similar(tallies: list[Tally]) -> Claim:
         "visible."
         if apart
         else "",
-        partly=alike(gaps) == "partly",
+        partly=mean <= 0.1,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -39,6 +39,17 @@ class Table:
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, title: str, rows: Sequence[Mapping[str, str]]) -> Table:
+        """Return a table whose rows name their columns.
+
+        Examples
+        --------
+        >>> Table.of("Rain", [{"day": "Monday", "mm": "1"}, {"day": "Tuesday", "mm": "0"}])
+        Table(title='Rain', header=('day', 'mm'), rows=(('Monday', '1'), ('Tuesday', '0')))
+        """
+        return cls(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows))
 
 
 @dataclass(frozen=True)
@@ -199,17 +210,6 @@ def rows_of(results: Results, name: str, kind: type[Row]) -> list[Row]:
     'T'
     """
     return [row if isinstance(row, kind) else kind(**row) for row in results.get(name, ())]
-
-
-def holds(condition: bool, *, otherwise: Holds = "no") -> Holds:
-    """Return ``yes`` or something else.
-
-    Examples
-    --------
-    >>> holds(1 < 2), holds(1 > 2), holds(1 > 2, otherwise="partly")
-    ('yes', 'no', 'partly')
-    """
-    return "yes" if condition else otherwise
 
 
 def percent(share: float) -> str:

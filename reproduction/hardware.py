@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TailName
 from reproduction import recorded, style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, rows_of
-from reproduction.rereading import curves, sequential_test
+from reproduction.judging import confidence_interval, hypothesis_test
+from reproduction.rereading import curves, first_alarm, sequential_test
 
 NAME = "hardware"
 TITLE = "Hardware: the recorded trials, replayed"
@@ -87,13 +87,13 @@ def run(settings: Settings, cache: Cache) -> Results:  # noqa: ARG001
 
 def _replay(alpha: float, trials: recorded.Trials) -> Replay:
     certificate, costs = recorded.certificate(trials.robot), np.array(trials.costs)
-    sharp: TailName = "exact" if certificate.binary else "betting"
-    test, interval = _detectors(certificate, alpha, "hoeffding")
-    sharper = _detectors(certificate, alpha, sharp)
+    tails: tuple[TailName, ...] = ("hoeffding", "exact" if certificate.binary else "betting")
+    findings = [
+        detector(certificate, alpha, tail).decide(costs)
+        for tail in tails
+        for detector in (hypothesis_test, confidence_interval)
+    ]
     evidence = curves(certificate, alpha, costs)
-    watch = sequential_test(certificate, alpha)
-    watch.update_many(costs)
-    alarm = watch.first_alarm if watch.verdict is Verdict.ADVERSE else None
     crossed = {
         name: next((n for n, value in enumerate(evidence[name], 1) if value >= 1 - alpha), 0)
         for name in PAPERS
@@ -102,23 +102,11 @@ def _replay(alpha: float, trials: recorded.Trials) -> Replay:
         trials.robot,
         trials.setting,
         float(costs.mean()),
-        1 - test.decide(costs).p_adverse,
-        interval.decide(costs).shift_lower,
-        {
-            name: detector.decide(costs).verdict.value
-            for name, detector in zip(JUDGES, (test, interval, *sharper), strict=True)
-        },
+        1 - findings[0].p_adverse,
+        findings[1].shift_lower,
+        {name: finding.verdict.value for name, finding in zip(JUDGES, findings, strict=True)},
         evidence,
-        crossed | {"sequential-test": alarm or 0},
-    )
-
-
-def _detectors(
-    certificate: Certificate, alpha: float, tail: TailName
-) -> tuple[HypothesisTest, ConfidenceInterval]:
-    return (
-        HypothesisTest(certificate, alpha_adverse=alpha, tail=tail),
-        ConfidenceInterval(certificate, false_positive_rate=alpha, tail=tail),
+        crossed | {"sequential-test": first_alarm(sequential_test(certificate, alpha), costs)},
     )
 
 
@@ -128,10 +116,10 @@ def draw(results: Results) -> Figure:
     left, middle, right = figure.subplots(1, 3, sharey=True)
     replays = _replays(results)
     _draw_settings(left, [replays[name] for name in (*WIND, EASIER, HARDER)], len(WIND))
-    left.set_title("Drone: wind, and fields (Figure 7)", loc="left", fontsize=10)
+    style.bare(left, "Drone: wind, and fields (Figure 7)")
     left.set_xlabel("ten flights each")
     _draw_settings(middle, [replays[name] for name in PLACEMENTS], len(PLACEMENTS))
-    middle.set_title("Arm: where mugs stand (Figure 3b)", loc="left", fontsize=10)
+    style.bare(middle, "Arm: where mugs stand (Figure 3b)")
     middle.set_xlabel("side of the square; ten grasps each")
     for name, hollow in (("mugs", True), ("bowls", False)):
         for detector, values in replays[name].evidence.items():
@@ -141,13 +129,12 @@ def draw(results: Results) -> Figure:
             right.plot(range(1, len(values) + 1), values, **look)
     right.annotate("bowls", (5, 1.16), fontsize=9, ha="center")
     right.annotate("mugs (hollow)", (7, 0.14), fontsize=9, ha="center")
-    right.set_title("Arm: mugs and bowls (Figure 3c)", loc="left", fontsize=10)
+    style.bare(right, "Arm: mugs and bowls (Figure 3c)")
     right.set_xlabel("grasps so far")
     right.set_xticks(range(1, 11))
     left.set_ylabel("evidence of an adverse shift")
     for axes in (left, middle, right):
         axes.axhline(1 - results["alpha"], **style.PROMISE)
-        style.bare(axes)
     style.legend_below(figure, left, 3, fontsize=9)
     return figure
 
@@ -200,64 +187,42 @@ def tables(results: Results) -> list[Table]:
     lines = []
     for replay in _replays(results).values():
         printed = PRINTED.get(replay.setting)
-        verdicts = ["ADVERSE" if replay.verdicts[name] == Verdict.ADVERSE else "–" for name in JUDGES]
+        said = {name: "ADVERSE" if v == Verdict.ADVERSE else "–" for name, v in replay.verdicts.items()}
+        alarm = replay.crossed["sequential-test"]
         lines.append(
-            (
-                replay.robot,
-                replay.setting,
-                f"{replay.mean_cost:.3f}",
-                f"{replay.test:.3f}" + (f" (paper: {printed[0]})" if printed else ""),
-                f"{replay.interval:+.3f}" + (f" (paper: {printed[1]})" if printed else ""),
-                *verdicts,
-                f"after {replay.crossed['sequential-test']}" if replay.crossed["sequential-test"] else "–",
-            )
+            {
+                "robot": replay.robot,
+                "setting": replay.setting,
+                "mean cost": f"{replay.mean_cost:.3f}",
+                "1 − p": f"{replay.test:.3f}" + (f" (paper: {printed[0]})" if printed else ""),
+                "ΔC": f"{replay.interval:+.3f}" + (f" (paper: {printed[1]})" if printed else ""),
+                "paper's test": said["test"],
+                "paper's interval": said["interval"],
+                "sharper test": said["sharper test"],
+                "sharper interval": said["sharper interval"],
+                "sequential test": f"after {alarm}" if alarm else "–",
+            }
         )
-    header = (
-        "robot",
-        "setting",
-        "mean cost",
-        "1 − p",
-        "ΔC",
-        "paper's test",
-        "paper's interval",
-        "sharper test",
-        "sharper interval",
-        "sequential test",
-    )
-    return [Table("Recorded trials: who says ADVERSE", header, tuple(lines))]
+    return [Table.of("Recorded trials: who says ADVERSE", lines)]
 
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its hardware experiments, on its own recordings."""
     return [
-        _calm(results),
-        _easier(results),
+        _silent(
+            results, "no wind", "Without wind, the shift from simulation to hardware is not seen as adverse."
+        ),
+        _silent(results, EASIER, "On hardware, the detectors are not triggered by easier fields."),
         _harder(results),
         _wind(results),
         _placements(results),
         _only_50(results),
         _bowls(results),
-        _mugs(results),
+        _silent(
+            results, "mugs", "On hardware, the detectors are not triggered by mugs.", after_every_trial=True
+        ),
         _sequential(results),
     ]
-
-
-def _calm(results: Results) -> Claim:
-    return _silent(
-        results,
-        "no wind",
-        "Without wind, the shift from simulation to hardware is not seen as adverse.",
-    )
-
-
-def _easier(results: Results) -> Claim:
-    return _silent(results, EASIER, "On hardware, the detectors are not triggered by easier fields.")
-
-
-def _mugs(results: Results) -> Claim:
-    return _silent(
-        results, "mugs", "On hardware, the detectors are not triggered by mugs.", after_every_trial=True
-    )
 
 
 def _silent(results: Results, setting: str, said: str, *, after_every_trial: bool = False) -> Claim:
@@ -324,14 +289,14 @@ def _placements(results: Results) -> Claim:
 
 def _only_50(results: Results) -> Claim:
     replays = [_replays(results)[name] for name in PLACEMENTS]
-    declared = [replay.setting for replay in replays if len(_adverse(replay)) == len(PAPERS)]
+    both = _declared(replays)
     return Claim.judged(
         "On hardware, both detectors declare ADVERSE for placements within 50 cm, and for no smaller square.",
-        f"By both detectors: {_declared(replays)}; by the exact test: "
+        f"By both detectors: {both}; by the exact test: "
         f"{_declared(replays, 'sharper test')}; the sequential test: {_alarmed(replays)}.",
         "at 50 cm alone (in part: there, too).",
-        "" if declared == ["50 cm"] else f"By both: {', '.join(declared) or 'none'}.",
-        partly="50 cm" in declared,
+        "" if both == "50 cm" else f"By both: {both}.",
+        partly="50 cm" in both,
     )
 
 

@@ -18,18 +18,7 @@ from boundwatch._support.files import read_bytes
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
 from reproduction.certification import LABELS, RECORDED
-from reproduction.figure import (
-    Claim,
-    Experiment,
-    Holds,
-    Judged,
-    Results,
-    Table,
-    counted_as,
-    percent,
-    style_of,
-    told,
-)
+from reproduction.figure import Experiment, Holds, Judged, Results, Table, counted_as, percent, style_of, told
 from reproduction.judging import SIGNIFICANT, false_declarations, tallies_of
 from reproduction.navigation import in_words
 from reproduction.processor import instructions
@@ -63,15 +52,7 @@ class Shown:
 
 
 def render(shown: Sequence[Shown], folder: Path) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    shown
-        In the order of the page.
-    folder
-        Where the drawn figures are: ``NAME/figure.svg``.
-    """
+    """Return the page, with the figures that are drawn in a folder as ``NAME/figure.svg``."""
     whole = page.page("The paper, reproduced", _sections(shown, folder), images=True)
     return whole.replace(" %", "\N{NO-BREAK SPACE}%")  # no line begins with the sign of a number before it
 
@@ -159,19 +140,16 @@ def _claims_table(title: str, claims: list[tuple[str, Judged]]) -> Html:
     lines = []
     for name, judged in claims:
         claim = judged.claim
+        why = f"<br><em>{escape(claim.why)}</em>" if claim.why else ""
         verdicts = [votes_of(judged, kind) for kind in kinds]
         cells = "".join(f'<td class="{style_of(v)}">{told(v)}</td>' for v in verdicts)
         lines.append(
-            f"<tr><td>{escape(claim.paper)}</td><td>{escape(claim.ours)}{_why(claim)}</td>{cells}"
+            f"<tr><td>{escape(claim.paper)}</td><td>{escape(claim.ours)}{why}</td>{cells}"
             f'<td><a href="#{name}">{name}</a></td></tr>'
         )
     heads = "".join(f"<th>Holds?{f' ({LABELS[kind]})' if kind in LABELS else ''}</th>" for kind in kinds)
     header = f"<tr><th>{title}</th><th>What we found</th>{heads}<th>Figure</th></tr>"
     return Html(f'<div class="wide"><table>{header}{"".join(lines)}</table></div>')
-
-
-def _why(claim: Claim) -> str:
-    return f"<br><em>{escape(claim.why)}</em>" if claim.why else ""
 
 
 def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
@@ -199,34 +177,22 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
     closest = sorted(
         found, key=lambda pair: pair[1].promised * pair[1].tally.datasets / max(pair[1].false, 0.5)
     )[:8]
-    lines = tuple(
-        (
-            name,
-            in_words(c.tally.setting),
-            c.tally.detector,
-            c.tally.tail,
-            c.tally.certified_by,
-            str(c.tally.n),
-            c.verdict,
-            f"{c.false} of {c.tally.datasets}",
-            percent(c.promised),
-            f"{c.p_value:.2g}",
-        )
+    lines = [
+        {
+            "figure": name,
+            "setting": in_words(c.tally.setting),
+            "detector": c.tally.detector,
+            "tail": c.tally.tail,
+            "certificate": c.tally.certified_by,
+            "n": str(c.tally.n),
+            "verdict": c.verdict,
+            "false": f"{c.false} of {c.tally.datasets}",
+            "promised": percent(c.promised),
+            "p-value": f"{c.p_value:.2g}",
+        }
         for name, c in closest
-    )
-    header = (
-        "figure",
-        "setting",
-        "detector",
-        "tail",
-        "certificate",
-        "n",
-        "verdict",
-        "false",
-        "promised",
-        "p-value",
-    )
-    yield _table(Table("The closest to their guarantee", header, lines))
+    ]
+    yield _table(Table.of("The closest to their guarantee", lines))
 
 
 def _figure(number: int, shown: Shown, folder: Path) -> Iterator[Html]:

@@ -26,7 +26,6 @@ LOOKS: tuple[dict[str, Any], ...] = (
 )
 PAPER_LOOK: dict[str, Any] = {"facecolor": "#BBBBBB", "hatch": "...."}
 
-
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS)
 
@@ -66,9 +65,7 @@ def draw(results: Results) -> Figure:
             )
     axes.set_xticks(range(len(names)), [style.LINES[name]["label"] for name in names])
     axes.set(ylabel="share of datasets called shifted", ylim=(0, 1.1))
-    figure.legend(
-        loc="outside lower center", ncols=len(series), frameon=False, handlelength=3, handleheight=1.2
-    )
+    style.legend_below(figure, axes, len(series), handlelength=3, handleheight=1.2)
     style.bare(axes)
     return figure
 

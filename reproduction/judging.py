@@ -19,6 +19,7 @@ from boundwatch.errors import InvalidSetting
 from reproduction.figure import Holds, Results, rows_of
 
 Array = NDArray[np.float64]
+Detector = HypothesisTest | ConfidenceInterval
 
 SURE = 3.0
 """A shift is called adverse or benign when it is this many standard errors from zero."""
@@ -135,7 +136,7 @@ def split(costs: Array, n: int, datasets: int) -> Array:
     return costs[: n * datasets].reshape(datasets, n, *costs.shape[1:])
 
 
-def tally(detector: HypothesisTest | ConfidenceInterval, costs: Array, setting: str, shift: Shift) -> Tally:
+def tally(detector: Detector, costs: Array, setting: str, shift: Shift) -> Tally:
     """Count what a detector declares on datasets, one per row of `costs`."""
     findings = detector.decide_many(costs)
     return counted(
@@ -155,11 +156,11 @@ def counted(
     setting: str,
     shift: Shift,
     detector: str,
-    tail: str,
     n: int,
-    rates: tuple[float, float],
+    tail: str = "none",
+    rates: tuple[float, float] = (1.0, 1.0),
 ) -> Tally:
-    """Return the counts of verdicts with what is needed to judge them."""
+    """Return the counts of verdicts with what is needed to judge them; without a tail nothing is promised."""
     return Tally(
         setting=setting,
         detector=detector,
@@ -201,26 +202,24 @@ class Indicated:
         datasets: Array,
         *,
         setting: str,
-        shift: float,
+        shift: Shift,
         cost: float,
     ) -> Indicated:
         """Compute them for datasets, one per row.
 
         Examples
         --------
-        >>> certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01)
-        >>> found = Indicated.of(certificate, 0.05, np.ones((2, 10)), setting="x", shift=0.7, cost=1.0)
+        >>> shift, certificate = Shift(0.7, 0.0), Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01)
+        >>> found = Indicated.of(certificate, 0.05, np.ones((2, 10)), setting="x", shift=shift, cost=1.0)
         >>> {name: round(mean, 3) for name, mean in found.mean.items()}
         {'hypothesis-test': 1.0, 'confidence-interval': 0.299}
         """
-        test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide_many(datasets)
-        interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding").decide_many(
-            datasets
-        )
+        test = hypothesis_test(certificate, alpha).decide_many(datasets)
+        interval = confidence_interval(certificate, alpha).decide_many(datasets)
         found = {"hypothesis-test": 1 - test.p_adverse, "confidence-interval": interval.shift_lower}
         return cls(
             setting,
-            shift,
+            shift.difference,
             cost,
             first={name: float(values[0]) for name, values in found.items()},
             mean={name: float(values.mean()) for name, values in found.items()},
@@ -263,15 +262,7 @@ def rising(rows: Sequence[Indicated], datasets: int, place: Callable[[Indicated]
     """Return whether the means of the indicators rise from row to row, and where they do not.
 
     A fall of less than 0.005 cannot be seen in a figure and is none; in part they rise if no fall is larger
-    than two standard errors.
-
-    Parameters
-    ----------
-    rows
-        In the order in which they should rise.
-    datasets
-        How many there are behind each mean.
-    place
+    than two standard errors of the means of so many ``datasets``. Reasons call a row by its ``place``.
         What to call a row.
 
     Examples
@@ -302,15 +293,24 @@ def rising(rows: Sequence[Indicated], datasets: int, place: Callable[[Indicated]
     return answer, f"A fall below 0.005 is none, one within two standard errors is one in part.{why}"
 
 
-def both_tails(certificate: Certificate, alpha: float) -> list[HypothesisTest | ConfidenceInterval]:
+def hypothesis_test(certificate: Certificate, alpha: float, tail: TailName = "hoeffding") -> HypothesisTest:
+    """Return the test with one level for both sides, by default with the paper's tail."""
+    return HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail=tail)
+
+
+def confidence_interval(
+    certificate: Certificate, rate: float, tail: TailName = "hoeffding"
+) -> ConfidenceInterval:
+    """Return the interval with one rate for both errors, by default with the paper's tail."""
+    return ConfidenceInterval(certificate, false_positive_rate=rate, false_negative_rate=rate, tail=tail)
+
+
+def both_tails(certificate: Certificate, alpha: float) -> list[Detector]:
     """Return both detectors with the paper's tail and with the exact one."""
     tails: tuple[TailName, ...] = ("hoeffding", "exact")
     return [
-        *(HypothesisTest(certificate, alpha_adverse=alpha, alpha_benign=alpha, tail=tail) for tail in tails),
-        *(
-            ConfidenceInterval(certificate, false_positive_rate=alpha, false_negative_rate=alpha, tail=tail)
-            for tail in tails
-        ),
+        *(hypothesis_test(certificate, alpha, tail) for tail in tails),
+        *(confidence_interval(certificate, alpha, tail) for tail in tails),
     ]
 
 
@@ -325,21 +325,6 @@ def contested(a: float, b: float) -> bool:
     (True, False, False)
     """
     return min(a, b) < 0.98 and max(a, b) > 0.02
-
-
-def alike(gaps: Sequence[float]) -> Holds:
-    """Return whether two detectors perform similarly: no gap between their shares above 10 points.
-
-    In part they do if the mean gap is none.
-
-    Examples
-    --------
-    >>> alike([0.0, 0.1]), alike([0.0, 0.15]), alike([0.2, 0.15])
-    ('yes', 'partly', 'no')
-    """
-    if max(gaps) <= 0.1:
-        return "yes"
-    return "partly" if sum(gaps) / len(gaps) <= 0.1 else "no"
 
 
 def no_false_declaration(false: int, corrected: float) -> tuple[Holds, str]:

@@ -14,25 +14,10 @@ from boundwatch.planning.exact import fewest_failures
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified, certificate_note, certificate_of, limits_of
-from reproduction.figure import Caption, Claim, Results, Table, holds, percent
+from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
-from reproduction.judging import (
-    SIGNIFICANT,
-    Shift,
-    both_tails,
-    false_declarations,
-    split,
-    tallies_of,
-    tally,
-)
-from reproduction.rereading import (
-    PAPERS,
-    READERS,
-    curves,
-    false_alarms,
-    first_alarms,
-    levels_at,
-)
+from reproduction.judging import SIGNIFICANT, Shift, both_tails, false_declarations, split, tallies_of, tally
+from reproduction.rereading import PAPERS, READERS, curves, false_alarms, first_alarms, levels_at
 
 NAME = "mugs-and-bowls"
 TITLE = "Grasping: mugs against bowls, over trials"
@@ -144,10 +129,8 @@ def draw(results: Results) -> Figure:
         thick = look | {"linewidth": 2.4}
         label = f"{name}: 1 − p, anytime-valid"
         middle.plot(trials, curves["sequential-test"], marker="D", label=label, **thick)
-    left.set_title(
-        "As in the paper: fixed samples, reread.\nNot valid under repeated looking", loc="left", fontsize=10
-    )
-    middle.set_title("Anytime-valid:\nmay be read after every trial", loc="left", fontsize=10)
+    style.bare(left, "As in the paper: fixed samples, reread.\nNot valid under repeated looking")
+    style.bare(middle, "Anytime-valid:\nmay be read after every trial")
     levels = levels_at(results["alpha"], results["certificate"]["delta_upper"])
     for axes, reader in ((left, "hoeffding"), (middle, "sequential")):
         axes.axhline(1 - levels[reader], **style.PROMISE)
@@ -161,19 +144,13 @@ def draw(results: Results) -> Figure:
         "sequential": style.line("mixture", label=READERS["sequential"]),
     }
     for name, look in looks.items():
-        right.plot(
-            range(1, len(looking["false_alarms"][name]) + 1),
-            looking["false_alarms"][name],
-            **{**look, "marker": ""},
-        )
+        series = looking["false_alarms"][name]
+        right.plot(range(1, len(series) + 1), series, **look | {"marker": ""})
     right.axhline(results["alpha"], **style.PROMISE)
     right.set(xlabel="trials", ylabel="probability of a false alarm so far", xscale="log")
     right.set_ylim(0, None)
-    right.set_title(
-        f"No shift, bound {looking['bound']:g}:\nfalse alarms of looking every time", loc="left", fontsize=10
-    )
+    style.bare(right, f"No shift, bound {looking['bound']:g}:\nfalse alarms of looking every time")
     for axes in (left, middle, right):
-        style.bare(axes)
         axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1)
     return figure
 
@@ -241,13 +218,8 @@ def tables(results: Results) -> list[Table]:
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 2c, and what it implies."""
-    return [
-        _bowls(results),
-        _mugs(results),
-        _false_positives(results),
-        _ten_looks(results),
-        _many_looks(results),
-    ]
+    judges = (_bowls, _mugs, _false_positives, _ten_looks, _many_looks)
+    return [judge(results) for judge in judges]
 
 
 def _bowls(results: Results) -> Claim:
@@ -358,7 +330,7 @@ def _ten_looks(results: Results) -> Claim:
             f"{' and '.join(map(percent, both))} at a bound of {bound:.3g}" for bound, both in found
         )
         + (f". Hoeffding's slack covers {results['trials']} looks." if kept else "."),
-        holds(kept),
+        "yes" if kept else "no",
         "The detectors do not promise it; the next row says where it fails."
         if kept
         else f"Compared as: at most {percent(results['alpha'])}, for the interval less the certificate's "

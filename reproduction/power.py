@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from boundwatch import Certificate, ConfidenceInterval, SequentialTest, plan
+from boundwatch import Certificate, plan
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.episodes import read_costs
@@ -22,8 +22,19 @@ from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import theorem_1
 from reproduction.figure import Caption, Claim, Results, Table
-from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
+from reproduction.judging import (
+    Array,
+    Shift,
+    Tally,
+    confidence_interval,
+    counted,
+    sizes_of,
+    split,
+    tallies_of,
+    tally,
+)
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
+from reproduction.rereading import sequential_test
 from reproduction.sweep import SweepSettings
 
 NAME = "power"
@@ -69,12 +80,7 @@ def run(settings: Settings, cache: Cache) -> Results:
         for label, certificate in certificates.items():
             found = []
             for n, tail in product(settings.sizes, TAILS):
-                detector = ConfidenceInterval(
-                    certificate,
-                    false_positive_rate=settings.rate,
-                    false_negative_rate=settings.rate,
-                    tail=tail,
-                )
+                detector = confidence_interval(certificate, settings.rate, tail)
                 found.append(tally(detector, split(costs, n, sweep.datasets), name, shift))
             streams = split(costs, max(settings.sizes), sweep.datasets)
             found += _sequential_tallies(certificate, settings, streams, name, shift)
@@ -110,8 +116,7 @@ def _sequential_tallies(
     certificate: Certificate, settings: Settings, streams: Array, name: str, shift: Shift
 ) -> list[Tally]:
     """Watch every dataset trial by trial; count the alarms within each number of trials."""
-    alphas = settings.rate - certificate.delta_upper, settings.rate - certificate.delta_lower
-    test = SequentialTest(certificate, alpha_adverse=alphas[0], alpha_benign=alphas[1])
+    test = sequential_test(certificate, settings.rate)
     alarms, verdicts = [], []
     for stream in streams:
         test.reset()
@@ -154,13 +159,18 @@ def _trials(
     ]
 
 
-def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | None:
-    """Return the smallest shift from which the power is 90 %, between settings by a straight line."""
-    points = sorted(
+def _powers(results: Results, label: str, tail: str, n: int) -> list[tuple[float, float]]:
+    """Return true shifts and the shares of ADVERSE there, in order."""
+    return sorted(
         (row.shift, row.share())
         for row in tallies_of(results)
-        if row.certificate == label and row.tail == tail and row.n == n and row.shift > -0.02
+        if (row.certificate, row.tail, row.n) == (label, tail, n)
     )
+
+
+def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | None:
+    """Return the smallest shift from which the power is 90 %, between settings by a straight line."""
+    points = [(shift, share) for shift, share in _powers(results, label, tail, n) if shift > -0.02]
     if not points or points[-1][1] < 0.9:
         return None
     # From the right, so that a dip on the way counts against it.
@@ -178,12 +188,7 @@ def draw(results: Results) -> Figure:
     curves = _curves(results)
     for axes, n in zip(powers, sizes, strict=True):
         for label, tail, look in curves:
-            points = sorted(
-                (row.shift, row.share())
-                for row in tallies_of(results)
-                if row.certificate == label and row.tail == tail and row.n == n
-            )
-            axes.plot(*zip(*points, strict=True), **look)
+            axes.plot(*zip(*_powers(results, label, tail, n), strict=True), **look)
         axes.axhline(0.9, color="#bbbbbb", linewidth=0.8, zorder=0)
         style.shift_panel(axes, f"n = {n} trials")
     for label, tail, look in curves:
@@ -192,30 +197,22 @@ def draw(results: Results) -> Figure:
         if points:
             right.plot(*zip(*points, strict=True), **look)
     right.set(xlabel="true shift of the expected cost", ylabel="trials for a power of 90 %", yscale="log")
-    right.set_title("trials needed", loc="left", fontsize=10)
-    style.bare(right)
+    style.bare(right, "trials needed")
     style.legend_below(figure, powers[0], 2)
     return figure
 
 
 def _curves(results: Results) -> list[tuple[str, str, dict[str, Any]]]:
     """Return certificate, tail and look: one more step from the paper's method with each."""
-    same, extra = "same data", f"{results['held_out']:,} additional environments"
+    same = "pointwise certificate (same data)"
+    extra = f"held-out certificate ({results['held_out']:,} additional environments)"
     look = {"color": "#009E73", "linestyle": (0, (1, 1.5)), "marker": "x", "linewidth": 1.2}
     return [
         (THEOREM_1, "hoeffding", style.line("hoeffding", label="the paper: Theorem 1, Hoeffding")),
-        (POINTWISE, "hoeffding", style.line("kl", label=f"pointwise certificate ({same}), Hoeffding")),
-        (POINTWISE, "betting", style.line("betting", label=f"pointwise certificate ({same}), betting")),
-        (
-            POINTWISE,
-            "mixture",
-            style.line("mixture", label=f"pointwise certificate ({same}), sequential test"),
-        ),
-        (
-            HELD_OUT,
-            "betting",
-            style.line("betting", **look, label=f"held-out certificate ({extra}), betting"),
-        ),
+        (POINTWISE, "hoeffding", style.line("kl", label=f"{same}, Hoeffding")),
+        (POINTWISE, "betting", style.line("betting", label=f"{same}, betting")),
+        (POINTWISE, "mixture", style.line("mixture", label=f"{same}, sequential test")),
+        (HELD_OUT, "betting", style.line("betting", **look, label=f"{extra}, betting")),
     ]
 
 

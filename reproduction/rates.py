@@ -12,25 +12,9 @@ from reproduction import recorded
 from reproduction.artifacts import Cache
 from reproduction.certification import certificate_note, certificate_of, limits_of
 from reproduction.figure import Caption, Claim, Results, Table, percent
-from reproduction.judging import (
-    Tally,
-    contested,
-    false_declarations,
-    sizes_of,
-    tallies_of,
-    tally,
-)
+from reproduction.judging import Tally, contested, false_declarations, sizes_of, tallies_of
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
-from reproduction.sweep import (
-    IN_PART,
-    VISIBLE,
-    Panel,
-    SweepSettings,
-    draw_verdicts,
-    judged_at,
-    onset,
-    points,
-)
+from reproduction.sweep import IN_PART, VISIBLE, Panel, SweepSettings, draw_verdicts, judged_at, onset, points
 from reproduction.sweep import artifacts as artifacts
 
 NAME = "rates"
@@ -67,16 +51,11 @@ def run(settings: Settings, cache: Cache) -> Results:
         )
         for positive, negative in (settings.usual, *settings.rates)
     ]
-    tallies = [
-        tally(detector, datasets, name, shift)
-        for name, datasets, shift in settings.datasets(cache)
-        for detector in detectors
-    ]
     return {
         "certificate": limits_of(settings.certificate, sweep.policy, cache),
         "rates": settings.rates,
         "usual": settings.usual,
-        "tallies": tallies,
+        "tallies": settings.tallies(detectors, cache),
     }
 
 
@@ -88,9 +67,7 @@ def draw(results: Results) -> Figure:
         rows = [row for row in tallies_of(results) if _rates(row) == (positive, negative)]
         key = PUBLISHED.get((positive, negative))
         published = recorded.published("figure_5_rates", key) if key else {}
-        name = "confidence-interval"
-        curve = {at: (point.share(name), point.share(name, "benign")) for at, point in published.items()}
-        panels.append(Panel(title, rows, curve))
+        panels.append(Panel(title, rows, published))
     return draw_verdicts(panels, 13.5, "training")
 
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from boundwatch import Certificate, ConfidenceInterval, HypothesisTest, SequentialTest, Verdict
+from boundwatch import Certificate, SequentialTest, Verdict
 from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
 from boundwatch.planning.exact import fewest_failures
 from reproduction.figure import Results
-from reproduction.judging import Array
+from reproduction.judging import Array, confidence_interval, hypothesis_test
 
 READERS = {
     "hoeffding": "Hoeffding test, read after every trial",
@@ -37,8 +37,7 @@ def levels_at(alpha: float, delta: float) -> dict[str, float]:
 
 def curves(certificate: Certificate, alpha: float, stream: Array) -> dict[str, list[float]]:
     """Return every indicator after 1, 2, … trials of one stream, those of fixed samples included."""
-    test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding")
-    interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding")
+    test, interval = hypothesis_test(certificate, alpha), confidence_interval(certificate, alpha)
     watch = sequential_test(certificate, alpha)
     prefixes = [stream[: n + 1] for n in range(stream.size)]
     return {
@@ -58,13 +57,15 @@ def first_alarms(certificate: Certificate, alpha: float, rows: Array) -> dict[st
         alarmed = failures >= needed
         found[name] = np.where(alarmed.any(axis=1), alarmed.argmax(axis=1) + 1, 0).tolist()
     test = sequential_test(certificate, alpha)
-    found["sequential"] = []
-    for stream in rows:
-        test.reset()
-        test.update_many(stream)
-        adverse = test.verdict is Verdict.ADVERSE
-        found["sequential"].append((test.first_alarm or 0) if adverse else 0)
+    found["sequential"] = [first_alarm(test, stream) for stream in rows]
     return found
+
+
+def first_alarm(test: SequentialTest, stream: Array) -> int:
+    """Return the trial of the test's first ADVERSE in a stream, 0 for none."""
+    test.reset()
+    test.update_many(stream)
+    return (test.first_alarm or 0) if test.verdict is Verdict.ADVERSE else 0
 
 
 def sequential_test(certificate: Certificate, alpha: float) -> SequentialTest:

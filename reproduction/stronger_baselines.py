@@ -29,7 +29,7 @@ from reproduction.baseline_network import AUTHORS, NETWORKS, POLICY, BaselineNet
 from reproduction.certification import certificate_note, certificate_of, limits_of
 from reproduction.figure import Caption, Claim, Results, Table, percent
 from reproduction.irrelevant_shift import DISTRIBUTION
-from reproduction.judging import Array, Shift, Tally, counted, sizes_of, split, tallies_of, tally
+from reproduction.judging import Array, Tally, counted, sizes_of, split, tallies_of, tally
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
 from reproduction.sweep import VISIBLE, SweepSettings, points, true_shift
 
@@ -111,12 +111,13 @@ def run(settings: Settings, cache: Cache) -> Results:
     detector = ConfidenceInterval(
         certificate, false_positive_rate=settings.alpha, false_negative_rate=settings.alpha
     )
-    found: list[Tally] = []
+    tallies: list[Tally] = []
+    baselines: list[Tally] = []
     names = ("training", DISTRIBUTION, *sweep.settings)
     shifts = {name: true_shift(sweep, name, cache) for name in names}
     for name in names:
         costs = sweep.flights(name).costs(cache)
-        found += [
+        tallies += [
             tally(detector, split(costs, n, sweep.datasets), name, shifts[name]) for n in settings.sizes
         ]
     for network in NETWORKS:
@@ -133,13 +134,16 @@ def run(settings: Settings, cache: Cache) -> Results:
             for n, datasets in _datasets(seen, settings.sizes).items():
                 for kind, statistic in statistics.items():
                     strange = statistic(datasets) > thresholds[kind, n]
-                    found.append(_counted(strange, name, shifts[name], f"{network}:{kind}", n))
+                    verdicts = np.where(strange, Verdict.ADVERSE, Verdict.WITHIN)
+                    baselines.append(
+                        counted(verdicts, setting=name, shift=shifts[name], detector=f"{network}:{kind}", n=n)
+                    )
     return {
         "alpha": settings.alpha,
         "certificate": limits_of(settings.certificate, sweep.policy, cache),
         "calibration": settings.calibration,
-        "tallies": [row for row in found if row.detector == OURS],
-        "baselines": [row for row in found if row.detector != OURS],
+        "tallies": tallies,
+        "baselines": baselines,
     }
 
 
@@ -148,22 +152,10 @@ def _datasets(seen: Outputs, sizes: Sequence[int]) -> dict[int, Outputs]:
     return {n: Outputs(split(seen.logits, n, count // n), split(seen.features, n, count // n)) for n in sizes}
 
 
-def _counted(strange: np.ndarray, setting: str, shift: Shift, kind: str, n: int) -> Tally:
-    verdicts = np.where(strange, Verdict.ADVERSE, Verdict.WITHIN)
-    return counted(verdicts, setting=setting, shift=shift, detector=kind, tail="none", n=n, rates=(1.0, 1.0))
-
-
 def statistics_of(training: Outputs, classes: NDArray[np.intp], settings: Settings) -> dict[str, Statistic]:
     """Return every baseline's statistic, from what the network says of the training environments.
 
-    Parameters
-    ----------
-    training
-        That.
-    classes
-        The best primitive in each of them.
-    settings
-        Of the statistics.
+    The `classes` are the best primitives there.
 
     Examples
     --------
@@ -211,9 +203,8 @@ def statistics_of(training: Outputs, classes: NDArray[np.intp], settings: Settin
         largest = np.zeros(datasets)
         for feature in range(width):
             values, reference = np.sort(seen.features[:, :, feature], axis=1), ordered[:, feature]
-            rises = (
-                np.diff(values, axis=1) > 0
-            )  # a feature that is 0 in many environments jumps there at once
+            # A feature that is 0 in many environments jumps there at once.
+            rises = np.diff(values, axis=1) > 0
             last = np.pad(rises, ((0, 0), (0, 1)), constant_values=True)
             first = np.pad(rises, ((0, 0), (1, 0)), constant_values=True)
             until = np.searchsorted(reference, values, side="right") / len(reference)

@@ -7,10 +7,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from boundwatch._support.figures import new_figure as new_figure  # part of the look
 from boundwatch.detectors.base import Verdict
 from reproduction.judging import Tally
+from reproduction.recorded import Published
 
 # The palette of Okabe and Ito; hatches tell the verdicts apart in gray.
 VERDICTS: dict[Verdict, dict[str, Any]] = {
@@ -28,23 +31,11 @@ LINES: dict[str, dict[str, Any]] = {
     },
     "msp": {"color": "#CC79A7", "linestyle": (0, (1, 1)), "marker": "^", "label": "MSP"},
     "max-logit": {"color": "#E69F00", "linestyle": (0, (4, 1, 1, 1)), "marker": "v", "label": "MaxLogit"},
-    "sequential-test": {
-        "color": "#000000",
-        "linestyle": "-",
-        "linewidth": 2.4,
-        "marker": "D",
-        "label": "sequential test (anytime-valid)",
-    },
-    "hoeffding": {"color": "#777777", "linestyle": "-", "marker": "o", "label": "Hoeffding (the paper's)"},
-    "kl": {"color": "#E69F00", "linestyle": (0, (6, 2)), "marker": "s", "label": "kl"},
-    "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1)), "marker": "^", "label": "betting"},
-    "mixture": {
-        "color": "#0072B2",
-        "linestyle": "-",
-        "linewidth": 2.4,
-        "marker": "D",
-        "label": "sequential test (anytime-valid)",
-    },
+    "sequential-test": {"color": "#000000", "linestyle": "-", "linewidth": 2.4, "marker": "D"},
+    "hoeffding": {"color": "#777777", "linestyle": "-", "marker": "o"},
+    "kl": {"color": "#E69F00", "linestyle": (0, (6, 2)), "marker": "s"},
+    "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1)), "marker": "^"},
+    "mixture": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.4, "marker": "D"},
 }
 THEIRS: dict[str, Any] = {
     "color": "#000000",
@@ -69,17 +60,32 @@ def line(name: str, **changes: Any) -> dict[str, Any]:
     return {"markersize": 4.5, "linewidth": 1.5, **LINES[name], **changes}
 
 
-def bare(axes: Axes) -> None:
-    """Take away what carries no information."""
+def bare(axes: Axes, title: str = "") -> None:
+    """Take away what carries no information; put a title, if there is one, above the left edge."""
     axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        axes.set_title(title, loc="left", fontsize=10)
+
+
+def level(axes: Axes, height: float, text: str, above: float) -> None:
+    """Draw a promised level, with a text so many points above its right end."""
+    axes.axhline(height, **PROMISE)
+    axes.annotate(
+        text,
+        (1, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, above),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+    )
 
 
 def shift_panel(axes: Axes, title: str, label: str | None = "share of ADVERSE") -> None:
     """Label shares of datasets that are drawn against the true shift, and mark where it is none."""
     axes.axvline(0, **PROMISE)
     axes.set(xlabel="true shift of the expected cost", ylabel=label, ylim=(-0.02, 1.02))
-    axes.set_title(title, loc="left", fontsize=10)
-    bare(axes)
+    bare(axes, title)
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int, **look: Any) -> None:
@@ -88,9 +94,7 @@ def legend_below(figure: Figure, axes: Axes, columns: int, **look: Any) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, **look)
 
 
-def verdict_bars(
-    axes: Axes, rows: Sequence[Tally], title: str, theirs: Mapping[str, tuple[float, float]]
-) -> None:
+def verdict_bars(axes: Axes, rows: Sequence[Tally], title: str, theirs: Mapping[str, Published]) -> None:
     """Draw shares of verdicts as stacked bars, one per setting, in the order of the true shift.
 
     The bars stand at equal distances, because the paper's settings crowd at large shifts; their labels give
@@ -105,8 +109,8 @@ def verdict_bars(
         axes.bar(places, shares, bottom=bottom, width=0.86, edgecolor="white", linewidth=0.0, **look)
         bottom = [low + share for low, share in zip(bottom, shares, strict=True)]
     for place, row in enumerate(ordered):
-        if row.setting in theirs:
-            adverse, benign = theirs[row.setting]
+        if point := theirs.get(row.setting):
+            adverse, benign = point.share(row.detector), point.share(row.detector, "benign")
             ends = [adverse] * (adverse > 0) + [1 - benign] * (benign > 0)
             if ends:  # an empty line that is not clipped would confuse the layout
                 axes.plot([place] * len(ends), ends, clip_on=False, **THEIRS)
@@ -117,24 +121,15 @@ def verdict_bars(
     axes.set(ylim=(0, 1), xlim=(-0.6, len(ordered) - 0.4))
     axes.axvline(unchanged - 0.5, **PROMISE)
     axes.axvline(unchanged + 0.5, **PROMISE)
-    axes.set_title(title, loc="left", fontsize=10)
-    bare(axes)
+    bare(axes, title)
 
 
 def verdict_legend(figure: Figure) -> None:
     """Put the verdicts' legend below a figure of stacked bars."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     handles: list[Any] = [Patch(edgecolor="white", linewidth=0.0, **look) for look in VERDICTS.values()]
     handles.append(Line2D([], [], **THEIRS, label="the authors' curves, n = 50"))
     figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=4,
-        frameon=False,
-        handlelength=3,
-        handleheight=1.2,
+        handles=handles, loc="outside lower center", ncols=4, frameon=False, handlelength=3, handleheight=1.2
     )
 
 

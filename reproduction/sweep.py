@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
@@ -11,14 +11,13 @@ from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified
 from reproduction.figure import percent
-from reproduction.judging import Array, Shift, Tally, sizes_of, split
+from reproduction.judging import Detector, Shift, Tally, sizes_of, split, tally
 from reproduction.navigation import Sweep
+from reproduction.recorded import Published
 
 VISIBLE = 0.05
 """What a difference of mean shares of datasets must be at least, to be visible in a figure."""
 IN_PART = "in part: one of the two"
-
-
 PAPERS_N = 50
 """Trials in the datasets of the paper's Figures 4 to 6: its text says 10, the code that drew them 50."""
 
@@ -32,12 +31,15 @@ class SweepSettings(Certified):
     sizes: tuple[int, ...] = (10, 50)
     """Trials in a dataset: what the paper's text says, and what the code behind its figures has."""
 
-    def datasets(self, cache: Cache) -> Iterator[tuple[str, Array, Shift]]:
-        """Yield every setting's name, datasets of each size, and true shift; the training's first."""
+    def tallies(self, detectors: Sequence[Detector], cache: Cache) -> list[Tally]:
+        """Judge the datasets of each size, in the training distribution and in every setting."""
+        found = []
         for name in ("training", *self.sweep.settings):
             costs, shift = self.sweep.flights(name).costs(cache), true_shift(self.sweep, name, cache)
             for n in self.sizes:
-                yield name, split(costs, n, self.sweep.datasets), shift
+                datasets = split(costs, n, self.sweep.datasets)
+                found += [tally(detector, datasets, name, shift) for detector in detectors]
+        return found
 
 
 def artifacts(settings: SweepSettings) -> Sequence[Artifact]:
@@ -80,11 +82,6 @@ def points(difference: float) -> str:
 def onset(reached: Mapping[float, bool]) -> float | None:
     """Return the smallest shift from which on all larger ones reach something; none if the largest does not.
 
-    Parameters
-    ----------
-    reached
-        Sizes of shifts, and whether each does.
-
     Examples
     --------
     >>> onset({0.1: True, 0.2: False, 0.3: True, 0.4: True}), onset({0.1: True, 0.2: False})
@@ -105,8 +102,8 @@ class Panel:
     title: str
     """With ``{n}`` for the number of trials."""
     rows: Sequence[Tally]
-    published: Mapping[str, tuple[float, float]]
-    """By setting, the authors' shares of ADVERSE and of BENIGN, at their number of trials."""
+    published: Mapping[str, Published]
+    """What the authors published, by setting, at their number of trials."""
 
 
 def draw_verdicts(panels: Sequence[Panel], width: float, bold: str) -> Figure:
@@ -119,8 +116,7 @@ def draw_verdicts(panels: Sequence[Panel], width: float, bold: str) -> Figure:
             rows = [row for row in panel.rows if row.n == n]
             style.verdict_bars(axes, rows, panel.title.format(n=n), panel.published if n == PAPERS_N else {})
         above[0].set_ylabel("share of datasets")
-        if n == sizes[-1]:
-            for axes in above:
-                axes.set_xlabel(f"true shift of the expected cost (bold: {bold})")
+    for axes in grid[-1]:
+        axes.set_xlabel(f"true shift of the expected cost (bold: {bold})")
     style.verdict_legend(figure)
     return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -20,6 +21,10 @@ from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep, in_words
 NAME = "theorem-3"
 TITLE = "Drone: numerical validation of Theorem 3"
 BLOCK = 25_000  # datasets at a time: 10 MB
+CURVES: dict[str, dict[str, Any]] = {
+    "max": {"color": "#D55E00", "linestyle": (0, (5, 2)), "label": "largest lower limit"},
+    "percentile_90": {"color": "#0072B2", "linewidth": 2.2, "label": "90th percentile of the lower limit"},
+}
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,8 @@ QUICK = Settings(QUICK_SWEEP_SETTINGS, datasets=5_000)
 
 def artifacts(settings: Settings) -> Sequence[Artifact]:
     """Return what `run` takes from the cache."""
-    return [
-        settings.sweep.flights(name) for name in {"training": None, **dict.fromkeys(settings.distributions)}
-    ]
+    names = dict.fromkeys(("training", *settings.distributions))
+    return [settings.sweep.flights(name) for name in names]
 
 
 def run(settings: Settings, cache: Cache) -> Results:
@@ -100,30 +104,14 @@ def _running_means(costs: Array, settings: Settings, rng: np.random.Generator) -
 def draw(results: Results) -> Figure:
     """Draw the largest limit and its 90th percentile against the true shift."""
     figure = style.new_figure(5 * len(results["series"]), 4)
-    for axes, series in zip(
-        figure.subplots(1, len(results["series"]), squeeze=False)[0], results["series"], strict=True
-    ):
+    panels = figure.subplots(1, len(results["series"]), squeeze=False)[0]
+    for axes, series in zip(panels, results["series"], strict=True):
         n = [row["n"] for row in series["rows"]]
-        axes.plot(
-            n,
-            [row["max"] for row in series["rows"]],
-            color="#D55E00",
-            linestyle=(0, (5, 2)),
-            label="largest lower limit",
-        )
-        axes.plot(
-            n,
-            [row["percentile_90"] for row in series["rows"]],
-            color="#0072B2",
-            linewidth=2.2,
-            label="90th percentile of the lower limit",
-        )
+        for name, look in CURVES.items():
+            axes.plot(n, [row[name] for row in series["rows"]], **look)
         axes.axhline(series["shift"], **style.PROMISE, label="true shift")
         axes.set(xlabel="trials", ylabel="shift of the expected cost")
-        axes.set_title(
-            f"{in_words(series['setting'])}: true shift {series['shift']:+.3f}", loc="left", fontsize=10
-        )
-        style.bare(axes)
+        style.bare(axes, f"{in_words(series['setting'])}: true shift {series['shift']:+.3f}")
     style.legend_below(figure, figure.axes[0], 3)
     return figure
 
@@ -150,18 +138,16 @@ def tables(results: Results) -> list[Table]:
     lines = []
     for series in results["series"]:
         worst = max(series["rows"], key=lambda row: row["too_high"])
-        rate = worst["too_high"] / results["datasets"]
         lines.append(
-            (
-                in_words(series["setting"]),
-                f"{series['shift']:+.4f}",
-                percent(rate),
-                str(worst["n"]),
-                percent(results["rate"]),
-            )
+            {
+                "deployed in": in_words(series["setting"]),
+                "true shift": f"{series['shift']:+.4f}",
+                "limit too high, at worst": percent(worst["too_high"] / results["datasets"]),
+                "at n": str(worst["n"]),
+                "promised": percent(results["rate"]),
+            }
         )
-    header = ("deployed in", "true shift", "limit too high, at worst", "at n", "promised")
-    return [Table("How often the limit is wrong", header, tuple(lines))]
+    return [Table.of("How often the limit is wrong", lines)]
 
 
 def claims(results: Results) -> list[Claim]:
