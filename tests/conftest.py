@@ -1,5 +1,6 @@
 """Settings that hold for every test, what is trained once for all of them, and the program to run."""
 
+import gc
 import io
 import os
 import shutil
@@ -25,6 +26,12 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2**31:
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)
 settings.load_profile("boundwatch")
+
+
+def pytest_collection_finish():
+    """Keep the collector from walking, again and again, what was imported for thousands of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def made_once(factory: pytest.TempPathFactory, name: str) -> tuple[Path, Path]:

@@ -27,7 +27,7 @@ def cases(n, noise, seed=0, placement=1):
 
 
 def test_expert_lifts_mugs():
-    outcomes = in_parallel(attempt, list(cases(40, noise=0.0)), jobs=2, label="expert")
+    outcomes = [attempt(*pair) for pair in cases(40, noise=0.0)]
     assert sum(outcome.cost for outcome in outcomes) <= 1
     assert np.median([outcome.rise for outcome in outcomes]) == pytest.approx(APPROACH, abs=0.005)
 
@@ -96,8 +96,8 @@ def test_no_processes_are_refused():
 def test_half_the_time_step_agrees():
     # 500 grasps, in docs/grasping.md, agree on at least 97 %; of 60 at most 5 may differ then, but for 0.9 %.
     work = list(cases(60, noise=1.0, seed=4))
-    coarse = in_parallel(attempt, work, jobs=2, label="4 ms")
-    fine = in_parallel(attempt, [(*pair, Physics(timestep=0.002)) for pair in work], jobs=2, label="2 ms")
+    coarse = [attempt(*pair) for pair in work]
+    fine = [attempt(*pair, Physics(timestep=0.002)) for pair in work]
     assert sum(a.cost != b.cost for a, b in zip(coarse, fine, strict=True)) <= 5
     failures = sum(outcome.cost for outcome in coarse)
     assert 3 <= failures <= 57  # else the grasps are not noisy enough to tell anything
