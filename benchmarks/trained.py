@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reproduction.source import source_digest
 
+from boundwatch.tasks.grasping.recipe import FEATURES
 from boundwatch.tasks.grasping.recipe import Recipe as ArmRecipe
 from boundwatch.tasks.navigation.recipe import Recipe as DroneRecipe
 
@@ -40,8 +41,8 @@ def drone(recipe: DroneRecipe | None = None) -> DroneRun:
 
 
 def arm(recipe: ArmRecipe | None = None) -> ArmRun:
-    """Return an arm's training, by default the full one: from the folder, or else trained now."""
+    """Return an arm's training, by default with the plain network: from the folder, or else trained now."""
     from boundwatch.tasks.grasping.train import train
 
-    recipe = ArmRecipe(seed=SEED) if recipe is None else recipe
+    recipe = ArmRecipe(seed=SEED, **FEATURES) if recipe is None else recipe
     return train(recipe, folder(train.__module__, recipe), jobs=2)
