@@ -54,7 +54,7 @@ class Settings(Certified):
 
 
 FULL = Settings()
-QUICK = Settings(GraspingPolicy(QUICK_RECIPE), placements=(1, 3, 6), datasets=3, environments=50)
+QUICK = Settings(GraspingPolicy(QUICK_RECIPE), placements=(1, 3, 6), datasets=3, environments=80)
 
 
 def artifacts(settings: Settings) -> Sequence[Artifact]:

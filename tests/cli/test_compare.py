@@ -293,3 +293,18 @@ def test_policies_of_one_file_take_turns_too(run, compare, files):
     assert "b.csv: has no column 'task', and another policy ran one task after" in compare(
         "a.csv", "b.csv", code=1
     )
+
+
+def test_pairs_that_somebody_made_stay_together(compare, tmp_path):
+    def log(change):
+        rows = [
+            f"{p},{'r1' if seed < n else 'r2'},{seed},{seed % 2}"
+            for p, n in change.items()
+            for seed in range(40)
+        ]
+        (tmp_path / "log.csv").write_text("policy,robot,seed,success\n" + "\n".join(rows) + "\n")
+        return [str(tmp_path / "log.csv"), "--by", "policy", "--paired", "--success", "success"]
+
+    assert json.loads(compare(*log({"A": 20, "B": 20}), "--json"))["pairs"] == 40
+    refused = compare(*log({"A": 20, "B": 26}), code=1)
+    assert "trial 21 is of robot r1, but its partner in" in refused

@@ -79,7 +79,7 @@ def test_a_state_of_an_earlier_version_goes_on_with_the_range_of_the_certificate
 
 def test_a_state_that_has_seen_no_line_expects_nothing_above_the_numbers():
     content = watch().to_dict()
-    for name in ("above", "words", "order", "columns"):
+    for name in ("above", "order", "columns"):
         del content["table"][name]  # as an earlier version wrote it
     session = watch()
     session.restore(content)

@@ -123,9 +123,10 @@ def run_campaign(
         raise InvalidCost(
             f"{name_of(stream)}: no trial was counted, so nothing was certified; send at least one"
         )
-    tasks = list(lines.order.blocks or ())
-    if len(tasks) == 1:
-        note = f"every trial is of {shown(tasks[0])}; the certificate says nothing of other tasks or robots"
+    tasks = [next(iter(rows)) for rows in lines.order.blocks.values() if rows is not None and len(rows) == 1]
+    if tasks:
+        of = " and ".join(map(shown, tasks))
+        note = f"every trial is of {of}; the certificate says nothing of other tasks or robots"
         print(f"boundwatch: note: {name_of(stream)}: {note}", file=sys.stderr)
     column, meaning = lines.chosen
     episodes = Episodes(

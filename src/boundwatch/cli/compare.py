@@ -117,7 +117,7 @@ def compare(
             raise typer.BadParameter("--follow needs two files, one per policy")
         named = _follow(policies, reading, question, as_json=as_json)
     else:
-        named = _read(policies, reading, by, binary=question.binary)
+        named = _read(policies, reading, by, binary=question.binary, paired=question.paired)
     for episodes in named.values():
         out.print_warnings(episodes)
     if len(named) == 2:
@@ -160,7 +160,7 @@ class _Question:
 
 
 def _read(
-    policies: list[str], reading: Reading, by: str | None, *, binary: bool | None
+    policies: list[str], reading: Reading, by: str | None, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name."""
     if by is not None:
@@ -173,17 +173,17 @@ def _read(
         parts = [
             dataclasses.replace(part, source=f"{whole.source}, {by} {name}") for name, part in found.items()
         ]
-        aligned = [dataclasses.replace(part, source=whole.source) for part in _of_one_task(parts)]
+        aligned = [dataclasses.replace(part, source=whole.source) for part in _of_one_task(parts, paired)]
         return dict(zip(found, aligned, strict=True))
     if len(policies) < 2:
         raise typer.BadParameter("give a file per policy, at least two; or one file with --by COLUMN")
     if policies.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = _of_one_task([reading.read(path, binary=binary) for path in policies])
+    read = _of_one_task([reading.read(path, binary=binary) for path in policies], paired)
     return dict(zip(_names(policies), of_one_measure(read), strict=True))
 
 
-def _of_one_task(read: list[Episodes]) -> list[Episodes]:
+def _of_one_task(read: list[Episodes], paired: bool) -> list[Episodes]:
     """Return episodes such that those of a pair are of one task, if a policy ran one task after the other."""
     blocks = (column for each in read for column, tasks in each.labels.items() if in_blocks(tasks))
     if (column := next(blocks, None)) is None:
@@ -194,6 +194,9 @@ def _of_one_task(read: list[Episodes]) -> list[Episodes]:
                 f"{each.source}: has no column {column!r}, and another policy ran one {column} after the "
                 "other; add it, so that both trials of a pair can be of the same"
             )
+    if paired:  # who paired the trials keeps them together
+        _refuse_other_partners(read, column)
+        return read
     return take_in_turn(
         [
             dataclasses.replace(
@@ -205,6 +208,17 @@ def _of_one_task(read: list[Episodes]) -> list[Episodes]:
             for each in read
         ]
     )
+
+
+def _refuse_other_partners(read: list[Episodes], column: str) -> None:
+    first = read[0]
+    for each in read[1:]:
+        for place, (one, other) in enumerate(zip(first.labels[column], each.labels[column], strict=False)):
+            if one != other:
+                raise InvalidCost(
+                    f"{each.source}: trial {place + 1} is of {column} {other}, but its partner in "
+                    f"{first.source} of {one}; match the rows by seed, or compare without --paired"
+                )
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -357,9 +371,9 @@ class _Growing:
             self._note(f"line {number} {self.lines.noticed}")
         if found is None:
             return
-        task = next(iter(task_columns(found.fields)), None)
         self.costs.append(found.cost)
-        self.tasks.append("" if task is None else str(found.fields[task]).strip())
+        named = (str(found.fields[column]).strip() for column in task_columns(found.fields))
+        self.tasks.append(" ".join(filter(None, named)))
         self.numbers.append(number)
 
     def _note(self, said: str) -> None:

@@ -126,7 +126,7 @@ def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:
     return _read_lines(text, source)
 
 
-def document_fault(line: str, asked: Collection[str] = (), *, cut: bool = False) -> str:
+def document_fault(line: str, asked: Collection[str] = (), *, named: bool = False, cut: bool = False) -> str:
     """Say why a first line is not one episode: JSON that goes on in the next, or may hold all of them.
 
     A line that was cut off by its writer seldom ends where a document breaks its lines.
@@ -137,6 +137,8 @@ def document_fault(line: str, asked: Collection[str] = (), *, cut: bool = False)
         The line.
     asked
         The names of columns that may be read; an empty one is none.
+    named
+        Whether somebody named the column: then an object that has it is an episode, whatever else is in it.
     cut
         Whether this is only the beginning of a line that is too long for an episode.
 
@@ -160,11 +162,12 @@ def document_fault(line: str, asked: Collection[str] = (), *, cut: bool = False)
         try:
             content = json.loads(line)
             own = _own_values(content, asked)
-            if (twice := _in_a_list(content, own)) is not None:
+            if not named and (twice := _in_a_list(content, own)) is not None:
                 listed, name = twice
                 return (
                     f"{shown(line)} could be one episode or a document, as both it and its list {listed!r} "
-                    f"have {name!r}; rename one of them in an episode, or give a document {as_file}"
+                    f"have {name!r}; for an episode name the column with --success, --cost or --reward, or "
+                    f"give a document {as_file}"
                 )
             if own or _from_document(content, "", asked) is None:
                 return ""

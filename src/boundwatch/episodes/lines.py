@@ -31,6 +31,11 @@ from boundwatch.episodes.words import looks_like_outcome, normal
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 _LINE = "the line"
+_NUMBERING = re.compile(
+    r"#|(trial|run|episode|rollout|attempt|test|n[or]|number|index|id)s?([ _.-]*(id|n[or]|number|index))?\.?",
+    re.IGNORECASE,
+)
+"""Names of columns that number the trials."""
 _TITLES = 60  # lines above a header, at most
 
 
@@ -94,8 +99,6 @@ class LineReader:
     """The same of the first line, which all others must have, too; None before it."""
     mark: str = ""
     """The decimal mark of the first number that has one, which all others must have, too."""
-    words: list[str] | None = None
-    """What is in the first row of a table that elsewhere could name a mean or a total; None before it."""
     noticed: str = ""
     """What should be said about the latest line: why it holds no episode, or how it is read."""
     above: int = 0
@@ -115,6 +118,10 @@ class LineReader:
     def begin_file(self) -> None:
         """Expect that the header comes once more, in a file that goes on where another ended."""
         self._fresh = self._begins = True
+
+    def go_on(self) -> None:
+        """Expect no beginning of a file: lines came before."""
+        self._fresh = False
 
     def read(self, text: str) -> LineEpisode | None:
         """Return the episode in a line; None for a blank line, a title, a comment or a header.
@@ -176,7 +183,8 @@ class LineReader:
         if self.header is not None:
             return self._cells(text), True
         if text[0] == "{":
-            document = self._fresh and document_fault(text, (*self._asked(), self.certified.column or ""))
+            asked = (*self._asked(), self.certified.column or "")
+            document = self._fresh and document_fault(text, asked, named=self.wanted.column is not None)
             if document:
                 raise InvalidSetting(document)
             self._fresh = False
@@ -274,14 +282,14 @@ class LineReader:
         return dict(zip(header, cells, strict=True))
 
     def _refuse_summary(self, cells: Sequence[str]) -> None:
-        """Refuse a total or a mean among the trials: it would count as one more."""
-        words = [cell for cell in cells if is_summary(cell)]
-        if self.words is None:
-            self.words = list(map(normal, words))
-        for word in words:
-            if normal(word) not in self.words:
+        """Refuse a total or a mean among the trials: it would count as one more.
+
+        The same words may be conditions of trials; then they neither stand for a trial's number nor alone.
+        """
+        for name, cell in zip(self.header or (), cells, strict=True):
+            if is_summary(cell) and (_NUMBERING.fullmatch(name.strip()) or not all(cells)):
                 raise InvalidCost(
-                    f"looks like a summary ({shown(word)}), not a trial; take it out, or write another word "
+                    f"looks like a summary ({shown(cell)}), not a trial; take it out, or write another word "
                     "if it is a trial"
                 )
 

@@ -112,7 +112,10 @@ def refuse_document(path: str, asked: Collection[str] = ()) -> None:
     """
     head = _opening(path, _LONGEST_LINE)
     cut = bool(head) and "\n" not in head and Path(path).stat().st_size > _LONGEST_LINE
-    if fault := formats.document_fault(head.strip().split("\n", 1)[0], asked, cut=cut):
+    lines = [line for line in head.splitlines() if line.strip()]
+    if len(lines) > 1 and all(line.startswith("{") and line.rstrip().endswith("}") for line in lines[:2]):
+        return  # JSON lines
+    if fault := formats.document_fault("".join(lines[:1]).strip(), asked, named=any(asked), cut=cut):
         raise InvalidSetting(f"{path}: line 1: {fault}")
 
 

@@ -229,7 +229,7 @@ class Order:
     --------
     >>> order = Order(mixture=True)
     >>> [order.take({"episode": n, "task": "mug"}) for n in (1, 2)], order.blocks
-    (['', ''], {'mug': 2})
+    (['', ''], {'task': {'mug': 2}})
     >>> order.take({"episode": 2, "task": "mug"})[:34]
     'has the same episode as the line a'
     """
@@ -237,8 +237,8 @@ class Order:
     mixture: bool = False
     by: str | None = None
     numbered: bool = False
-    blocks: dict[str, int] | None = field(default_factory=dict)
-    """How many rows each task has, while one comes after the other; None once they take turns."""
+    blocks: dict[str, dict[str, int] | None] = field(default_factory=dict)
+    """By column, how many rows each task has while one comes after the other; None once they take turns."""
     last: list[str] | None = None
     """The episode of the latest row, and whose it is."""
     said: bool = False
@@ -255,37 +255,39 @@ class Order:
         tasks, episodes = _order_columns(tuple(fields))
         if not tasks and not episodes:
             return ""
-        task = _name(fields[tasks[0]]) if tasks else None
-        mixed = self._mixed(tasks[0], task) if self.mixture and task is not None else ""
-        repeated = "" if self.numbered or self.said else self._repeated(fields, episodes, task)
-        return "; it ".join(filter(None, (mixed, repeated)))
+        named = {column: task for column in tasks if (task := _name(fields[column])) is not None}
+        mixed = [self._mixed(*each) for each in named.items()] if self.mixture else []
+        owner = " ".join(named.values())
+        repeated = "" if self.numbered or self.said else self._repeated(fields, episodes, owner)
+        return "; it ".join(filter(None, (*mixed, repeated)))
 
     def _mixed(self, column: str, task: str) -> str:
-        if self.blocks is None:
+        blocks = self.blocks.setdefault(column, {})
+        if blocks is None:
             return ""
-        latest = next(reversed(self.blocks), task)
-        if (task != latest and task in self.blocks) or len(self.blocks) > _MOST_BLOCKS:
-            self.blocks = None
+        latest = next(reversed(blocks), task)
+        if (task != latest and task in blocks) or len(blocks) > _MOST_BLOCKS:
+            self.blocks[column] = None
             return ""
-        self.blocks[task] = self.blocks.get(task, 0) + 1
-        if _hardly_random(self.blocks.values()):
+        blocks[task] = blocks.get(task, 0) + 1
+        if _hardly_random(blocks.values()):
             raise InvalidSetting(
                 f"lists one {column} after the other, so a hard one would decide because of its place among "
                 f"the lines; take one at a time, or give certify and check the whole file with --by {column}"
             )
-        if task == latest or len(self.blocks) > 2:
+        if task == latest or len(blocks) > 2:
             return ""
         return (
             f"is of {column} {shown(task)}, lines above it of {shown(latest)}: they are taken for one "
             f"mixture; certify and check keep them apart with --by {column}"
         )
 
-    def _repeated(self, fields: Mapping[str, Any], columns: Sequence[str], task: str | None) -> str:
+    def _repeated(self, fields: Mapping[str, Any], columns: Sequence[str], owner: str) -> str:
         numbers = {column: name for column in columns if (name := _name(fields[column])) is not None}
         if not numbers:
             return ""
         column, number = next(iter(numbers.items()))
-        before, self.last = self.last, [number, task or "", str(fields.get(self.by or "", ""))]
+        before, self.last = self.last, [number, owner, str(fields.get(self.by or "", ""))]
         if self.last != before:
             return ""
         self.said = True
@@ -300,9 +302,12 @@ class Order:
 
     def restore(self, content: Mapping[str, Any]) -> None:
         """Go on as when `to_dict` was called; a state of an earlier version has nothing of it."""
-        blocks, last = content.get("blocks", {}), content.get("last")
-        self.blocks = None if blocks is None else {str(task): int(rows) for task, rows in blocks.items()}
-        if not all(0 < rows < 1 << 63 for rows in (self.blocks or {}).values()):
+        last = content.get("last")
+        self.blocks = {
+            str(column): None if tasks is None else {str(task): int(rows) for task, rows in tasks.items()}
+            for column, tasks in content.get("blocks", {}).items()
+        }
+        if not all(0 < rows < 1 << 63 for tasks in self.blocks.values() for rows in (tasks or {}).values()):
             raise ValueError
         self.last = None if last is None else [str(part) for part in last]
         self.said = bool(content.get("said"))

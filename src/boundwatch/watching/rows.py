@@ -143,7 +143,6 @@ class Rows:
             "delimiter": lines.delimiter,
             "by_certified": lines.by_certified,
             "above": lines.above,
-            "words": lines.words,
             "order": lines.order.to_dict(),
             "columns": {
                 metric: {"measure": each.measure, "mark": each.mark} for metric, each in self._readers.items()
@@ -161,8 +160,9 @@ class Rows:
             # An earlier state does not say whether there is anything above: then there may be.
             lines.above = int(content.get("above", begun and not content["started"]))
             # Nor do they have any of the rest; it is then found out anew.
-            words, columns = content.get("words"), content.get("columns", {}).get(metric, {})
-            lines.words = None if words is None else [str(word) for word in words]
+            columns = content.get("columns", {}).get(metric, {})
+            if begun:
+                lines.go_on()
             lines.order.restore(content.get("order", {}))
             lines.mark = str(columns.get("mark", ""))
             if (measure := columns.get("measure")) is not None:

@@ -55,7 +55,7 @@ def train(
     about a minute with --quick. An interrupted training continues when the same command is run again. Needs
     the extras `train` and `sim`.
 
-    With --harder there are 4,000 demonstrations, and another network, which learns better from them.
+    With --harder there are 4,000 demonstrations, and the plain network, which learns sooner.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.tasks.grasping.recipe import FEATURES, HARDER, HARDER_POINTS, SMALL, Recipe
