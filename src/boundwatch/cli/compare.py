@@ -194,9 +194,10 @@ def _of_one_task(read: list[Episodes], paired: bool) -> list[Episodes]:
                 f"{each.source}: has no column {column!r}, and another policy ran one {column} after the "
                 "other; add it, so that both trials of a pair can be of the same"
             )
-    if paired:  # who paired the trials keeps them together
-        _refuse_other_partners(read, column)
-        return read
+    if paired:
+        if len({len(each.costs) for each in read}) > 1:
+            return read  # which is refused by whoever compares them
+        _refuse_other_partners(read, column)  # of the same tasks, both take turns alike and stay together
     return take_in_turn(
         [
             dataclasses.replace(
