@@ -264,3 +264,10 @@ def test_theorem_1_is_drawn_when_it_is_asked_for(two):
         assert interval["upper"] >= interval["pointwise"]  # the arm's eight mugs show nothing
         assert list(content["claims"][0]["votes"]) == ["pointwise", "theorem-1"]
     assert "The certificate is Theorem 1 as printed" in page.read_text()
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_policy_has_grasps_beyond_its_datasets(quick):
+    first = runner.all_settings(quick=quick)["mug-placement"]
+    for settings in (first, runner._with_seed(first, 1)):
+        assert settings.environments > settings.trials * settings.datasets
