@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -31,7 +32,7 @@ from boundwatch.episodes.table import Wanted
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import comparison as words
-from boundwatch.watching.sources import is_text
+from boundwatch.watching.sources import awaited, is_text
 
 POLL_SECONDS = 0.5
 
@@ -214,12 +215,18 @@ def _of_one_task(read: list[Episodes], paired: bool) -> list[Episodes]:
 def _refuse_other_partners(read: list[Episodes], column: str) -> None:
     first = read[0]
     for each in read[1:]:
-        for place, (one, other) in enumerate(zip(first.labels[column], each.labels[column], strict=False)):
-            if one != other:
-                raise InvalidCost(
-                    f"{each.source}: trial {place + 1} is of {column} {other}, but its partner in "
-                    f"{first.source} of {one}; match the rows by seed, or compare without --paired"
-                )
+        if (apart := _first_apart(first.labels[column], each.labels[column])) is not None:
+            place, one, other = apart
+            raise InvalidCost(
+                f"{each.source}: trial {place + 1} is of {column} {other}, but its partner in "
+                f"{first.source} of {one}; match the rows by seed, or compare without --paired"
+            )
+
+
+def _first_apart(ones: Sequence[str], others: Sequence[str]) -> tuple[int, str, str] | None:
+    """Return the place of the first pair of different tasks, and these; None if there is none."""
+    pairs = enumerate(zip(ones, others, strict=False))
+    return next(((place, one, other) for place, (one, other) in pairs if one != other), None)
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -362,7 +369,7 @@ class _Growing:
         self._read = whole
         rest, last = data[len(whole) :], whole.count(b"\n") + 1
         if rest and rest == self._rest and last != self._awaited:  # nobody is writing it right now
-            self._note(f"line {last} has no newline yet; it is counted once it has one")
+            self._note(awaited(last))
             self._awaited = last
         self._rest = rest
 
@@ -463,13 +470,13 @@ def _refuse_other_tasks(a: _Growing, b: _Growing) -> None:
     """Refuse trials that only a whole file would put in order: those that were counted keep their places."""
     if not surely_in_blocks(a.tasks) and not surely_in_blocks(b.tasks):
         return
-    for place, (one, other) in enumerate(zip(a.tasks, b.tasks, strict=False)):
-        if one != other:
-            raise InvalidCost(
-                f"{b.path}: line {b.numbers[place]} is of {other or 'no task'}, but its partner, line "
-                f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; list tasks in the same order, or "
-                "compare without --follow, which takes them in turn"
-            )
+    if (apart := _first_apart(a.tasks, b.tasks)) is not None:
+        place, one, other = apart
+        raise InvalidCost(
+            f"{b.path}: line {b.numbers[place]} is of {other or 'no task'}, but its partner, line "
+            f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; list tasks in the same order, or "
+            "compare without --follow, which takes them in turn"
+        )
 
 
 def _is_held(finding: ComparisonFinding, a: _Growing, b: _Growing, *, already: bool) -> bool:

@@ -353,8 +353,7 @@ class FileSource:
                 looks += 1
                 if looks == _LOOKS and splitter.unfinished and not self._said:
                     self._said = True
-                    awaited = f"line {splitter.number + 1} has no newline yet; it is counted once it has one"
-                    yield replace(NOTHING, said=awaited)
+                    yield replace(NOTHING, said=awaited(splitter.number + 1))
                 elif self.restless:
                     yield NOTHING
                 if not moved_on and not self.more():
@@ -497,6 +496,17 @@ def beginning(path: str) -> Position:
     except OSError:  # opening it says why not
         return Position()
     return Position(*_identity(state))
+
+
+def awaited(number: int) -> str:
+    """Say that a line is not finished.
+
+    Examples
+    --------
+    >>> awaited(3)
+    'line 3 has no newline yet; it is counted once it has one'
+    """
+    return f"line {number} has no newline yet; it is counted once it has one"
 
 
 def is_text(path: str) -> bool:
