@@ -9,6 +9,7 @@ SIGKILL, use `PROGRAM`.
 from __future__ import annotations
 
 import atexit
+import gc
 import marshal
 import os
 import select
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -124,11 +126,31 @@ def wait_for_work(path: str) -> None:
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
+def run_and_end() -> None:
+    """Run the program, and end without tearing down what was imported, which takes longer than most programs."""
+    try:
+        main()
+        code = 0
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise  # Python prints what it says
+        code = ended.code or 0
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
+    import scipy.linalg  # noqa: F401  (the detectors' first update imports it)
+
     from boundwatch.cli import app, main
     from boundwatch.cli.root import built
     from boundwatch.server import run  # noqa: F401  (most of what `serve` imports)
 
     built(app)
+    gc.collect()
+    gc.freeze()
     wait_for_work(sys.argv[1])
-    main()
+    run_and_end()
