@@ -55,13 +55,14 @@ def sources(module: str, packages: tuple[Path, ...] = PACKAGES) -> dict[str, Pat
     ['boundwatch._support.files', 'boundwatch.errors']
     """
     found: dict[str, Path] = {}
-    todo = [module]
+    seen, todo = {module}, [module]
     while todo:
         name = todo.pop()
-        file = _file(name, packages)
-        if name not in found and file is not None:
+        if file := _file(name, packages):
             found[name] = file
-            todo += _imports(file, file.read_bytes(), packages)
+            new = set(_imports(file, file.read_bytes(), packages)) - seen
+            seen |= new
+            todo += new
     return found
 
 

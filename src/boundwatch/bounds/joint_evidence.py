@@ -14,7 +14,7 @@ so the bound is about 1 % below the smallest product there. Beyond, intervals ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ _SMALLEST_MEAN = 1e-9
 _STEP = 0.01
 _STRIDES = 64, 8, 1
 _LOST = -1e300
+_BLOCK = 2**17
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,19 @@ class Wager:
 
     def log_wealth(self, means: Array) -> Array:
         """Return the log wealth against each of some means; it falls with the mean."""
-        logs = np.stack([factors @ self.weights for factors in self.log_factors(means)], axis=1)
-        return _mixed(logs, self.log_shares)
+        # A block at a time: the factors of thousands of means at hundreds of points would fill the memory.
+        block = 1 + _BLOCK // (1 + self.sizes.size * self.points.size)
+        starts = range(0, max(means.size, 1), block)
+        logs = [self.log_factors(means[start : start + block]) @ self.weights for start in starts]
+        return _mixed(np.concatenate(logs), self.log_shares)
 
-    def log_factors(self, means: Array) -> Iterator[Array]:
-        """Yield for each bet by what a cost at a point (columns) multiplies it, against each mean (rows)."""
-        scaled = self.points / np.maximum(means, _SMALLEST_MEAN)[:, None]
-        for bet in self.sizes.tolist():
-            with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
-                yield np.log((1 - bet) + bet * scaled)
+    def log_factors(self, means: Array) -> Array:
+        """Return by what, against each mean, each bet is multiplied at a cost at each of the points."""
+        scaled = self.points / np.maximum(means, _SMALLEST_MEAN)[:, None, None]
+        sizes = self.sizes[:, None]
+        with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
+            logs: Array = np.log((1 - sizes) + sizes * scaled)
+        return logs
 
 
 def _mixed(logs: Array, log_shares: Array) -> Array:
@@ -162,8 +167,7 @@ class EvidenceTable:
         kept = _cut(start, size, _STRIDES[-2], start)[1]
         self._row = np.full(self._ends.size, -1)
         self._row[kept] = np.arange(kept.size)
-        logs = np.stack(list(stream.log_factors(self._ends[kept])), axis=1)
-        self._logs = np.maximum(logs, _LOST)  # times no costs: 0, not NaN
+        self._logs = np.maximum(stream.log_factors(self._ends[kept]), _LOST)  # times no costs: 0, not NaN
 
     def log_evidence(self, weights: Array, *, enough: float = -math.inf) -> float:
         """Return the log e-value after so many costs at each of the points."""
@@ -278,11 +282,15 @@ def joint_difference_lower(reference: Reference, stream: Wager, alpha: float) ->
     0.47
     """
     # The evidence falls with the margin that it is against: halve, and stay on the refuted side.
-    target = np.log(1 / alpha)
-    low, high = (0.0, 1.0) if joint_log_evidence(reference, stream) >= target else (-1.0, 0.0)
+    target = math.log(1 / alpha)
+
+    def is_refuted(margin: float) -> bool:
+        return joint_log_evidence(reference, stream, margin, enough=target) >= target
+
+    low, high = (0.0, 1.0) if is_refuted(0.0) else (-1.0, 0.0)
     for _ in range(12):
         middle = (low + high) / 2
-        if joint_log_evidence(reference, stream, middle) >= target:
+        if is_refuted(middle):
             low = middle
         else:
             high = middle
