@@ -11,9 +11,12 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.watching import ids, sources
+from boundwatch.watching import files, ids, pipes
+from boundwatch.watching.files import FileSource
+from boundwatch.watching.pipes import PipeSource
 from boundwatch.watching.rows import Rows, Rule
-from boundwatch.watching.sources import FileSource, PipeSource, RowSource, SpooledPipe
+from boundwatch.watching.sources import RowSource
+from boundwatch.watching.spool import SpooledPipe
 from boundwatch.watching.state import StateFile
 from boundwatch.watching.watch import Counted, Notice, Watch, _Wait, build_detectors, resume
 
@@ -153,7 +156,8 @@ def test_an_alarm_that_cannot_be_told_is_tried_again(tmp_path):
 
 @pytest.mark.parametrize("kind", ["file", "pipe", "spool"])
 def test_an_alarm_is_tried_again_while_no_line_comes(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(sources, "_POLL", 0.001)
+    monkeypatch.setattr(files, "_POLL", 0.001)
+    monkeypatch.setattr(pipes, "_WAIT", 0.001)
     (tmp_path / "log").write_text("0.9\n" * 8)
     reading, writing = os.pipe()
     os.write(writing, b"0.9\n" * 8)
@@ -188,8 +192,8 @@ def test_an_alarm_is_tried_again_while_no_line_comes(tmp_path, monkeypatch, kind
 
 
 def test_a_followed_line_without_newline_is_said_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_POLL", 0.0)
-    monkeypatch.setattr(sources, "_LOOKS", 2)
+    monkeypatch.setattr(files, "_POLL", 0.0)
+    monkeypatch.setattr(files, "_LOOKS", 2)
     log = tmp_path / "log"
     log.write_text("0.3\n0.4")
     source = FileSource(str(log), follow=True)

@@ -28,7 +28,9 @@ from boundwatch.episodes.text import decode_line
 from boundwatch.episodes.words import affirmed
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
-from boundwatch.watching.sources import FileSource, PipeSource, is_pipe, name_of
+from boundwatch.watching.files import FileSource
+from boundwatch.watching.pipes import PipeSource, is_pipe
+from boundwatch.watching.sources import name_of
 
 
 @dataclass(frozen=True)

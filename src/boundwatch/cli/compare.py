@@ -32,7 +32,8 @@ from boundwatch.episodes.table import Wanted
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import comparison as words
-from boundwatch.watching.sources import awaited, is_text
+from boundwatch.watching.files import is_text
+from boundwatch.watching.lines import awaited
 
 POLL_SECONDS = 0.5
 

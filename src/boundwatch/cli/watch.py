@@ -34,8 +34,9 @@ from boundwatch.episodes.opening import is_log, refuse_document
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.watching.alarms import check_command, run_command
+from boundwatch.watching.files import FileSource, is_text
 from boundwatch.watching.rows import Rows, Rule
-from boundwatch.watching.sources import FileSource, RowSource, is_text, name_of
+from boundwatch.watching.sources import RowSource, name_of
 from boundwatch.watching.state import StateFile
 from boundwatch.watching.watch import (
     Counted,

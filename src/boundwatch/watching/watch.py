@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
@@ -30,22 +30,13 @@ from boundwatch.errors import (
     ProvenanceMismatch,
     SchemaMismatch,
 )
+from boundwatch.watching.files import FileSource, beginning
 from boundwatch.watching.ids import MOST_REMEMBERED, Ids, RecentCosts
+from boundwatch.watching.lines import CUT_OFF, TORN, Batch, Identity, Line, Position
+from boundwatch.watching.pipes import PipeSource, is_pipe
 from boundwatch.watching.rows import Row, Rows
-from boundwatch.watching.sources import (
-    CUT_OFF,
-    TORN,
-    Batch,
-    FileSource,
-    Identity,
-    Line,
-    PipeSource,
-    Position,
-    SpooledPipe,
-    beginning,
-    is_pipe,
-    name_of,
-)
+from boundwatch.watching.sources import Source, name_of
+from boundwatch.watching.spool import SpooledPipe
 from boundwatch.watching.state import StateFile
 
 Detector = SequentialTest | ChangeDetector | PredictedTest
@@ -71,17 +62,6 @@ class Notice(NamedTuple):
     """Something to say about a line that was not counted, or was counted in spite of something."""
 
     text: str
-
-
-class Source(Protocol):
-    """What yields lines."""
-
-    restless: bool
-    """Whether to yield batches without lines while none comes, where that is possible."""
-
-    def batches(self) -> Iterator[Batch]:
-        """Yield the lines that are there, until there will be no more."""
-        ...
 
 
 OnAlarm = Callable[[dict[str, Any]], None]

@@ -1,23 +1,15 @@
-"""Where lines come from: growing files, rotation, pipes, and lines that are none."""
+"""Files that grow, are rotated, and lose lines."""
 
 import os
-import sys
 import threading
 import time
 
 import pytest
 
+from batches import faults, texts
 from boundwatch.errors import InvalidSetting
-from boundwatch.watching import sources
-from boundwatch.watching.sources import FileSource, LineSplitter, PipeSource, Position, is_pipe
-
-
-def texts(batches):
-    return [line.raw.decode() for batch in batches for line in batch.lines]
-
-
-def faults(batches):
-    return [(line.number, line.fault) for batch in batches for line in batch.lines if line.fault]
+from boundwatch.watching import files
+from boundwatch.watching.files import FileSource
 
 
 def after(path, lines):
@@ -47,29 +39,7 @@ def take(source, count, found):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(sources, "_POLL", 0.005)
-
-
-def test_bytes_become_lines_however_they_come():
-    text = b"0.1\n\n0.25\r\n{}\n0.5"
-    for size in range(1, len(text) + 1):
-        splitter = LineSplitter((0, 0))
-        batches = [b for i in range(0, len(text), size) for b in splitter.feed(text[i : i + size])]
-        assert texts(batches) == ["0.1", "", "0.25\r", "{}"]
-        assert splitter.unfinished
-        assert texts(splitter.finish()) == ["0.5"]
-        assert [line.number for batch in batches for line in batch.lines] == [1, 2, 3, 4]
-
-
-def test_a_line_without_end_is_one_line_and_takes_no_memory():
-    splitter = LineSplitter((0, 0))
-    batches = list(splitter.feed(b"0.1\n"))
-    for _ in range(40):
-        batches += splitter.feed(b"x" * (1 << 16))
-        assert len(splitter._rest) <= sources.LONGEST_LINE + (1 << 16)
-    batches += splitter.feed(b"\n0.2\n")
-    assert faults(batches) == [(2, "is longer than 1 MiB")]
-    assert texts(batches) == ["0.1", "", "0.2"]
+    monkeypatch.setattr(files, "_POLL", 0.005)
 
 
 def test_the_position_after_a_long_line_is_found_again(tmp_path):
@@ -191,26 +161,3 @@ def test_a_file_that_loses_lines_ends_the_watch(tmp_path, change, message):
     threading.Timer(0.05, change, (log,)).start()
     with pytest.raises(InvalidSetting, match=r"start again$"):  # nobody has a state
         take(FileSource(str(log), follow=True, once=True), 9, [])
-
-
-def test_a_pipe_that_cannot_be_waited_for_is_read(monkeypatch):
-    """As on Windows, where only sockets can."""
-    reading, writing = os.pipe()
-    os.write(writing, b"0.1\n0.2\n")
-    os.close(writing)
-
-    def refuse(*_):
-        raise OSError
-
-    with os.fdopen(reading) as pipe:
-        monkeypatch.setattr(sys, "stdin", pipe)
-        monkeypatch.setattr(sources.select, "select", refuse)
-        source = PipeSource("-")
-        source.restless = True
-        assert texts(source.batches()) == ["0.1", "0.2"]
-
-
-def test_devices_are_refused():
-    with pytest.raises(InvalidSetting, match="/dev/zero: is a device"):
-        is_pipe("/dev/zero")
-    assert Position() == Position(0, 0, 0, 0, Position().digest)
