@@ -12,11 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from boundwatch.cli import app
-from boundwatch.tasks.base import Task
-from boundwatch.tasks.entries import grasping, navigation
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pendulum"
-OURS: tuple[Task, ...] = (navigation, grasping)  # what mypy and a reader check: modules are tasks
 
 
 @pytest.fixture(scope="module")

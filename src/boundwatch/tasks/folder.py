@@ -54,8 +54,9 @@ def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterato
     Parameters
     ----------
     folder
-        Where the training goes. What a killed one with the same settings left there is kept, to continue; one
-        with other settings makes way as long as it has not drawn its policy.
+        Where the training goes. A finished one with the same settings is kept, whatever version trained it.
+        What a killed one of this version left is kept, to continue; any other makes way as long as it has not
+        drawn its policy.
     task
         The task's name.
     settings
@@ -64,8 +65,8 @@ def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterato
     Raises
     ------
     InvalidSetting
-        If the folder holds a training with other settings that has drawn its policy, or if another process
-        is training there.
+        If the folder holds an unfinished training of another version, or one with other settings, that has
+        drawn its policy, or if another process is training there.
 
     Examples
     --------
@@ -79,15 +80,17 @@ def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterato
     """
     path = Path(folder)
     text = json.dumps({"boundwatch": __version__, "task": task, **settings}, indent=2) + "\n"
-    if _holds(path, text) and (path / "summary.json").exists():
+    wanted = json.loads(text)
+    alike = _stored(path) | {"boundwatch": __version__} == wanted
+    if alike and (path / "summary.json").exists():
         yield Claim(path, finished=True)  # read only: it may lie where nothing can be written
         return
     with locked(path, "training"):
-        same = _holds(path, text)
+        stored = _stored(path)
+        same = stored == wanted
         if (path / "draw.json").exists() and not same:
-            raise InvalidSetting(
-                f"{path} already holds a training with other settings; choose another folder"
-            )
+            other = f"by boundwatch {stored.get('boundwatch')}" if alike else "with other settings"
+            raise InvalidSetting(f"{path} already holds a training {other}; choose another folder")
         checkpoints = path / "checkpoints"
         if not same:
             shutil.rmtree(checkpoints, ignore_errors=True)
@@ -196,6 +199,10 @@ def compare_bounds(limits: Mapping[str, float], certified: str) -> str:
     )
 
 
-def _holds(folder: Path, text: str) -> bool:
+def _stored(folder: Path) -> dict[str, Any]:
+    """Return the settings that a folder holds; none if it holds no such file, or a damaged one."""
     path = folder / "settings.json"
-    return path.exists() and read_bytes(path) == text.encode()
+    try:
+        return dict(json.loads(read_bytes(path))) if path.exists() else {}
+    except (ValueError, TypeError):
+        return {}
