@@ -12,13 +12,15 @@ import pytest
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.watching import files, ids, pipes
+from boundwatch.watching.alarms import Wait
 from boundwatch.watching.files import FileSource
 from boundwatch.watching.pipes import PipeSource
 from boundwatch.watching.rows import Rows, Rule
 from boundwatch.watching.sources import RowSource
 from boundwatch.watching.spool import SpooledPipe
+from boundwatch.watching.starting import build_detectors, resume
 from boundwatch.watching.state import StateFile
-from boundwatch.watching.watch import Counted, Notice, Watch, _Wait, build_detectors, resume
+from boundwatch.watching.watch import Counted, Notice, Watch
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
@@ -181,7 +183,7 @@ def test_an_alarm_is_tried_again_while_no_line_comes(tmp_path, monkeypatch, kind
         else:
             source = PipeSource("-") if kind == "pipe" else SpooledPipe(str(tmp_path / "spool"))
         session = watch()
-        session._waits[""] = _Wait(seconds=0.0)
+        session._waits[""] = Wait(seconds=0.0)
         late = threading.Timer(60, stop)  # it is silent for ever
         late.start()
         events = [event for batch in session.run(source, on_alarm=refuse) for event in batch]

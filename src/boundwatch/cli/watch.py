@@ -37,16 +37,9 @@ from boundwatch.watching.alarms import check_command, run_command
 from boundwatch.watching.files import FileSource, is_text
 from boundwatch.watching.rows import Rows, Rule
 from boundwatch.watching.sources import RowSource, name_of
+from boundwatch.watching.starting import build_detectors, open_source, resume, source_key
 from boundwatch.watching.state import StateFile
-from boundwatch.watching.watch import (
-    Counted,
-    Notice,
-    Watch,
-    build_detectors,
-    open_source,
-    resume,
-    source_key,
-)
+from boundwatch.watching.watch import Counted, Notice, Watch
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
 
@@ -223,7 +216,7 @@ def watch(
             name=stream if spool is None else str(spool),
             compared=episodes is not None,
         )
-        if keeper is not None and resume(session, levels):
+        if resume(session, levels):
             _say_where(session)
         if episodes is None:
             source = open_source(session, stream, spool=spool, follow=follow)

@@ -7,13 +7,18 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from boundwatch.errors import InvalidSetting
 
 _SECRET = ("BOUNDWATCH_WEBHOOK_SECRET", "BOUNDWATCH_TOKEN", "BOUNDWATCH_INTERNAL_SETTINGS")
 _LONGEST = 60.0  # seconds; what needs longer is to be started in the background
+
+OnAlarm = Callable[[dict[str, Any]], None]
+"""Called with an alarm; raises `InvalidSetting` if it could not be delivered."""
 
 
 def parse_command(command: str) -> list[str]:
@@ -103,3 +108,20 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
         raise InvalidSetting(
             f"on_alarm = {command!r} ended with code {done.returncode}; it must end with 0 when it has worked"
         )
+
+
+@dataclass
+class Wait:
+    """How long to leave a program alone that could not be told of an alarm: it may hang, or page somebody."""
+
+    seconds: float = 1.0
+    until: float = 0.0
+
+    def is_too_early(self) -> bool:
+        """Return whether to pass over it for now."""
+        return time.monotonic() < self.until
+
+    def prolong(self) -> None:
+        """Wait, and the next time twice as long, for at most five minutes."""
+        self.until = time.monotonic() + self.seconds
+        self.seconds = min(2 * self.seconds, 300.0)

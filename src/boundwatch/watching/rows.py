@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
@@ -10,7 +11,7 @@ from boundwatch.episodes import measured
 from boundwatch.episodes.lines import LineReader
 from boundwatch.episodes.steps import Order, task_names
 from boundwatch.episodes.table import Meaning, Table, Wanted
-from boundwatch.errors import InvalidCost
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 
 class Row(NamedTuple):
@@ -171,6 +172,21 @@ class Rows:
                     raise ValueError
                 lines.measure = None if column is None else str(column), meaning
 
+    def refuse_other_rule(self, stored: Mapping[str, Any]) -> None:
+        """Refuse to go on from a state whose lines were read by another rule, as `stored` describes it."""
+        for name, value in dataclasses.asdict(self.rule).items():
+            was = stored.get(name)  # a state begun before there was such an option has none
+            was = tuple(was) if isinstance(was, list) else was
+            if name == "bare_costs":  # no option: it follows from the certificate, which is compared, too
+                continue
+            if name == "cost_range" and value is None and was in self.ranges.values():
+                continue  # earlier versions kept the certificate's here
+            if was != value:
+                raise InvalidSetting(
+                    f"it was begun with {_flag(name, was)}, not with {_flag(name, value)}; read lines as "
+                    "then, or start a new state"
+                )
+
     def begin_file(self) -> None:
         """Expect that the header comes once more."""
         for lines in self._readers.values():
@@ -265,3 +281,10 @@ def _numbers(value: Any, name: str) -> list[Any]:
         return [float(word) for word in words]
     except ValueError:
         raise InvalidCost(f"has {name!r} = {value!r}, which is not made of numbers") from None
+
+
+def _flag(name: str, value: object) -> str:
+    if value is None or value is False:
+        return f"no --{name.replace('_', '-')}"
+    shown_value = " ".join(map(str, value)) if isinstance(value, tuple | list) else value
+    return f"--{name.replace('_', '-')} {shown_value}"

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
-from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily, no_certificate
+from boundwatch.certificates.family import no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
@@ -24,27 +18,21 @@ from boundwatch.episodes.fit import OWN, OwnCosts, begins_like, measured_otherwi
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import (
     BoundwatchError,
-    CertificateError,
     InvalidCost,
     InvalidSetting,
     ProvenanceMismatch,
     SchemaMismatch,
 )
-from boundwatch.watching.files import FileSource, beginning
+from boundwatch.watching.alarms import OnAlarm, Wait
 from boundwatch.watching.ids import MOST_REMEMBERED, Ids, RecentCosts
+from boundwatch.watching.interruption import interrupted_between_batches
 from boundwatch.watching.lines import CUT_OFF, TORN, Batch, Identity, Line, Position
-from boundwatch.watching.pipes import PipeSource, is_pipe
 from boundwatch.watching.rows import Row, Rows
 from boundwatch.watching.sources import Source, name_of
 from boundwatch.watching.spool import SpooledPipe
 from boundwatch.watching.state import StateFile
 
 Detector = SequentialTest | ChangeDetector | PredictedTest
-DETECTORS: dict[str, type[Detector]] = {
-    "sequential-test": SequentialTest,
-    "change-detector": ChangeDetector,
-    "predicted-test": PredictedTest,
-}
 
 
 class Counted(NamedTuple):
@@ -64,26 +52,6 @@ class Notice(NamedTuple):
     text: str
 
 
-OnAlarm = Callable[[dict[str, Any]], None]
-
-
-@dataclass
-class _Wait:
-    """How long to leave a program alone that could not be told of an alarm: it may hang, or page somebody."""
-
-    seconds: float = 1.0
-    until: float = 0.0
-
-    def is_too_early(self) -> bool:
-        """Return whether to pass over it for now."""
-        return time.monotonic() < self.until
-
-    def prolong(self) -> None:
-        """Wait, and the next time twice as long, for at most five minutes."""
-        self.until = time.monotonic() + self.seconds
-        self.seconds = min(2 * self.seconds, 300.0)
-
-
 @dataclass
 class Watch:
     r"""Detectors, and how much of their stream they have counted.
@@ -99,8 +67,11 @@ class Watch:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import boundwatch as bw
+    >>> from boundwatch.watching.files import FileSource
     >>> from boundwatch.watching.rows import Rule
+    >>> from boundwatch.watching.starting import build_detectors
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
     >>> log = Path(tempfile.mkdtemp()) / "log"
     >>> _ = log.write_text("0.7\n0.4\n0.9\n0.8\n")
@@ -131,7 +102,7 @@ class Watch:
     compared: bool = False
     """Whether somebody has compared these episodes with the certificate already."""
     _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
-    _waits: dict[str, _Wait] = field(default_factory=dict, init=False, repr=False)
+    _waits: dict[str, Wait] = field(default_factory=dict, init=False, repr=False)
     _encoding: str = field(default="", init=False, repr=False)
 
     @property
@@ -183,7 +154,7 @@ class Watch:
             yield untold
         if until_alarm and self.alarmed:
             return
-        with _interrupted_between_batches() as interrupted:
+        with interrupted_between_batches() as interrupted:
             source.restless = bool(self.undelivered)
             for batch in interrupted.while_waiting(source.batches()):
                 events: list[Counted | Notice] = []
@@ -287,8 +258,8 @@ class Watch:
             first, several = unknown[0], len(unknown) > 1
             where = f"{len(unknown)} lines from {first} on" if several else f"line {first}"
             events.append(Notice(f"{where}: ids that came too long ago to compare their costs; not counted"))
-        if done:
-            self.position = batch.position(done) if self.state is not None else self.position
+        if done and self.state is not None:
+            self.position = batch.position(done)
         return fault
 
     def _rows(self, line: Line, events: list[Counted | Notice]) -> list[Row]:
@@ -388,7 +359,7 @@ class Watch:
         for stream, detector in self.detectors.items():
             verdict = detector.verdict.value
             if detector.first_alarm is not None and self.announced.get(stream) != verdict:
-                wait = self._waits.setdefault(stream, _Wait())
+                wait = self._waits.setdefault(stream, Wait())
                 if not at_once and wait.is_too_early():
                     continue
                 finding = detector.finding().to_dict()
@@ -446,7 +417,7 @@ class Watch:
             raise InvalidSetting(
                 f"it follows {shown(content['source'])}, not {shown(self.source)}; use one state per source"
             )
-        self._compare_rule(content["rule"])
+        self.rows.refuse_other_rule(content["rule"])
         stored = content["detectors"]
         if sorted(stored) != sorted(self.detectors):
             raise InvalidSetting("it watches other tasks or robots; start a new state")
@@ -472,141 +443,6 @@ class Watch:
                 raise ValueError
             self._followed[stream] = OwnCosts(self.detectors[stream].certificate, list(map(float, costs)))
 
-    def _compare_rule(self, stored: Mapping[str, Any]) -> None:
-        for name, value in dataclasses.asdict(self.rows.rule).items():
-            was = stored.get(name)  # a state begun before there was such an option has none
-            was = tuple(was) if isinstance(was, list) else was
-            if name == "bare_costs":  # no option: it follows from the certificate, which is compared, too
-                continue
-            if name == "cost_range" and value is None and was in self.rows.ranges.values():
-                continue  # earlier versions kept the certificate's here
-            if was != value:
-                raise InvalidSetting(
-                    f"it was begun with {_flag(name, was)}, not with {_flag(name, value)}; read lines as "
-                    "then, or start a new state"
-                )
-
-
-def build_detectors(
-    certificate: Certificate | CertificateFamily, detector: str, levels: Mapping[str, float]
-) -> dict[str, Detector]:
-    """Return a detector for the one stream ``""``, or one per task of a family at its share of the level.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> family = bw.CertificateFamily.from_held_out({"arm-1": [0, 1], "arm-2": [0, 0]}, binary=True)
-    >>> build_detectors(family, "sequential-test", {})["arm-2"].alpha_adverse
-    0.02
-    """
-    build: Callable[..., Detector] = DETECTORS[detector]
-    if isinstance(certificate, Certificate):
-        return {"": build(certificate, **levels)}
-    detectors: dict[str, Detector] = {}
-    for stream, promise in certificate.items():
-        one = build(promise, **levels)
-        shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
-        if "margin" in levels:
-            shares["margin"] = levels["margin"]
-        detectors[stream] = build(promise, **shares)
-    return detectors
-
-
-def open_source(watch: Watch, stream: str, *, spool: Path | None = None, follow: bool = False) -> Source:
-    """Return where the lines of a watch come from, at the place where it left off.
-
-    Raises
-    ------
-    InvalidSetting
-        When there is a state, and the stream could be counted twice or lost.
-    """
-    if spool is not None:
-        if not is_pipe(stream):
-            raise InvalidSetting(f"{name_of(stream)}: is a file, which needs no --spool; leave it out")
-        source = SpooledPipe(str(spool), watch.position, watch.pipe)
-        watch.pipe = source.pipe
-        watch.save()  # before the first byte: whose line it is that may be cut off
-        return source
-    if not is_pipe(stream):
-        if watch.state is not None and stream != "-" and watch.position == Position():
-            watch.position = beginning(stream)  # it may be rotated before its first line is counted
-            watch.save()
-        return FileSource(stream, watch.position, follow=follow, once=watch.state is None)
-    by_line = watch.rows.rule.id == "line"
-    if watch.state is not None and watch.rows.rule.id is None:
-        raise InvalidSetting(
-            f"{name_of(stream)}: is a pipe, and what is read from it when this process is killed is lost; "
-            "with --state, number the episodes (--id FIELD), or keep the lines (--spool FILE)"
-        )
-    return PipeSource(stream, replayed=watch.position if by_line else None, once=watch.state is None)
-
-
-def resume(watch: Watch, levels: Mapping[str, float]) -> bool:
-    """Go on from the watch's state, if there is one, and return whether there was."""
-    assert watch.state is not None  # noqa: S101  (only called with one)
-    content = watch.state.read()
-    if content is None:
-        return False
-    try:
-        asked = {
-            stream: {name: getattr(detector, name) for name in levels}
-            for stream, detector in watch.detectors.items()
-        }
-        watch.restore(content)
-        for stream, detector in watch.detectors.items():
-            for name, value in asked[stream].items():
-                if getattr(detector, name) != value:
-                    flag = f"--{name.replace('_', '-')}"
-                    was = getattr(detector, name)
-                    if was is None:
-                        raise InvalidSetting(f"was begun without {flag}; leave it out, or start a new state")
-                    begun = was if name == "margin" else was * len(watch.detectors)
-                    raise InvalidSetting(f"was begun with {flag} {begun:g}; leave {flag} out, or give that")
-    except (CertificateError, InvalidSetting) as error:
-        raise type(error)(f"{watch.state.path}: {error}") from error
-    return True
-
-
-@dataclass
-class _Interrupted:
-    """Whether Ctrl-C was pressed, and whether it may end the wait at once."""
-
-    now: bool = False
-    waiting: bool = False
-
-    def while_waiting(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield batches; only the wait for the next one is cut short."""
-        while not self.now:
-            self.waiting = True
-            batch = next(batches, None)
-            self.waiting = False
-            if batch is None:
-                return
-            yield batch
-
-
-@contextmanager
-def _interrupted_between_batches() -> Iterator[_Interrupted]:
-    """End at Ctrl-C and SIGTERM, but never between counting a line and storing it."""
-    interrupted = _Interrupted()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupted
-        return
-
-    def stop(*_: object) -> None:
-        interrupted.now = True
-        if interrupted.waiting:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupted
-    except KeyboardInterrupt:
-        pass  # the usual end of a file that is followed
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
 
 def _join(error: Exception) -> str:
     text = str(error)
@@ -624,21 +460,7 @@ def _remedy(line: Line) -> str:
     return "let its sender send it again" if line.fault == CUT_OFF else "correct it"
 
 
-def _flag(name: str, value: object) -> str:
-    if value is None or value is False:
-        return f"no --{name.replace('_', '-')}"
-    shown_value = " ".join(map(str, value)) if isinstance(value, tuple | list) else value
-    return f"--{name.replace('_', '-')} {shown_value}"
-
-
 def _whole(value: object) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError
     return value
-
-
-def source_key(stream: str, spool: Path | None) -> str:
-    """Return the name under which a state keeps its source: the same from every folder."""
-    if spool is not None:
-        return f"spool {Path(spool).absolute()}"
-    return stream if stream == "-" else str(Path(stream).absolute())
