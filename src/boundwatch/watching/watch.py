@@ -43,7 +43,6 @@ class Counted(NamedTuple):
     stream: str
     finding: Any
     skipped: int
-    alarmed: bool
 
 
 class Notice(NamedTuple):
@@ -341,15 +340,12 @@ class Watch:
             whose = f"{row.stream}: " if row.stream else ""
             different = measured_otherwise(detector.certificate, self.rows.measured(row.stream))
             events += [Notice(f"warning: {self._called}: {whose}{each}") for each in different]
-        before = detector.verdict
         if isinstance(detector, PredictedTest) and row.predictions is not None:
             finding: Any = detector.update(row.cost, *row.predictions)
         else:
             finding = detector.update(row.cost)
         self.last = row
-        events.append(
-            Counted(line.number, row.cost, row.stream, finding, self.skipped, detector.verdict is not before)
-        )
+        events.append(Counted(line.number, row.cost, row.stream, finding, self.skipped))
 
     def _announce(self, on_alarm: OnAlarm | None, *, at_once: bool = False) -> list[Counted | Notice]:
         """Tell what has changed; return what to say about alarms that could not be told."""
