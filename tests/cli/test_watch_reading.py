@@ -1,0 +1,300 @@
+"""What `watch` makes of files and lines: their columns, words, tasks and encodings, and own costs."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import boundwatch as bw
+
+
+@pytest.fixture
+def robots(tmp_path):
+    """Return the files of two robots' certificates and of their log."""
+    family, log = tmp_path / "family.json", tmp_path / "log.csv"
+    bw.CertificateFamily.from_held_out({"a": [0.1, 0.2] * 30, "b": [0.3] * 60}, by="robot").save(family)
+    log.write_text("robot,cost\n" + "a,0.1\nb,0.3\n" * 12)
+    return family, log
+
+
+def test_change_detectors_of_several_robots_promise_no_level(run, robots):
+    done = run("watch", *robots, "--detector", "change-detector")
+    # 12 episodes of each at 0.0005, and the upper half of the certificates' delta of 0.01
+    assert "any false ADVERSE so far has a chance of at most 0.017, which includes the" in done.out
+
+
+def test_malformed_rows_of_a_table_are_skipped(run, robots):
+    family, log = robots
+    log.write_text("robot,cost\na,0.1\nc,0.1\nb,\nb,0.3\n")
+    assert run("watch", family, log).code == 1
+    done = run("watch", family, log, "--skip-malformed")
+    assert (done.code, done.out.count("  episode     1"), "2 malformed lines" in done.out) == (0, 2, True)
+    assert ("line 3 skipped" in done.err, "line 4 skipped" in done.err) == (True, True)
+    whole = log.with_suffix(".csv.gz")
+    whole.write_bytes(gzip.compress(log.read_bytes()))
+    refused = run("watch", family, whole, "--skip-malformed")
+    said = " ".join(refused.err.replace("\u2502", " ").split())
+    assert refused.code == 2
+    assert "--skip-malformed are for one number, JSON object or CSV row per line; leave them out" in said
+
+
+def test_a_table_with_a_state_is_described_by_its_column(run, tmp_path):
+    bw.Certificate.from_held_out([0] * 18 + [1] * 2, binary=True).save(tmp_path / "c.json")
+    (tmp_path / "new.csv").write_text("trial,grasped\n1,yes\n2,no\n")
+    done = run("watch", "c.json", "new.csv", "--success", "grasped", "--state", "state.json")
+    assert done.code == 0
+    assert "costs         new.csv, column grasped, cost = 1 - success" in done.out
+
+
+def test_a_table_is_counted_alike_as_a_whole_and_line_by_line(run, tmp_path):
+    rng = np.random.default_rng(2)
+    sheet = "Trials of May\nrobot,ok,force\n" + "".join(
+        f"{'ab'[i % 2]},{'no' if rng.random() < 0.2 else 'yes'},{30 * rng.random():.2f}\n" for i in range(40)
+    )
+    (tmp_path / "lab.csv").write_text(sheet)
+    (tmp_path / "new.csv").write_text("robot,ok,force\na,no,40\nb,no,20\nrobot,ok,force\n" + "a,no,30\n" * 9)
+    columns = ("--success", "ok", "--cost", "force", "--cost-range", "0", "50")
+    for by in ((), ("--by", "robot")):
+        assert run("certify", "lab.csv", *columns, *by, "-o", "c.json", "--force").code == 0
+        for until in ((), ("--until-alarm",)):
+            (tmp_path / "state").unlink(missing_ok=True)
+            watched = ("watch", "c.json", "new.csv", *columns, "--json", *until)
+            whole, lines = run(*watched), run(*watched, "--state", "state")
+            assert whole.out == lines.out
+            found = [json.loads(line) for line in whole.out.splitlines()]
+            assert [one["line"] for one in found[:6]] == [2, 2, 3, 3, 5, 5]
+            assert (whole.code, lines.code, len(found) < 22) == (0, 0, bool(until))
+            noted = "note: new.csv: line 4 repeats the header and was skipped"
+            assert (noted in whole.err, noted in lines.err) == (True, True)
+
+
+def test_a_line_is_named_as_people_know_it(run, tmp_path):
+    bw.CertificateFamily.from_held_out({"arm-1": [0, 1] * 9, "arm-2": [0, 0, 1] * 9}, by="robot").save(
+        "c.json"
+    )
+    for name, said in {
+        "arm-7": "robot 'arm-7' has no certificate, only 'arm-1', 'arm-2'; certify it, or leave it out",
+        "Arm-2": "robot 'Arm-2' has no certificate, but 'arm-2' has; if that is meant, write the name",
+    }.items():
+        (tmp_path / "new.csv").write_text(f"robot,cost\narm-1,0\n{name},1\n")
+        for command in ("check", "watch"):
+            done = run(command, "c.json", "new.csv")
+            assert (done.code, done.err.startswith(f"boundwatch: new.csv: line 3: {said}")) == (1, True)
+        done = run("watch", "c.json", "new.csv", "--state", "s")
+        assert f"boundwatch: new.csv: line 3 is of '{name}', which has no certificate, " in done.err
+        (tmp_path / "s").unlink()
+    bw.Certificate.from_held_out([0, 1] * 9, binary=True, measured="cost = 1 - success").save("one.json")
+    (tmp_path / "log.csv").write_text("success\nyes\nmaybe\n")
+    done = run("watch", "one.json", "log.csv", "--state", "s")
+    assert "boundwatch: log.csv: line 3, column 'success' = 'maybe' is not a word for" in done.err
+    (tmp_path / "log.jsonl").write_text('{"success": true}\n')
+    lines = run("watch", "one.json", "log.jsonl", "--state", "lines")
+    assert "lines: an object by the name of its column" in lines.out
+
+
+def test_the_certified_column_is_read_if_none_is_named(run, tmp_path):
+    rows = "".join(f"{i},{10 + 7 * i % 40},yes\n" for i in range(1, 31))
+    (tmp_path / "lab.csv").write_text("trial,Time_s,success\n" + rows)
+    certified = ("certify", "lab.csv", "--cost", "time_s", "--cost-range", "0", "100", "-o", "c.json")
+    assert run(*certified).code == 0
+    (tmp_path / "new.csv").write_text("trial,time_s,success\n1,90,no\n2,80,yes\n")
+    (tmp_path / "new.jsonl").write_text('{"time_s": 90}\n{"time_s": 80}\n')
+    note = "column 'time_s' is read as a cost, as certified; name another with --success, --cost or --reward"
+    for command in (["check"], ["watch"], ["watch", "--state", "s"]):
+        done = run(command[0], "c.json", "new.csv", *command[1:])
+        assert (done.code, done.err.count(note), "warning" in done.err) == (0, 1, False)
+        assert "column time_s, rescaled to a cost from the range 0 to 100" in done.out
+    assert "mean 0.8500" in run("watch", "c.json", "new.jsonl").out
+    assert "cost = 1 - success" in run("check", "c.json", "new.csv", "--success", "success").out
+    assert run("verify", "c.json", "--costs", "lab.csv").code == 0
+    (tmp_path / "other.csv").write_text("trial,seconds\n1,90\n")
+    assert (
+        "no column is called cost, success, is_success or reward" in run("check", "c.json", "other.csv").err
+    )
+    assert run("watch", "c.json", "-", stdin=b"0.9\n0.8\n").code == 1  # no pipe in this process
+
+
+def test_a_stream_is_compared_with_the_certificate(run, tmp_path):
+    lab = "".join(f"{cost}\n" for cost in (20, 35, 10, 50, 5, 80, 15, 30, 25, 60))
+    (tmp_path / "lab.csv").write_text("score\n" + lab)
+    assert run("certify", "lab.csv", "--cost", "score", "--cost-range", "0", "100", "-o", "c.json").code == 0
+    (tmp_path / "new.csv").write_text("score\n45\n70\n")
+    for option in ((), ("--state", "new.json")):  # read as a whole, and line by line
+        done = run("watch", "c.json", "new.csv", "--cost", "score", *option)  # the range is the certificate's
+        assert (done.code, "cost 0.45" in done.out, done.err) == (0, True, "")
+    for option in ((), ("--state", "other.json")):
+        scaled = ("--cost", "score", "--cost-range", "0", "200")
+        done = run("watch", "c.json", "new.csv", *scaled, *option)
+        assert done.err.count("new.csv: these costs are not measured the way the certificate's were") == 1
+    done = run("watch", "c.json", "lab.csv", "--cost", "score")
+    assert (done.code, "the costs that the certificate was made from" in done.err) == (1, True)
+    done = run("watch", "c.json", "lab.csv", "--cost", "score", "--state", "s.json")
+    assert "line 11: these are the costs that the certificate was made from" in done.err
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_a_stream_of_own_costs_leaves_the_others_as_they_were(run, tmp_path):
+    rng = np.random.default_rng(0)
+    lab = {name: rng.random(40).round(3).tolist() for name in "ab"}
+    bw.CertificateFamily.from_held_out(lab, by="robot").save(tmp_path / "c.json")
+    log = tmp_path / "log.csv"
+    log.write_text("robot,cost\n" + "".join(f"a,{cost}\n" for cost in rng.random(30).round(3)))
+    watched = ("watch", "c.json", "log.csv", "--by", "robot", "--state", "s.json")
+    assert run(*watched).code == 0
+    with log.open("a") as file:
+        file.writelines(f"b,{cost}\n" for cost in lab["b"])
+    done = run(*watched)
+    assert (done.code, "b: these are the costs" in done.err) == (1, True)
+    log.write_text(log.read_text() + "a,0.5\n")
+    done = run(*watched)  # b's own costs are no evidence, and a's episodes stay
+    assert (done.code, "a  episode    31" in done.out, "b  episode" in done.out) == (0, True, False)
+
+
+def test_perfect_trials_are_not_taken_for_the_certificates_own(run, tmp_path):
+    (tmp_path / "lab.csv").write_text("success\n" + "yes\n" * 20)
+    run("certify", "lab.csv", "-o", "c.json")
+    assert run("watch", "c.json", "lab.csv").code == 0
+    done = run("check", "c.json", "lab.csv")
+    assert (done.code, "may be chance" in done.err) == (0, True)
+
+
+def test_a_repeated_id_with_another_cost_is_reported(run, tmp_path):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    log = tmp_path / "log.jsonl"
+    for costs in ((1, 0.25), (2, 0.5)), ((2, 0.75), (2, 0.5)):  # the second time after a crash
+        with log.open("a") as file:
+            file.writelines(f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in costs)
+        done = run("watch", "c.json", "log.jsonl", "--id", "n", "--state", "s.json")
+    assert done.code == 1
+    assert "line 3 has id 2 and cost 0.75, but this id was counted with cost 0.5; an id names" in done.err
+    done = run("watch", "c.json", "log.jsonl", "--id", "n", "--state", "s.json", "--skip-malformed")
+    assert done.err.count("line 3 skipped, not counted: has id 2 and cost 0.75") == 1
+    assert "1 lines with an id that was counted before, not counted again" in done.out
+    assert "2, mean cost 0.3750" in done.out
+
+
+def test_a_certificate_of_rewards_turns_no_cost_round(run, tmp_path):
+    returns = [40, 45, 30, 48, 44, 41, 47, 39, 46, 43] * 3
+    (tmp_path / "lab.csv").write_text("ret\n" + "".join(f"{value}\n" for value in returns))
+    certified = run("certify", "lab.csv", "--reward", "ret", "--cost-range", "0", "50", "-o", "c.json")
+    assert certified.code == 0
+    (tmp_path / "numbers").write_text("45\n" * 20)
+    refused = run("watch", "c.json", "numbers")
+    assert (refused.code, "no column has a name; say what to read" in refused.err) == (1, True)
+    named = run("watch", "c.json", "numbers", "--reward", "1")
+    assert (named.code, "cost 0.1 " in named.out, "ADVERSE: evidence" in named.out) == (0, True, False)
+    (tmp_path / "costs.jsonl").write_text('{"cost": 0.9}\n' * 20)
+    other = run("watch", "c.json", "costs.jsonl")
+    assert "not measured the way the certificate's were (now cost as given;" in other.err
+    assert other.out.count("cost 0.9 ") == 20
+    assert "ADVERSE: evidence that the expected cost is higher" in other.out
+
+
+@pytest.mark.parametrize("lines", [[], ["--state", "s"], ["--state", "s", "--skip-malformed"]])
+def test_a_json_document_is_read_as_a_whole_or_not_at_all(run, tmp_path, lines):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    (tmp_path / "log.json").write_text('{"episodes": [\n{"success": true},\n{"success": false}\n]}\n')
+    done = run("watch", "c.json", "log.json", *lines)
+    if lines:
+        assert (done.code, done.out, (tmp_path / "s").exists()) == (1, "", False)
+        assert "line 1: '{\"episodes\": [' begins a JSON document, which is read as a whole" in done.err
+        assert "or pass --skip-malformed" not in done.err
+    else:
+        assert (done.code, "2, mean cost 0.5000" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize("content", ['[{"cost": 0}, {"cost": 1}]', '{"cost": [0, 1]}'])
+def test_a_document_without_newline_is_refused_not_waited_for(run, tmp_path, content):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    (tmp_path / "log.json").write_text(content)
+    whole = run("watch", "c.json", "log.json")
+    assert (whole.code, "2, mean cost 0.5000" in whole.out) == (0, True)
+    for command in (
+        ("watch", "c.json", "log.json", "--follow"),
+        ("compare", "log.json", "log.json", "--follow"),
+        ("certify", "log.json", "--until-width", "0.1", "--follow", "-o", "d.json"),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (1, "")
+        assert "log.json: line 1: " in done.err
+        assert "or put one object on each line" in done.err
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be"])
+def test_rows_in_another_encoding_are_read_or_refused_but_never_skipped(run, tmp_path, encoding):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    text = "Größe;cost\n" + "Maß;0.5\nmug;0.25\n" * 2
+    (tmp_path / "log.csv").write_bytes(text.encode(encoding))
+    done = run("watch", "c.json", "log.csv", "--state", "s", "--skip-malformed")
+    if encoding == "cp1252":
+        assert (done.code, "4, mean cost 0.3750" in done.out) == (0, True)
+        assert done.err.count("log.csv: line 1 is not UTF-8, read as Windows-1252") == 1
+        assert done.err.count("Windows-1252") == 1
+    else:
+        assert (done.code, done.out, (tmp_path / "s").exists()) == (1, "", False)
+        assert "log.csv: line 1: this is UTF-16, and lines are read as UTF-8; save it as UTF-8" in done.err
+
+
+@pytest.mark.parametrize("lenient", [(), ("--skip-malformed",)])
+def test_objects_with_two_outcomes_need_a_flag(run, tmp_path, lenient):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    (tmp_path / "log.jsonl").write_text('{"cost": 0.5, "success": true}\n' * 2)
+    done = run("watch", "c.json", "log.jsonl", *lenient)
+    assert (done.code, done.out) == (1, "")
+    where = "line 1: " if lenient else ""
+    assert f"log.jsonl: {where}columns cost, success could all be meant; say which one to read:" in done.err
+    assert "malformed" not in done.err
+    assert "2, mean cost 0.5000" in run("watch", "c.json", "log.jsonl", "--cost", "cost", *lenient).out
+
+
+def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path):
+    words = ("--success", "end", "--success-values", "in bin,on table")
+    (tmp_path / "lab.csv").write_text("trial,end\n" + "1,in bin\n2,on table\n3,floor\n" * 10)
+    assert run("certify", "lab.csv", *words, "-o", "c.json").code == 0
+    (tmp_path / "new.csv").write_text("trial,end\n" + "1,floor\n" * 20 + "2,on table\n")
+    done = run("watch", "c.json", "new.csv", *words, "--state", "s")
+    assert done.err.count("line 2 holds 'floor', counted as a failure") == done.err.count("counted as") == 1
+    assert "20 of 21 failed" in done.out
+    (tmp_path / "worst.csv").write_text("trial,end\n" + "1,floor\n" * 20)
+    worst = run("check", "c.json", "worst.csv", *words)
+    assert (worst.code, worst.out.startswith("ADVERSE")) == (0, True)
+    assert "has none of the words that mean success (in bin, on table), so every trial counts" in worst.err
+    refused = run("certify", "worst.csv", *words, "-o", "d.json")
+    assert (refused.code, "if every trial failed, write no in that column" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_file_is_read_as_a_whole_whatever_its_format(run, tmp_path, suffix):
+    """Line by line, an alarm would come before the tasks are known to be in blocks."""
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+
+    def write(names, rows):
+        lines = [",".join(names), *(",".join(map(str, row)) for row in rows)]
+        if suffix == "jsonl":
+            lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        (tmp_path / f"log.{suffix}").write_text("\n".join(lines) + "\n")
+
+    write(("task", "cost"), [("mug", 0.9)] * 50 + [("bowl", 0.1)] * 50)
+    done = run("watch", "c.json", f"log.{suffix}")
+    assert (done.code, done.out) == (1, "")
+    assert f"log.{suffix}: lists one task after the other, so a hard one would alarm" in done.err
+    write(("episode", "cost"), [(step // 5, 0.1) for step in range(50)])
+    done = run("watch", "c.json", f"log.{suffix}")
+    assert f"log.{suffix}: 50 rows have only 10 different values of episode; if rows are steps" in done.err
+
+
+def test_what_lines_show_of_tasks_and_steps_is_said(run, tmp_path):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+    lines = [f'{{"episode": 1, "task": "{task}", "cost": 0.2}}\n' for task in ("mug", "bowl")]
+    (tmp_path / "log.jsonl").write_text(lines[0] * 50 + lines[1] * 50)
+    certify = ("certify", "log.jsonl", "-o", "d.json", "--at-most")
+    for command in (("watch", "c.json", "log.jsonl", "--state", "s"), (*certify, "90")):
+        done = run(*command)
+        assert done.code == 1
+        assert "log.jsonl: line 53: lists one task after the other, so a hard one" in done.err
+        assert done.err.count("line 2 has the same episode as the line above it; if lines are steps") == 1
+        assert done.err.count("line 51 is of task 'bowl', lines above it of 'mug'") == 1
+    assert not (tmp_path / "d.json").exists()
+    done = run(*certify, "20")
+    assert (done.code, "note: log.jsonl: every trial is of 'mug'; the" in done.err) == (0, True)
