@@ -25,13 +25,12 @@ from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, Sch
 VERSION = 1
 """Version of the file's shape that this release writes and reads."""
 
-
 CERTIFY_IT = "certify it, or leave it out"
 """What to do about a task without a certificate, where certificates judge new costs."""
 
 
-def no_certificate(task: str, certified: Iterable[str]) -> str:
-    """Say that a task (or robot) has no certificate, and which one may be meant.
+def no_certificate(task: str, certified: Iterable[str], remedy: str = CERTIFY_IT) -> str:
+    """Say that a task (or robot) has no certificate, and which one may be meant, else the remedy.
 
     Examples
     --------
@@ -45,7 +44,7 @@ def no_certificate(task: str, certified: Iterable[str]) -> str:
     if (meant := plain.get("".join(task.split()).casefold())) is not None:
         return f"has no certificate, but {shown(meant)} has; if that is meant, write the name the same way"
     several = f"{', '.join(map(shown, known[:5]))}{', ...' if len(known) > 5 else ''}"
-    return f"has no certificate, only {several}; {CERTIFY_IT}"
+    return f"has no certificate, only {several}; {remedy}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,22 +99,25 @@ def read_tasks(
     by: str | None,
     *,
     allow_own: bool | None = None,
+    judged: bool = True,
 ) -> tuple[CertificateFamily, Episodes]:
-    """Return the certificates of the tasks, and the new costs of each."""
+    """Return the certificates of the tasks, and the costs of each, which they judge unless told otherwise."""
     if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
-        return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own)
+        return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own, judged=judged)
+    by = by or (loaded.by if isinstance(loaded, CertificateFamily) else None)
+    episodes = reading.read(costs, by=by, certificate=loaded, allow_own=allow_own, judged=judged)
     if isinstance(loaded, CertificateFamily):
-        return loaded, reading.read(costs, by=by or loaded.by, certificate=loaded, allow_own=allow_own)
-    episodes = reading.read(costs, by=by, certificate=loaded, allow_own=allow_own)
+        return loaded, episodes
     return CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task"), episodes
 
 
 def _read_metrics(
-    family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool | None
+    family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool | None, judged: bool
 ) -> Episodes:
     """Return the costs of every metric as if they were tasks."""
     reading.refuse_several(family)
-    metrics = reading.metrics(costs, by=tasks_of_metrics(family), family=family, allow_own=allow_own)
+    by = tasks_of_metrics(family)
+    metrics = reading.metrics(costs, by=by, family=family, allow_own=allow_own, judged=judged)
     compared = list(metrics.values())
     lines = np.concatenate([each.lines for each in compared])
     order = np.argsort(lines, kind="stable")  # episode by episode
@@ -145,5 +148,6 @@ def _read_metrics(
             for each in columns.values()
         ),
     )
-    refuse_unknown(found, family)
+    if judged:
+        refuse_unknown(found, family)
     return found

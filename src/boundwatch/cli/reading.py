@@ -60,17 +60,16 @@ class Reading:
         by: str | None = None,
         certificate: Certificate | CertificateFamily | None = None,
         allow_own: bool | None = None,
+        judged: bool = True,
     ) -> Episodes:
         """Read the costs, for a certificate to judge them if there is one; its own with `allow_own`.
 
-        That is None for a command without the option.
+        That is None for a command without the option. What `judged` does, `read_costs` says.
         """
         self.refuse_several(None)
-        settings = self._settings()
+        settings = self._settings() | {"binary": binary, "judged": judged}
         with offering_own(allow_own) as allowed:
-            return read_costs(
-                path, binary=binary, by=by, certificate=certificate, allow_own=allowed, **settings
-            )
+            return read_costs(path, by=by, certificate=certificate, allow_own=allowed, **settings)
 
     def refuse_several(self, metrics: CertificateFamily | None) -> None:
         """Refuse several columns without certificates of several, and one column with them."""
@@ -97,6 +96,7 @@ class Reading:
         by: str | None = None,
         family: CertificateFamily | None = None,
         allow_own: bool | None = None,
+        judged: bool = True,
     ) -> dict[str, Episodes]:
         """Read each column that was named, if there are several; nothing otherwise.
 
@@ -107,7 +107,7 @@ class Reading:
         if len(self.columns) < 2:
             return found
         for meaning, column in self.columns.items():
-            settings = self._settings() | dict.fromkeys(_MEANINGS) | {meaning: column}
+            settings = self._settings() | dict.fromkeys(_MEANINGS) | {meaning: column, "judged": judged}
             if meaning == "success":
                 settings["cost_range"] = None
             else:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.certificates.family import CERTIFY_IT, CertificateFamily, load
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
 from boundwatch.cli.family import read_tasks
@@ -16,7 +16,8 @@ from boundwatch.cli.options import By, CertificateFile, Json, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes import Episodes
-from boundwatch.errors import CertificateError, InvalidSetting, ProvenanceMismatch
+from boundwatch.episodes.fit import refuse_unknown
+from boundwatch.errors import CertificateError, ProvenanceMismatch
 
 _GIVE_OWN = "give the costs that the certificates were made from"
 
@@ -48,11 +49,12 @@ def verify(
         reading.refuse_without_costs(by=by)
     loaded = load(certificate, key=key)
     if isinstance(loaded, CertificateFamily):
-        checks = _verify_tasks(loaded, None if costs is None else _own(loaded, costs, reading, by), policy)
+        own = None if costs is None else read_tasks(loaded, costs, reading, by, judged=False)[1]
+        checks = _verify_tasks(loaded, own, policy)
     elif by is not None:
         raise typer.BadParameter("--by goes with certificates of several tasks; leave it out")
     else:
-        own = None if costs is None else reading.read(costs, certificate=loaded, allow_own=True)
+        own = None if costs is None else reading.read(costs, certificate=loaded, judged=False)
         checks = loaded.verify(own, policy=policy)
     if key is not None:
         checks = [Check("signature", True, f"by the holder of {key}"), *checks]
@@ -69,21 +71,14 @@ def verify(
         )
 
 
-def _own(family: CertificateFamily, costs: str, reading: Reading, by: str | None) -> Episodes:
-    """Read the costs that certificates were made from; of these, each task has one."""
-    try:
-        return read_tasks(family, costs, reading, by, allow_own=True)[1]
-    except InvalidSetting as error:
-        raise InvalidSetting(str(error).replace(CERTIFY_IT, _GIVE_OWN)) from error
-
-
 def _verify_tasks(family: CertificateFamily, episodes: Episodes | None, policy: Path | None) -> list[Check]:
     costs = {} if episodes is None else episodes.by_task()
-    missing = [] if episodes is None else [task for task in family if task not in costs]
-    if missing:
-        raise ProvenanceMismatch(
-            f"{family.by} {missing[0]!r} is certified, but is not in the costs; {_GIVE_OWN}"
-        )
+    if episodes is not None:
+        refuse_unknown(episodes, family, _GIVE_OWN)
+        if missing := [task for task in family if task not in costs]:
+            raise ProvenanceMismatch(
+                f"{family.by} {missing[0]!r} is certified, but is not in the costs; {_GIVE_OWN}"
+            )
     return [
         dataclasses.replace(check, name=f"{task}: {check.name}")
         for task, certificate in family.items()

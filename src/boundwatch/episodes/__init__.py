@@ -218,6 +218,7 @@ def read_costs(
     binary: bool | None = None,
     certificate: Certificate | Mapping[str, Certificate] | None = None,
     allow_own: bool = False,
+    judged: bool = True,
     file_format: str | None = None,
     sheet: str | None = None,
     by: str | None = None,
@@ -262,6 +263,9 @@ def read_costs(
         compared with them, see `Episodes.against`.
     allow_own : bool
         Read them even if they are the certificate's own.
+    judged : bool
+        Whether a certificate is made from them or judges them, as from one sample. If not, they are not
+        compared with those of the certificate, and nothing is said about tasks that make a mixture.
     file_format : str, optional
         One of `Format`; left out, it is recognized by content.
     sheet : str, optional
@@ -372,7 +376,7 @@ def read_costs(
         warnings=(
             *misspelled,
             *table.warnings,
-            *pooled.get("warnings", ()),
+            *(pooled.get("warnings", ()) if judged else ()),
             *repeated,
             *(f"{source}: {warning}" for warning in suspicious),
         ),
@@ -381,7 +385,9 @@ def read_costs(
         reduce=None if episode is None else reduction(reduce, meaning),
         lines=table.lines or range(1, len(costs) + 1),
     )
-    return episodes if certificate is None else episodes.against(certificate, allow_own=allow_own)
+    if certificate is None or not judged:
+        return episodes
+    return episodes.against(certificate, allow_own=allow_own)
 
 
 def certified_column(certificates: Sequence[Certificate]) -> Wanted:

@@ -14,7 +14,7 @@ from scipy.special import xlogy
 
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import no_certificate
+from boundwatch.certificates.family import CERTIFY_IT, no_certificate
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
@@ -87,7 +87,9 @@ def fit(
     )
 
 
-def refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) -> None:
+def refuse_unknown(
+    episodes: Episodes, certificates: Mapping[str, Certificate], remedy: str = CERTIFY_IT
+) -> None:
     """Refuse a task without a certificate, and say where it is."""
     unknown = set(episodes.tasks).difference(certificates)
     if not unknown:
@@ -99,9 +101,8 @@ def refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) 
         where = "row" if episodes.episode is None or episodes.file_format == "xlsx" else "episode"
     line = f" {where} {episodes.lines[place]}:" if len(episodes.lines) else ""
     task = episodes.tasks[place]
-    raise InvalidSetting(
-        f"{episodes.source}:{line} {episodes.by or 'task'} {task!r} {no_certificate(task, certificates)}"
-    )
+    fault = no_certificate(task, certificates, remedy)
+    raise InvalidSetting(f"{episodes.source}:{line} {episodes.by or 'task'} {task!r} {fault}")
 
 
 def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
