@@ -18,7 +18,6 @@ from boundwatch.detectors.fixed_sample import FixedSampleDetector, TailName
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector
-from boundwatch.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.comparison import comparison_evidence
@@ -122,8 +121,6 @@ def assert_not_adverse(
     """
     __tracebackhide__ = True  # pytest shows the caller's line
     test = HypothesisTest(certificate, alpha_adverse=alpha, tail=tail)
-    if isinstance(costs, Episodes):
-        costs = costs.against(certificate)
     finding = test.decide(costs)
     if finding.verdict is Verdict.ADVERSE:
         lines = [f"  {label}: {text}" for label, text in wording.evidence(certificate, finding)]
@@ -190,8 +187,6 @@ def assert_no_worse(
     """
     __tracebackhide__ = True  # pytest shows the caller's line
     test = HypothesisTest(certificate, alpha_benign=alpha, margin=margin, tail=tail)
-    if isinstance(costs, Episodes):
-        costs = costs.against(certificate)
     finding = test.decide(costs)
     if not finding.no_worse:
         lines = dict(wording.evidence(certificate, finding))

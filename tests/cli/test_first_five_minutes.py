@@ -16,7 +16,6 @@ import pytest
 import boundwatch as bw
 from boundwatch.episodes import measured
 from boundwatch.episodes.fit import by_chance
-from boundwatch.errors import ProvenanceMismatch
 from program import forked
 
 SHEET = "Trial;Operator;Grasped\r\n" + "".join(
@@ -360,21 +359,6 @@ def test_episodes_carry_what_a_certificate_keeps(tmp_path):
     assert bw.HypothesisTest(made).decide(bw.read_costs(path, success="grasped").costs).n == 3
     with pytest.warns(UserWarning, match="those of the certificate one by one, which may be chance"):
         bw.HypothesisTest(made).decide(bw.read_costs(path, success="grasped"))
-
-
-def test_decide_says_what_check_says_about_episodes(tmp_path):
-    (tmp_path / "lab.csv").write_text("grasped\n" + "yes\nno\n" * 20)
-    (tmp_path / "new.csv").write_text("cost\n" + "0\n" * 20 + "1\n" * 20)
-    lab = bw.read_costs(tmp_path / "lab.csv", success="grasped")
-    made = bw.Certificate.from_held_out(lab)
-    for judge in (bw.HypothesisTest(made).decide, bw.SequentialTest(made).update_many):
-        with pytest.raises(ProvenanceMismatch, match=r"made from; .*their \.costs show"):
-            judge(lab)
-        with pytest.warns(UserWarning, match="new.csv") as said:
-            judge(bw.read_costs(tmp_path / "new.csv"))
-        text = " ".join(str(each.message) for each in said)
-        assert "not measured the way the certificate's were" in text
-        assert "the costs rise along the file" in text
 
 
 def test_one_robot_of_a_fleet():

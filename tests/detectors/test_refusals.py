@@ -1,10 +1,13 @@
-"""What every detector refuses when it is made, with the same kind of message."""
+"""What every detector refuses, when it is made and of `Episodes`, with the same kind of message."""
+
+import inspect
 
 import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.errors import InvalidLevel, InvalidSetting
+from boundwatch.errors import InvalidLevel, InvalidSetting, ProvenanceMismatch
+from boundwatch.testing import assert_no_worse, assert_not_adverse
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
 FAMILY = bw.CertificateFamily.shared(CERTIFICATE, ["pick", "place"])
@@ -72,6 +75,48 @@ def test_what_is_not_a_flag(make, name):
     for wrong in ("no", 1):
         with pytest.raises(InvalidSetting, match=f"{name} = .* is not True or False"):
             make(wrong)
+
+
+JUDGES = {
+    "HypothesisTest": lambda certificate, new: bw.HypothesisTest(certificate).decide(new),
+    "ConfidenceInterval": lambda certificate, new: bw.ConfidenceInterval(certificate).decide(new),
+    "SequentialTest": lambda certificate, new: bw.SequentialTest(certificate).update_many(new),
+    "PredictedTest": lambda certificate, new: bw.PredictedTest(certificate).update_many(new),
+    "ChangeDetector": lambda certificate, new: bw.ChangeDetector(certificate).update_many(new),
+    "Fleet": lambda certificate, new: bw.Fleet(certificate).update(["arm-1"] * len(new), new),
+    "FamilyTest": lambda certificate, new: bw.FamilyTest(bw.CertificateFamily({"pick": certificate})).decide(
+        {"pick": new}
+    ),
+    "assert_not_adverse": lambda certificate, new: assert_not_adverse(certificate, new, alpha=1e-9),
+    "assert_no_worse": lambda certificate, new: assert_no_worse(certificate, new, margin=0.9),
+}
+
+
+def test_no_detector_is_forgotten():
+    exported = [(name, getattr(bw, name)) for name in bw.__all__]
+    judging = {
+        name
+        for name, each in exported
+        if inspect.isclass(each) and inspect.signature(each).parameters.keys() & {"certificate", "family"}
+    }
+    assert judging == set(JUDGES) - {"assert_not_adverse", "assert_no_worse"}
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_what_is_wrong_with_episodes(judge, tmp_path):
+    (tmp_path / "lab.csv").write_text("grasped\n" + "yes\nno\n" * 20)
+    (tmp_path / "new.csv").write_text("cost\n" + "0\n" * 20 + "1\n" * 20)
+    lab = bw.read_costs(tmp_path / "lab.csv", success="grasped")
+    certificate = bw.Certificate.from_held_out(lab)
+    with pytest.raises(ProvenanceMismatch, match=r"lab\.csv: .* made from; .*their \.costs show"):
+        JUDGES[judge](certificate, lab)
+    with pytest.warns(UserWarning, match=r"new\.csv") as said:
+        JUDGES[judge](certificate, bw.read_costs(tmp_path / "new.csv"))
+    text = " ".join(str(each.message) for each in said)
+    assert "not measured the way the certificate's were" in text
+    assert "the costs rise along the file" in text
+    assert len(said) == len({str(each.message) for each in said})
+    assert {each.filename for each in said} == {__file__}
 
 
 def test_why_evidence_cannot_be_joint():

@@ -21,7 +21,8 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.fixed_sample import TAILS, TailJudge, TailName
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.fit import fitting
+from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
 Control = Literal["holm", "e-bh"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
@@ -220,7 +221,8 @@ class FamilyTest:
         ----------
         costs
             The new costs of each task. A task without a certificate is an error; one without costs is not
-            judged.
+            judged. What is suspicious about `Episodes` is said as a Python warning; a certificate's own are
+            refused.
         """
         if unknown := [task for task in costs if task not in self.family]:
             raise InvalidSetting(f"{self.family.by} {unknown[0]!r} {no_certificate(unknown[0], self.family)}")
@@ -282,9 +284,9 @@ class FamilyTest:
         values = {}
         for task, certificate in judged.items():
             try:
-                values[task] = certificate.check_costs(costs[task])
-            except InvalidCost as error:
-                raise InvalidCost(f"{self.family.by} {task!r}: {error}") from error
+                values[task] = certificate.check_costs(fitting(costs[task], certificate))
+            except (InvalidCost, ProvenanceMismatch) as error:
+                raise type(error)(f"{self.family.by} {task!r}: {error}") from error
         found: dict[str, dict[str, Any]] = {}
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)

@@ -25,6 +25,7 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.roll import Roll
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.streams import streams_for
+from boundwatch.episodes.fit import fitting
 from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
 _KIND = "Fleet"
@@ -160,13 +161,15 @@ class Fleet:
         ids
             One name (text or a whole number) per cost, or a single one.
         costs
-            The costs, of the certified kind, or a single one. If one is invalid, none is counted.
+            The costs, of the certified kind, or a single one. If one is invalid, none is counted. What is
+            suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
 
         Returns
         -------
         list
             The streams that alarmed with these costs; ADVERSE after BENIGN counts again.
         """
+        costs = fitting(costs, self.certificate)
         if isinstance(ids, str | int):
             ids, costs = [ids], np.reshape(costs, -1)
         values = self.certificate.check_costs(costs)

@@ -38,6 +38,7 @@ from boundwatch.detectors.base import Finding
 from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
+from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
@@ -156,11 +157,12 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         Parameters
         ----------
         costs
-            At least one cost. If anything is invalid, nothing is counted.
+            At least one cost. If anything is invalid, nothing is counted. What is suspicious about `Episodes`
+            is said as a Python warning; the certificate's own are refused.
         predicted, unlabelled
             For each cost its prediction, and its list of predictions for scenes that were not run.
         """
-        values = self.certificate.check_costs(costs).tolist()
+        values = self.certificate.check_costs(fitting(costs, self.certificate)).tolist()
         if predicted is None and unlabelled is None:
             rounds: list[tuple[float | None, Array]] = [(None, np.empty(0))] * len(values)
         else:

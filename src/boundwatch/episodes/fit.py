@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,8 +126,16 @@ def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
     except ProvenanceMismatch as error:
         raise ProvenanceMismatch(f"{error} (their .costs show what it would say)") from None
     for warning in episodes.warnings:
-        warnings.warn(warning, stacklevel=3)
+        warnings.warn(warning, stacklevel=_level_of_caller())
     return episodes.costs
+
+
+def _level_of_caller() -> int:
+    """Return the `stacklevel` at which the caller of this function warns whoever called boundwatch."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "boundwatch":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def by_chance(costs: NDArray[np.float64]) -> bool:
