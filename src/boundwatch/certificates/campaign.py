@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates import limits
-from boundwatch.certificates.certificate import Certificate, split_delta
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.drafting import split_delta
 from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import InvalidCost, SchemaMismatch
 

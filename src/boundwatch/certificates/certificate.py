@@ -6,12 +6,11 @@ import dataclasses
 import hashlib
 import json
 import math
-import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,35 +19,23 @@ from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
-from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
+from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates import limits, schema, verification
+from boundwatch.certificates.drafting import (
+    Measured,
+    check_method,
+    check_number,
+    check_range,
+    draft,
+    draft_held_out,
+    shared_delta,
+)
 from boundwatch.certificates.provenance import Provenance, provenance_of
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.verification import Check
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
-
-
-@runtime_checkable
-class Measured(Protocol):
-    """Costs that come with how they were measured, such as `boundwatch.episodes.Episodes`."""
-
-    @property
-    def costs(self) -> NDArray[np.float64]:
-        """One cost per episode."""
-
-    @property
-    def binary(self) -> bool:
-        """Whether every cost is 0 or 1."""
-
-    @property
-    def measured(self) -> str:
-        """One line on what the costs are."""
-
-    @property
-    def cost_range(self) -> tuple[float, float] | None:
-        """The range that they had before they were scaled to [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +146,7 @@ class Certificate(InNotebook):
         >>> Certificate.from_held_out(successes=[True, True, False, True] * 50).mean_cost
         0.25
         """
-        drafted = cls._draft_held_out(
+        drafted = draft_held_out(
             costs,
             delta,
             successes=successes,
@@ -173,52 +160,6 @@ class Certificate(InNotebook):
             cost_range=cost_range,
         )
         return cls._finish([drafted])[0]
-
-    @classmethod
-    def _draft_held_out(
-        cls,
-        costs: ArrayLike | Measured | None,
-        delta: float,
-        *,
-        successes: ArrayLike | None = None,
-        method: HeldOutMethod | None,
-        binary: bool | None,
-        delta_upper: float | None,
-        delta_lower: float | None,
-        seed: int | None,
-        policy: str | os.PathLike[str] | None,
-        measured: str | None,
-        cost_range: tuple[float, float] | None,
-    ) -> dict[str, Any]:
-        """Return all that `from_held_out` certifies, except for the limits."""
-        if (costs is None) == (successes is None):
-            raise InvalidSetting("give either costs or successes, one of the two")
-        if successes is not None:
-            costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
-        elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
-            binary = costs.binary if binary is None else binary
-            measured, cost_range = measured or costs.measured, cost_range or costs.cost_range
-            costs = costs.costs
-        binary = False if binary is None else check_flag(binary, "binary")
-        method = method or ("exact" if binary else "betting")
-        _require_method(method, "held-out")
-        if method == "exact" and not binary:
-            raise InvalidSetting(
-                "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
-            )
-        above, below = split_delta(delta, delta_upper, delta_lower)
-        return cls._draft(
-            costs,  # type: ignore[arg-type]  # it is an array by now
-            source="held-out",
-            method=method,
-            binary=binary,
-            deltas=(above + below, above, below),
-            seed=seed,
-            policy=policy,
-            measured=measured,
-            record=not binary,
-            cost_range=cost_range,
-        )
 
     @classmethod
     def from_pac_bayes(
@@ -255,14 +196,14 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.3307, 0.2705)
         """
-        _require_method(method, "pac-bayes")
-        renyi = _number(renyi, "renyi")
+        check_method(method, "pac-bayes")
+        renyi = check_number(renyi, "renyi")
         if not 0 <= renyi < math.inf:
             raise InvalidSetting(
                 f"renyi = {renyi!r} bounds nothing; it must be finite and >= 0, "
                 "so keep every posterior variance below twice the prior's"
             )
-        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        above, below = shared_delta(delta, delta_upper, delta_lower)
         return cls._certify(
             costs,
             source="pac-bayes",
@@ -306,12 +247,12 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.322, 0.2786)
         """
-        log_ratio = _number(log_ratio, "log_ratio")
+        log_ratio = check_number(log_ratio, "log_ratio")
         if not math.isfinite(log_ratio):
             raise InvalidSetting(
                 f"log_ratio = {log_ratio!r} is not finite; check the densities of the policy drawn"
             )
-        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        above, below = shared_delta(delta, delta_upper, delta_lower)
         return cls._certify(
             costs,
             source="pointwise",
@@ -355,13 +296,13 @@ class Certificate(InNotebook):
         >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
         0.2
         """
-        lower, upper = _number(lower, "lower"), _number(upper, "upper")
+        lower, upper = check_number(lower, "lower"), check_number(upper, "upper")
         if not 0 <= lower <= upper <= 1:
             raise InvalidSetting(
                 f"lower = {lower!r}, upper = {upper!r} is not an interval in [0, 1]; "
                 "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
             )
-        above, below = _sides(delta, delta_upper, delta_lower, share=1.0)
+        above, below = shared_delta(delta, delta_upper, delta_lower)
         delta = check_level(delta, "delta")
         if delta < max(above, below):
             raise InvalidLevel(
@@ -386,48 +327,11 @@ class Certificate(InNotebook):
 
     @classmethod
     def _certify(cls, costs: ArrayLike, **settings: Any) -> Certificate:
-        return cls._finish([cls._draft(costs, **settings)])[0]
-
-    @classmethod
-    def _draft(
-        cls,
-        costs: ArrayLike,
-        *,
-        source: str,
-        method: str,
-        binary: bool,
-        deltas: tuple[float, float, float],
-        renyi: float | None = None,
-        log_ratio: float | None = None,
-        seed: int | None,
-        policy: str | os.PathLike[str] | None,
-        measured: str | None = None,
-        record: bool = False,
-        cost_range: tuple[float, float] | None = None,
-    ) -> dict[str, Any]:
-        """Return the fields of a certificate, except for the limits."""
-        binary = check_flag(binary, "binary")
-        values = check_costs(costs, binary=binary)
-        delta, delta_upper, delta_lower = deltas
-        return {
-            "delta": delta,
-            "delta_upper": delta_upper,
-            "delta_lower": delta_lower,
-            "n": values.size,
-            "mean_cost": float(values.mean()),
-            "source": source,
-            "method": method,
-            "binary": binary,
-            "renyi": renyi,
-            "log_ratio": log_ratio,
-            "provenance": provenance_of(values, seed, policy, measured),
-            "record": CostRecord.of(values) if record else None,
-            "cost_range": _range(cost_range),
-        }
+        return cls._finish([draft(costs, **settings)])[0]
 
     @classmethod
     def _finish(cls, drafts: Sequence[dict[str, Any]]) -> list[Certificate]:
-        """Derive the limits of what `_draft` returned."""
+        """Derive the limits of what `draft` returned."""
         facts = [{name: drafted[name] for name in limits.FACTS} for drafted in drafts]
         return [
             cls(lower=lower, upper=upper, **drafted)
@@ -497,8 +401,7 @@ class Certificate(InNotebook):
         fields["provenance"] = Provenance(**fields["provenance"])
         if fields["record"] is not None:
             fields["record"] = CostRecord.from_dict(fields["record"])
-        if fields["cost_range"] is not None:
-            fields["cost_range"] = _range(fields["cost_range"])
+        fields["cost_range"] = check_range(fields["cost_range"])
         return cls(**fields)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -544,11 +447,11 @@ class Certificate(InNotebook):
         if (kl is None) == (tv is None):
             raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
         if tv is not None:
-            tv = _number(tv, "tv")
+            tv = check_number(tv, "tv")
             if not 0 <= tv <= 1:
                 raise InvalidSetting(f"tv = {tv!r} is not a total variation; it lies in [0, 1]")
             return min(self.upper + tv, 1.0)
-        kl = _number(kl, "kl")
+        kl = check_number(kl, "kl")
         if not 0 <= kl < math.inf:
             raise InvalidSetting(f"kl = {kl!r} is not a distance; it must be finite and >= 0, in nats")
         return float(bounds.shifted_mean_upper(self.upper, kl))
@@ -571,7 +474,7 @@ class Certificate(InNotebook):
 
         Returns
         -------
-        One `Check` a number; the certificate stands if all are ok.
+        One `Check` per number; the certificate stands if all are ok.
 
         Examples
         --------
@@ -599,59 +502,3 @@ def require_certificate(value: object) -> Certificate:
     if not isinstance(value, Certificate):
         raise InvalidSetting(f"certificate = {value!r} is not a Certificate; make or load one")
     return value
-
-
-def _truths(successes: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(successes)
-    if values.dtype.kind == "b":
-        values = values.astype(np.float64)
-    return check_costs(values, binary=True, name="successes")
-
-
-def _require_method(method: str, source: str) -> None:
-    allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
-    check_choice(method, "method", allowed)
-
-
-def _range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
-    if cost_range is None:
-        return None
-    try:
-        low, high = (_number(value, "cost_range") for value in cost_range)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not -math.inf < low < high < math.inf:
-        raise InvalidSetting(f"cost_range = {cost_range!r} is not a range; give (low, high), both finite")
-    return low, high
-
-
-def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidSetting(f"{name} = {value!r} is not a number; give one")
-    return float(value)
-
-
-def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where each has half of delta.
-
-    Examples
-    --------
-    >>> split_delta(0.01, None, None)
-    (0.005, 0.005)
-    """
-    above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
-    if above + below >= 1:
-        raise InvalidLevel(f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1")
-    return above, below
-
-
-def _sides(
-    delta: float, delta_upper: float | None, delta_lower: float | None, *, share: float
-) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit."""
-    if delta_upper is None and delta_lower is None:
-        each = share * check_level(delta, "delta")
-        return each, each
-    if delta_upper is None or delta_lower is None:
-        raise InvalidSetting("delta_upper and delta_lower go together; give both, or delta alone")
-    return check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")

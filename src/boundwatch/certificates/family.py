@@ -18,6 +18,7 @@ from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema, verification
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.drafting import draft_held_out
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.signing import check_signature
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
@@ -138,7 +139,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         drafts = {}
         for task, values in costs.items():
             try:
-                drafted = Certificate._draft_held_out(
+                drafted = draft_held_out(
                     values,
                     share,
                     method=method,

@@ -1,0 +1,221 @@
+"""A certificate without its limits: arguments are checked, and become all of its other fields."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
+from boundwatch.certificates import schema
+from boundwatch.certificates.provenance import provenance_of
+from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.schema import HeldOutMethod
+from boundwatch.errors import InvalidLevel, InvalidSetting
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """Costs that come with how they were measured, such as `boundwatch.episodes.Episodes`."""
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """One cost per episode."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether every cost is 0 or 1."""
+
+    @property
+    def measured(self) -> str:
+        """One line on what the costs are."""
+
+    @property
+    def cost_range(self) -> tuple[float, float] | None:
+        """The range that they had before they were scaled to [0, 1]."""
+
+
+def draft_held_out(
+    costs: ArrayLike | Measured | None,
+    delta: float,
+    *,
+    successes: ArrayLike | None = None,
+    method: HeldOutMethod | None,
+    binary: bool | None,
+    delta_upper: float | None,
+    delta_lower: float | None,
+    seed: int | None,
+    policy: str | os.PathLike[str] | None,
+    measured: str | None,
+    cost_range: tuple[float, float] | None,
+) -> dict[str, Any]:
+    """Return the fields of a certificate from held-out costs, except for the limits.
+
+    Parameters are those of `boundwatch.Certificate.from_held_out`.
+    """
+    if (costs is None) == (successes is None):
+        raise InvalidSetting("give either costs or successes, one of the two")
+    if successes is not None:
+        costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
+    elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
+        binary = costs.binary if binary is None else binary
+        measured, cost_range = measured or costs.measured, cost_range or costs.cost_range
+        costs = costs.costs
+    binary = False if binary is None else check_flag(binary, "binary")
+    method = method or ("exact" if binary else "betting")
+    check_method(method, "held-out")
+    if method == "exact" and not binary:
+        raise InvalidSetting(
+            "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
+        )
+    above, below = split_delta(delta, delta_upper, delta_lower)
+    return draft(
+        costs,  # type: ignore[arg-type]  # it is an array by now
+        source="held-out",
+        method=method,
+        binary=binary,
+        deltas=(above + below, above, below),
+        seed=seed,
+        policy=policy,
+        measured=measured,
+        record=not binary,
+        cost_range=cost_range,
+    )
+
+
+def draft(
+    costs: ArrayLike,
+    *,
+    source: str,
+    method: str,
+    binary: bool,
+    deltas: tuple[float, float, float],
+    renyi: float | None = None,
+    log_ratio: float | None = None,
+    seed: int | None,
+    policy: str | os.PathLike[str] | None,
+    measured: str | None = None,
+    record: bool = False,
+    cost_range: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """Return the fields of a certificate, except for the limits.
+
+    Parameters are those fields; `deltas` are for either limit, the upper and the lower one, and `record` says
+    whether to keep one of the costs.
+    """
+    binary = check_flag(binary, "binary")
+    values = check_costs(costs, binary=binary)
+    delta, delta_upper, delta_lower = deltas
+    return {
+        "delta": delta,
+        "delta_upper": delta_upper,
+        "delta_lower": delta_lower,
+        "n": values.size,
+        "mean_cost": float(values.mean()),
+        "source": source,
+        "method": method,
+        "binary": binary,
+        "renyi": renyi,
+        "log_ratio": log_ratio,
+        "provenance": provenance_of(values, seed, policy, measured),
+        "record": CostRecord.of(values) if record else None,
+        "cost_range": check_range(cost_range),
+    }
+
+
+def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
+    """Return the failure probabilities of the upper and the lower limit where each has half of delta.
+
+    Examples
+    --------
+    >>> split_delta(0.01, None, None)
+    (0.005, 0.005)
+    """
+    above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
+    if above + below >= 1:
+        raise InvalidLevel(f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1")
+    return above, below
+
+
+def shared_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
+    """Return the failure probabilities of the upper and the lower limit where one event gives both.
+
+    Examples
+    --------
+    >>> shared_delta(0.01, None, None)
+    (0.01, 0.01)
+    """
+    return _sides(delta, delta_upper, delta_lower, share=1.0)
+
+
+def check_method(method: str, source: str) -> None:
+    """Refuse a method that does not go with a source.
+
+    Examples
+    --------
+    >>> check_method("exact", "pac-bayes")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: method = 'exact' is unknown; choose one of kl, pinsker
+    """
+    allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
+    check_choice(method, "method", allowed)
+
+
+def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
+    """Return the range that costs had before they were scaled, if there is one.
+
+    Examples
+    --------
+    >>> check_range([0, 50])
+    (0.0, 50.0)
+    >>> check_range([50, 0])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: cost_range = [50, 0] is not a range; give (low, high), both finite
+    """
+    if cost_range is None:
+        return None
+    try:
+        low, high = (check_number(value, "cost_range") for value in cost_range)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise InvalidSetting(f"cost_range = {cost_range!r} is not a range; give (low, high), both finite")
+    return low, high
+
+
+def check_number(value: object, name: str) -> float:
+    """Return a number, or raise an error that names what came instead.
+
+    Examples
+    --------
+    >>> check_number(True, "renyi")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: renyi = True is not a number; give one
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidSetting(f"{name} = {value!r} is not a number; give one")
+    return float(value)
+
+
+def _sides(
+    delta: float, delta_upper: float | None, delta_lower: float | None, *, share: float
+) -> tuple[float, float]:
+    """Return the failure probabilities of the upper and the lower limit."""
+    if delta_upper is None and delta_lower is None:
+        each = share * check_level(delta, "delta")
+        return each, each
+    if delta_upper is None or delta_lower is None:
+        raise InvalidSetting("delta_upper and delta_lower go together; give both, or delta alone")
+    return check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")
+
+
+def _truths(successes: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(successes)
+    if values.dtype.kind == "b":
+        values = values.astype(np.float64)
+    return check_costs(values, binary=True, name="successes")
