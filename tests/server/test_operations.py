@@ -329,6 +329,13 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     path = f"/api/v1/alarms/{alarm['id']}/acknowledge"
     assert server.ask("POST", path, {"reason": "gripper worn"})[0] == 200
     assert server.ask("POST", path, {"reason": "again"})[0] == 409
+    (known,) = server.ask("GET", "/api/v1/certificates")[1]["certificates"]
+    for named, status in {
+        known["name"]: 409,
+        "arm-1 is already watched": 422,
+    }.items():  # whatever it is called
+        bound = {"streams": ["arm-1"], "certificate": named}
+        assert server.ask("POST", "/api/v1/streams", bound)[0] == status
     assert server.ask("GET", "/api/v1/alarms")[1]["alarms"][0]["reason"] == "gripper worn"
     acts = [entry["act"] for entry in server.ask("GET", "/api/v1/audit")[1]["audit"]]
     assert acts == ["alarm acknowledged", "certificate uploaded"]

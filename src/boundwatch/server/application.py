@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.errors import BoundwatchError, InvalidSetting
+from boundwatch.errors import BoundwatchError
 from boundwatch.server import acts, api, events, forms, metrics, pages
 from boundwatch.server.access import Gatekeeper
 from boundwatch.server.database import Database
@@ -33,7 +33,7 @@ from boundwatch.server.reports import check_stream
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import certificates
 from boundwatch.server.upkeep import Upkeep
-from boundwatch.server.watches import Binding
+from boundwatch.server.watches import AlreadyWatched, Binding
 
 SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
 _LOG = logging.getLogger("boundwatch.server")
@@ -152,8 +152,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(BoundwatchError)
     async def invalid(_request: Request, error: BoundwatchError) -> Response:
-        taken = isinstance(error, InvalidSetting) and "is already watched" in str(error)
-        return problem(409 if taken else 422, " ".join(str(error).split()))
+        status = 409 if isinstance(error, AlreadyWatched) else 422
+        return problem(status, " ".join(str(error).split()))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:

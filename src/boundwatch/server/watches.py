@@ -26,6 +26,10 @@ USUAL_FLEET = 20
 _BINDING_LOCK = 0x706C6163
 
 
+class AlreadyWatched(InvalidSetting):
+    """A stream that is bound cannot be bound otherwise."""
+
+
 @dataclass(frozen=True)
 class Binding:
     """What a stream is to be watched with.
@@ -122,7 +126,7 @@ def bind(
     query = select(streams).where(streams.c.name == name).with_for_update()
     stream = connection.execute(query).mappings().first()
     if stream is not None and not new_generation:
-        raise InvalidSetting(
+        raise AlreadyWatched(
             f"stream = {name!r} is already watched, which cannot be changed; "
             "ask for a new generation, which starts a new watch with its own error budget"
         )
