@@ -179,8 +179,9 @@ def test_a_signature_that_does_not_fit(tmp_path, keys, change, message):
     certificate.save(path)
     signing.sign(path, certificate.to_dict(), private)
     change(path, signing.generate_keys(tmp_path / "other")[0])
-    with pytest.raises(CertificateError, match=re.escape(message)):
+    with pytest.raises(CertificateError, match=re.escape(message)) as refused:
         load(path, key=public)
+    assert str(refused.value).count(str(path)) == 1  # the file that is at fault, and no other
     assert load(path) == certificate
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -289,10 +290,9 @@ class CertificateFamily(Mapping[str, Certificate]):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:
         """Read a family and check all that can be checked without the costs; see `Certificate.load`."""
-        try:
-            return cls.from_dict(schema.decode(read_bytes(path)))
-        except CertificateError as error:
-            raise type(error)(f"{path}: {error}") from None
+        data = read_bytes(path)
+        with _in_file(path):
+            return cls.from_dict(schema.decode(data))
 
 
 def load(
@@ -316,12 +316,19 @@ def load(
     ['pick', 'place']
     """
     data = read_bytes(path)
-    try:
+    with _in_file(path):
         content = schema.decode(data)
-        if key is not None:
-            check_signature(path, content, key)
-        several = isinstance(content, dict) and "certificates" in content
+    if key is not None:
+        check_signature(path, content, key)
+    several = isinstance(content, dict) and "certificates" in content
+    with _in_file(path):
         return CertificateFamily.from_dict(content) if several else Certificate.from_dict(content)
+
+
+@contextmanager
+def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say in which file a certificate is that is refused."""
+    try:
+        yield
     except CertificateError as error:
-        message = str(error).removeprefix(f"{path}: ")
-        raise type(error)(f"{path}: {message}") from None
+        raise type(error)(f"{path}: {error}") from None
