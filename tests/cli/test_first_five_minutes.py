@@ -317,6 +317,7 @@ def test_the_ledger_knows_an_earlier_look(lab, run):
     assert run(*report, "--ledger", "looks.jsonl").code == 0
     page = (lab / "r.html").read_text(encoding="utf-8")
     assert page.count("12 episodes, ADVERSE, levels 0.05 and 0.05") == 2
+    assert ("the first 12 of these 13" in page, "not two" in page) == (True, False)
     (lab / "mine.txt").write_text("mine")
     refused = run(*arguments[:-1], "mine.txt")
     assert "is not a look that `check` wrote" in refused.err

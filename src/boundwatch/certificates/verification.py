@@ -133,7 +133,10 @@ def on_trust(certificate: Certificate) -> str:
     if certificate.log_ratio is not None:
         return "log_ratio, from which they follow"
     if certificate.schema_version == 1 and certificate.method == "betting" and not certificate.binary:
-        return "both limits, because schema 1 keeps no record of the costs"
+        return (
+            "both limits, because schema 1 keeps no record of the costs, from which `boundwatch verify "
+            "--costs` derives them"
+        )
     return ""
 
 

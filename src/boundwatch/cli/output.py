@@ -92,8 +92,7 @@ def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
         return
     each = [loaded] if isinstance(loaded, Certificate) else loaded.values()
     for trusted in dict.fromkeys(filter(None, map(on_trust, each))):
-        derived = "`boundwatch verify --costs` derives them, and " if "record of the costs" in trusted else ""
-        message = f"taken on trust: {trusted}; {derived}--key checks who signed them"
+        message = f"taken on trust: {trusted}; --key checks who signed them"
         print(f"boundwatch: note: {message}", file=sys.stderr)
 
 

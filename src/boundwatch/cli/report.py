@@ -79,9 +79,8 @@ def report(
     episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
     looks = [] if ledger is None else read_ledger(ledger)
     looks = [look for look in looks if look.certificate == loaded.fingerprint]
-    earlier = [
-        one for one in earlier_looks(looks, loaded.fingerprint, episodes.costs) if "one look" not in one
-    ]
+    shorter = [look for look in looks if look.n < len(episodes)]  # one at all of them was this one
+    earlier = earlier_looks(shorter, loaded.fingerprint, episodes.costs)
     html = render_report(
         judge,
         episodes.costs,

@@ -78,6 +78,7 @@ class Channel:
     def send(self, delivery_id: str, payload: str) -> None:
         """Deliver, or raise an `OSError` or `InvalidSetting` that says why not."""
         content = json.loads(payload)
+        subject = content["text"]
         if self.monitor:
             generation = f"?generation={content['generation']}" if "generation" in content else ""
             content["page"] = f"{self.monitor}/streams/{quote(content['stream'], safe='')}{generation}"
@@ -87,7 +88,7 @@ class Channel:
         elif self.kind == "command":
             run_command(self.target, content)
         else:
-            self._mail(delivery_id, content)
+            self._mail(delivery_id, subject, content)
 
     def _post(self, delivery_id: str, body: bytes) -> None:
         moment = str(int(time.time()))
@@ -104,9 +105,8 @@ class Channel:
         with opener.open(request, timeout=_TIMEOUT):
             pass
 
-    def _mail(self, delivery_id: str, alarm: dict[str, Any]) -> None:
+    def _mail(self, delivery_id: str, subject: str, alarm: dict[str, Any]) -> None:
         message = EmailMessage()
-        subject = str(alarm["text"]).removesuffix(alarm.get("page", ""))
         message["Subject"] = " ".join(subject.split())[:150]
         message["From"], message["To"] = self.sender, self.target
         message["Message-ID"] = f"<{delivery_id}@boundwatch>"
