@@ -127,7 +127,7 @@ def wait_for_work(path: str) -> None:
 
 
 def run_and_end() -> None:
-    """Run the program, and end without tearing down what was imported, which takes longer than most programs."""
+    """Run the program; end without tearing down what was imported, which takes longer than most programs."""
     try:
         main()
         code = 0
