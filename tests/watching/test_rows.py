@@ -317,6 +317,30 @@ def test_a_summary_is_no_trial_wherever_it_comes():
                 each.read(line)
 
 
+@pytest.mark.parametrize(
+    ("header", "trials", "last", "word"),
+    [
+        ("task,cost", ["mug,0.1", "bowl,0.16"], "Mean,0.13", "Mean"),
+        ("robot,task,cost", ["r1,mug,0.1", "r1,bowl,0.16"], "r1,Total,0.26", "Total"),
+        ("trial,mode,cost,notes", ["1,mid,0.1,", "2,mid,0.2,"], "3,max,0.3,", None),
+        (",mode,cost", ["0,mid,0.1", "1,mid,0.2"], "2,max,0.3", None),  # by pandas
+    ],
+)
+def test_a_summary_is_refused_in_a_stream_as_in_a_file(tmp_path, header, trials, last, word):
+    rows, path = Rows(Rule()), tmp_path / "trials.csv"
+    for line in (header, *trials):
+        rows.read(line)
+    path.write_text("\n".join((header, *trials, last)) + "\n")
+    if word is None:
+        assert (len(rows.read(last)), len(read_costs(path))) == (1, len(trials) + 1)
+        return
+    fault = rf"looks like a summary \('{word}'\), not a trial; take it out"
+    with pytest.raises(InvalidCost, match=f"^{fault}"):
+        rows.read(last)
+    with pytest.raises(InvalidCost, match=f"line {len(trials) + 2} {fault}"):
+        read_costs(path)
+
+
 def test_lines_above_the_header_are_said_to_be_skipped():
     for titles, said in {1: "the line above it was skipped", 3: "3 lines above it were skipped"}.items():
         rows = Rows(Rule())

@@ -13,7 +13,7 @@ from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
 from boundwatch.episodes.formats import document_fault, one_or_two, separator
 from boundwatch.episodes.numbers import decimal_mark, parse, parse_decimal
-from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, is_summary
+from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, summary_fault
 from boundwatch.episodes.steps import Order
 from boundwatch.episodes.table import (
     CUSTOMARY,
@@ -31,11 +31,6 @@ from boundwatch.episodes.words import looks_like_outcome, normal
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 _LINE = "the line"
-_NUMBERING = re.compile(
-    r"#|(trial|run|episode|rollout|attempt|test|n[or]|number|index|id)s?([ _.-]*(id|n[or]|number|index))?\.?",
-    re.IGNORECASE,
-)
-"""Names of columns that number the trials."""
 _TITLES = 60  # lines above a header, at most
 
 
@@ -278,20 +273,9 @@ class LineReader:
             cells.pop()
         if len(cells) != len(header):
             raise InvalidCost(f"has {len(cells)} fields, the header has {len(header)}; complete it")
-        self._refuse_summary(cells)
+        if fault := summary_fault(cells, header):
+            raise InvalidCost(fault)
         return dict(zip(header, cells, strict=True))
-
-    def _refuse_summary(self, cells: Sequence[str]) -> None:
-        """Refuse a total or a mean among the trials: it would count as one more.
-
-        The same words may be conditions of trials; then they neither stand for a trial's number nor alone.
-        """
-        for name, cell in zip(self.header or (), cells, strict=True):
-            if is_summary(cell) and (_NUMBERING.fullmatch(name.strip()) or not all(cells)):
-                raise InvalidCost(
-                    f"looks like a summary ({shown(cell)}), not a trial; take it out, or write another word "
-                    "if it is a trial"
-                )
 
     def _is_outcome(self, cell: str) -> bool:
         return looks_like_outcome(cell) or normal(cell) in map(normal, self.success_values)

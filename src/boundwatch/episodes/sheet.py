@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn
 
 from boundwatch._support.text import shown
@@ -30,6 +31,12 @@ _SUMMARY = {
     ),
 }
 _SUMMARY_WITHIN = 5  # of the last rows
+# Names of columns that number the trials; pandas gives its own none.
+_NUMBERING = re.compile(
+    r"|#|(trial|run|episode|rollout|attempt|test|n[or]|number|index|id)s?"
+    r"([ _.-]*(id|n[or]|number|index))?\.?",
+    re.IGNORECASE,
+)
 
 
 class Row(NamedTuple):
@@ -79,7 +86,7 @@ def read_sheet(
     body, repeated = _without_repeated_header(body, names if named else None)
     cells = [_fit(row, width, names, body, source, where) for row in body]
     keep = [i for i in range(width) if names[i] or any(not _blank(row[i]) for row in cells)]
-    _refuse_summary(cells, body, source, where)
+    _refuse_summary(cells, names, body, source, where)
     if named:
         _refuse_units(cells, body, source, where)
     else:
@@ -359,29 +366,53 @@ def _refuse_width(row: Row, width: int, source: str, where: str, remedy: str) ->
     )
 
 
-@lru_cache(maxsize=1000)  # a column has few different words
-def is_summary(cell: str) -> bool:
-    """Return whether a cell calls its row a mean, a total or the like.
+def summary_fault(
+    cells: Sequence[Any], names: Sequence[str], is_known: Callable[[int], bool] = lambda _: False
+) -> str:
+    """Say that a row is a total or a mean among the trials: it would count as one more trial.
+
+    The same words may be conditions of trials. A row that has the number of a trial is one.
+
+    Parameters
+    ----------
+    cells, names
+        The row, and the names above it.
+    is_known
+        Returns whether the word at a position came before in its column, as conditions do.
 
     Examples
     --------
-    >>> is_summary("Mean:"), is_summary("mug")
-    (True, False)
+    >>> summary_fault(["Mean", "0.13"], ["task", "cost"])[:32]
+    "looks like a summary ('Mean'), n"
+    >>> summary_fault(["7", "max", "0.2"], ["trial", "speed", "cost"])
+    ''
     """
+    words = {i: cell for i, cell in enumerate(cells) if isinstance(cell, str) and _is_summary(cell)}
+    found = next((word for i, word in words.items() if not is_known(i)), None)
+    numbers = (i for i, name in enumerate(names) if _NUMBERING.fullmatch(name.strip()))
+    if found is None or any(i not in words and not _blank(cells[i]) for i in numbers):
+        return ""
+    return (
+        f"looks like a summary ({shown(found)}), not a trial; take it out or, if it is a trial, write "
+        "another word or number the trials in a column 'trial'"
+    )
+
+
+@lru_cache(maxsize=1000)  # a column has few different words
+def _is_summary(cell: str) -> bool:
     return normal(cell).rstrip(":. ") in _SUMMARY
 
 
-def _refuse_summary(cells: list[list[Any]], body: list[Row], source: str, where: str) -> None:
-    """Refuse a total or a mean below the trials: it would count as one more trial."""
+def _refuse_summary(
+    cells: list[list[Any]], names: list[str], body: list[Row], source: str, where: str
+) -> None:
+    def came_before(row: int, column: int) -> bool:
+        word = normal(str(cells[row][column]))
+        return any(normal(str(other[column])) == word for other in cells[: row - 1])
+
     for row in range(max(1, len(cells) - _SUMMARY_WITHIN), len(cells)):
-        for column, cell in enumerate(cells[row]):
-            if not isinstance(cell, str) or not is_summary(cell):
-                continue
-            if all(normal(str(other[column])) != normal(cell) for other in cells[: row - 1]):
-                raise InvalidCost(
-                    f"{source}: {where} {body[row].line} looks like a summary ({shown(cell)}), not a "
-                    f"trial; take it out"
-                )
+        if fault := summary_fault(cells[row], names, partial(came_before, row)):
+            raise InvalidCost(f"{source}: {where} {body[row].line} {fault}")
     if len(cells) > 3 and not all(map(_blank, cells[-1][1:])):
         # Trials have numbers or names; a row without any of what all others have is no trial.
         always = [i for i in range(len(cells[0])) if all(not _blank(row[i]) for row in cells[:-1])]
