@@ -324,6 +324,7 @@ def test_a_summary_is_no_trial_wherever_it_comes():
         ("robot,task,cost", ["r1,mug,0.1", "r1,bowl,0.16"], "r1,Total,0.26", "Total"),
         ("trial,mode,cost,notes", ["1,mid,0.1,", "2,mid,0.2,"], "3,max,0.3,", None),
         (",mode,cost", ["0,mid,0.1", "1,mid,0.2"], "2,max,0.3", None),  # by pandas
+        ("mode,cost,", ["mid,0.1,", "mid,0.2,slow"], "max,0.3,slow", "max"),
     ],
 )
 def test_a_summary_is_refused_in_a_stream_as_in_a_file(tmp_path, header, trials, last, word):

@@ -31,9 +31,9 @@ _SUMMARY = {
     ),
 }
 _SUMMARY_WITHIN = 5  # of the last rows
-# Names of columns that number the trials; pandas gives its own none.
+# Names of columns that number the trials.
 _NUMBERING = re.compile(
-    r"|#|(trial|run|episode|rollout|attempt|test|n[or]|number|index|id)s?"
+    r"#|(trial|run|episode|rollout|attempt|test|n[or]|number|index|id)s?"
     r"([ _.-]*(id|n[or]|number|index))?\.?",
     re.IGNORECASE,
 )
@@ -389,8 +389,11 @@ def summary_fault(
     """
     words = {i: cell for i, cell in enumerate(cells) if isinstance(cell, str) and _is_summary(cell)}
     found = next((word for i, word in words.items() if not is_known(i)), None)
-    numbers = (i for i, name in enumerate(names) if _NUMBERING.fullmatch(name.strip()))
-    if found is None or any(i not in words and not _blank(cells[i]) for i in numbers):
+    if found is None:
+        return ""
+    index = not names[0].strip()  # pandas numbers rows without a name
+    numbers = [i for i, name in enumerate(names) if _NUMBERING.fullmatch(name.strip()) or (index and i == 0)]
+    if any(i not in words and not _blank(cells[i]) for i in numbers):
         return ""
     return (
         f"looks like a summary ({shown(found)}), not a trial; take it out or, if it is a trial, write "
