@@ -83,12 +83,19 @@ def test_every_link_leads_to_a_page_and_a_heading_that_exist():
             assert anchor in anchors[leads_to], f"{page.name}: {target}#{anchor}"
 
 
-def test_pages_install_from_the_repository_and_list_every_extra():
+def test_pages_install_from_an_index_or_a_clone_and_list_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for page in pages:
-        for what in re.findall(r"pip install ([^\s`]+)", page.read_text()):
-            assert re.fullmatch(r"'?\.(/boundwatch)?(\[[\w,]+\]')?", what), f"{page.name}: {what}"
+        installed = re.findall(r"pip install\s+([^\s`,]+(?:,[^\s`]+)?)", page.read_text())
+        for what in installed:
+            assert re.fullmatch(r"'?(boundwatch|\.(/boundwatch)?)(\[[\w,]+\]')?", what), f"{page.name}: {what}"
+            wanted = re.findall(r"\w+", what.partition("[")[2])
+            assert set(wanted) <= set(extras), f"{page.name}: {what}"
+        # It is on no index yet: whoever reads only this page must find the other way.
+        assert not installed or re.search(r"\bclone\b|\./boundwatch", page.read_text()), page.name
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        assert re.search(r"pip install '?boundwatch", page.read_text()), page.name
     for page in pages[0], ROOT / "docs" / "index.md":
         listed = page.read_text().partition("Extras")[2].partition("\n\n")[0]
         assert set(extras) <= set(re.findall(r"`(\w+)`", listed)), page.name

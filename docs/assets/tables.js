@@ -1,3 +1,11 @@
+// Long names in tables break after a dot, a slash, a colon or an underscore, and nowhere else.
+for (const name of document.querySelectorAll("td code")) {
+  if (name.textContent.length < 24 || name.children.length) continue;
+  const parts = name.textContent.match(/.+?(?:[./_]|::|$)/g);
+  name.replaceChildren(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+  name.classList.add("long");
+}
+
 // Tables of claims (a column "holds?") are sorted by a click on a column's head, and back by another.
 document.addEventListener("click", (event) => {
   const head = event.target.closest("th");
