@@ -12,7 +12,7 @@ import boundwatch as bw
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 INTRODUCTION = """\
-# Python
+# Python reference
 
 <!-- Written by tools/generate_api.py from docstrings. Change those or the generator, not this page. -->
 
@@ -38,7 +38,7 @@ SECTIONS: dict[str, list[str]] = {
         "TaskFinding",
         "Fleet",
         "StreamFinding",
-        "boundwatch.server.client.Client",
+        "Client",
     ],
     "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],
     "Plan": ["plan", "Plan", "TrialPlan", "plan_comparison", "ComparisonPlan"],
