@@ -268,6 +268,21 @@ def test_an_object_with_a_value_of_its_own_may_be_a_document():
         Rows(Rule()).read('{"cost": 0.15, "episodes": [{"cost": 0.1}, {"cost": 0.2}]}')
 
 
+def test_an_object_that_is_read_by_a_name_in_its_list_says_so_once(tmp_path):
+    both = '{"cost": 0.25, "force": 9, "episodes": [{"cost": 0.5}, {"cost": 1}]}'
+    rows = Rows(Rule(cost="cost"))
+    assert rows.read(both) == [Row(0.25)]
+    assert rows.noticed.startswith(
+        "has 'cost', and so have the objects in its list 'episodes': it is counted as one episode; if it is "
+        "a document of several, give it as a file"
+    )
+    (tmp_path / "log.json").write_text(both)
+    assert read_costs(tmp_path / "log.json", cost="cost").costs.tolist() == [0.5, 1]
+    assert (rows.read(both), rows.noticed) == ([Row(0.25)], "")
+    others = Rows(Rule(cost="force", cost_range=(0, 10)))  # the list has none
+    assert (others.read(both), others.noticed) == ([Row(0.9)], "")
+
+
 def test_a_document_is_known_by_its_whole_first_line(tmp_path):
     """Also if it is longer than what is looked at to tell formats apart, or than any episode."""
     path = tmp_path / "log"

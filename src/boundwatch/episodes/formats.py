@@ -126,6 +126,10 @@ def read_json(text: str, source: str, asked: Collection[str] = ()) -> Table:
     return _read_lines(text, source)
 
 
+AS_FILE = "as a file, without what goes line by line (--follow, --state, --at-most, ...)"
+"""How to give a JSON document."""
+
+
 def document_fault(line: str, asked: Collection[str] = (), *, named: bool = False, cut: bool = False) -> str:
     """Say why a first line is not one episode: JSON that goes on in the next, or may hold all of them.
 
@@ -154,28 +158,26 @@ def document_fault(line: str, asked: Collection[str] = (), *, named: bool = Fals
     >>> document_fault('{"cost": 0.5}'), document_fault('{"cost": 0.')
     ('', '')
     """
-    as_file = "as a file, without what goes line by line (--follow, --state, --at-most, ...)"
     array = re.match(r'\[\s*([{["\d\]-]|$)', line) is not None
     if not array and not line.startswith("{"):
         return ""
     if not array and not cut and not line.rstrip().endswith(("{", "[", ",", ":")):
         try:
             content = json.loads(line)
-            own = _own_values(content, asked)
-            if not named and (twice := _in_a_list(content, own)) is not None:
+            if not named and (twice := listed_too(content, asked)) is not None:
                 listed, name = twice
                 return (
                     f"{shown(line)} could be one episode or a document, as both it and its list {listed!r} "
                     f"have {name!r}; for an episode name the column with --success, --cost or --reward, or "
-                    f"give a document {as_file}"
+                    f"give a document {AS_FILE}"
                 )
-            if own or _from_document(content, "", asked) is None:
+            if _own_values(content, asked) or _from_document(content, "", asked) is None:
                 return ""
         except (ValueError, RecursionError):  # the one who reads it says what is wrong
             return ""
     kind, how = ("array", " (jq -c '.[]')") if array else ("document", "")
     return (
-        f"{shown(line)} begins a JSON {kind}, which is read as a whole: give it {as_file}, or put one object "
+        f"{shown(line)} begins a JSON {kind}, which is read as a whole: give it {AS_FILE}, or put one object "
         f"on each line{how}"
     )
 
@@ -187,8 +189,15 @@ def _own_values(content: dict[str, Any], asked: Collection[str]) -> set[str]:
     return names & set(map(normal, filter(None, asked))) or names & set(DEFAULTS)
 
 
-def _in_a_list(content: dict[str, Any], wanted: Collection[str]) -> tuple[str, str] | None:
-    """Return the list of objects that have one of these names, too, and which one; None if there is none."""
+def listed_too(content: dict[str, Any], asked: Collection[str]) -> tuple[str, str] | None:
+    """Return the list in an object whose objects have its column, too, and that column; None if none does.
+
+    Examples
+    --------
+    >>> listed_too({"cost": 0.2, "episodes": [{"cost": 0.1}, {"cost": 0.3}]}, ["cost"])
+    ('episodes', 'cost')
+    """
+    wanted = _own_values(content, asked)
     for listed, each in content.items():
         if isinstance(each, list) and each and all(isinstance(row, dict) for row in each):
             for name in flatten(each[0]):

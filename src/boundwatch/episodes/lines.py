@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
-from boundwatch.episodes.formats import document_fault, one_or_two, separator
+from boundwatch.episodes.formats import AS_FILE, document_fault, listed_too, one_or_two, separator
 from boundwatch.episodes.numbers import decimal_mark, parse, parse_decimal
 from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, summary_fault
 from boundwatch.episodes.steps import Order
@@ -178,12 +178,18 @@ class LineReader:
         if self.header is not None:
             return self._cells(text), True
         if text[0] == "{":
-            asked = (*self._asked(), self.certified.column or "")
-            document = self._fresh and document_fault(text, asked, named=self.wanted.column is not None)
-            if document:
-                raise InvalidSetting(document)
+            asked, named = (*self._asked(), self.certified.column or ""), self.wanted.column is not None
+            if self._fresh and (fault := document_fault(text, asked, named=named)):
+                raise InvalidSetting(fault)
+            content = _decode(text)
+            if self._fresh and named and (twice := listed_too(content, self._asked())) is not None:
+                listed, name = twice
+                self._notice(
+                    f"has {name!r}, and so have the objects in its list {listed!r}: it is counted as one "
+                    f"episode; if it is a document of several, give it {AS_FILE}"
+                )
             self._fresh = False
-            return _decode(text), True
+            return content, True
         if self.values_only or self._is_value(text):
             if self.above and self.wanted.column != "1":
                 raise InvalidSetting(
