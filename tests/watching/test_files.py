@@ -128,6 +128,77 @@ def test_what_was_rotated_while_nobody_looked_is_read_first(tmp_path, counted, n
     assert texts(FileSource(str(old), known).batches()) == ["2", "3", "4", "5", "6"]
 
 
+def _rotate(folder):
+    (folder / "log.1").rename(folder / "log.2")
+    (folder / "log").rename(folder / "log.1")
+
+
+@pytest.fixture
+def rotated_late(tmp_path, counted, monkeypatch):
+    """Return a log and a position in it; what was rotated is rotated again when its successor is found."""
+    log, known = counted("1\n2\n0.", 1)
+    log.rename(tmp_path / "log.1")
+    log.write_text("3\n")
+    find, calls = FileSource._successor, []
+
+    def successor(source, identity):
+        found = find(source, identity)
+        calls.append(found)
+        if len(calls) == 1:
+            _rotate(tmp_path)
+        return found
+
+    monkeypatch.setattr(FileSource, "_successor", successor)
+    return log, known
+
+
+def test_a_successor_that_is_rotated_before_it_is_opened_is_read_the_next_time(rotated_late):
+    log, known = rotated_late
+    source = FileSource(str(log), known)
+    assert texts(source.batches()) == ["2"]
+    assert source.unfinished == 3
+    log.write_text("4\n")
+    assert texts(FileSource(str(log), known).batches()) == ["2", "0.", "3", "4"]
+
+
+def test_a_successor_that_is_rotated_before_it_is_opened_is_waited_for(rotated_late):
+    log, known = rotated_late
+    threading.Timer(0.05, log.write_text, ("4\n",)).start()
+    found = []
+    take(FileSource(str(log), known, follow=True), 4, found)
+    assert found == ["2", "0.", "3", "4"]
+
+
+def test_no_file_is_passed_over_when_one_is_rotated_and_begun_in_between(rotated_late, monkeypatch):
+    log, known = rotated_late
+    opened = files._open_file
+
+    def begun(path):
+        if not log.exists():
+            log.write_text("4\n")
+        return opened(path)
+
+    monkeypatch.setattr(files, "_open_file", begun)
+    assert texts(FileSource(str(log), known).batches()) == ["2", "0.", "3", "4"]
+
+
+def test_a_successor_that_may_not_be_read_is_said(counted, tmp_path, monkeypatch):
+    log, known = counted("1\n2\n", 1)
+    log.rename(tmp_path / "log.1")
+    log.write_text("3\n")
+    opened, calls = files._open_file, []
+
+    def refuse(path):
+        calls.append(path)
+        if len(calls) > 2:
+            raise PermissionError(13, "Permission denied")
+        return opened(path)
+
+    monkeypatch.setattr(files, "_open_file", refuse)
+    with pytest.raises(InvalidSetting, match="log: cannot be read, Permission denied"):
+        list(FileSource(str(log), known).batches())
+
+
 def test_a_file_that_was_rotated_away_and_removed_is_refused(counted):
     log, known = counted("1\n2\n3\n", 2)
     log.unlink()

@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,17 +56,19 @@ class FileSource:
             raise _unreadable(self.path, error) from error
         try:
             while True:
-                yield from self._read_on(handle, splitter)
-                following = self._successor(splitter.identity)
+                moved_on = yield from self._read_on(handle, splitter)
+                following = self._open_successor(splitter.identity)
+                if following is None and moved_on and self.follow:
+                    continue  # the next file was renamed before it could be opened: another will come
                 if following is None and self.once:
                     yield from splitter.finish()
                     return
                 if following is None:
                     self.unfinished = splitter.number + 1 if splitter.unfinished else None
                     return
+                read, handle = handle, following
+                os.close(read)
                 yield from splitter.finish("has no newline, and its file was rotated")
-                os.close(handle)
-                handle = _open_file(following)
                 splitter = LineSplitter(identity_of(os.fstat(handle)))
         except OSError as error:
             raise _unreadable(self.path, error) from error
@@ -101,10 +103,13 @@ class FileSource:
             "and it was not renamed in its folder; restore it, or start a new --state"
         )
 
-    def _read_on(self, handle: int, splitter: LineSplitter) -> Iterator[Batch]:
-        """Yield what a file holds until it ends; wait for more while it is the one of that name."""
+    def _read_on(self, handle: int, splitter: LineSplitter) -> Generator[Batch, None, bool]:
+        """Yield what a file holds until it ends; wait for more while it is the one of that name.
+
+        Return whether its writer has moved on to another file.
+        """
         base = os.lseek(handle, 0, os.SEEK_CUR) if self.path == "-" else 0
-        offset = splitter.end
+        offset = splitter.fed
         tail = pread(handle, min(_TAIL, offset), base + max(0, offset - _TAIL))
         moved_on = False
         looks = 0
@@ -119,7 +124,7 @@ class FileSource:
                 looks = 0
                 yield from splitter.feed(chunk)
             elif moved_on:
-                return
+                return True
             else:
                 # The writer has moved on once it has written to the next file; only then is this one done,
                 # and it is read once more, because the last lines may have come before that.
@@ -131,7 +136,7 @@ class FileSource:
                 elif self.restless:
                     yield NOTHING
                 if not moved_on and not self.more():
-                    return
+                    return False
 
     def _shrunk(self, lines: int) -> InvalidSetting:
         return InvalidSetting(
@@ -157,6 +162,21 @@ class FileSource:
                 ) from None
             return False  # renamed; its successor is not there yet
         return identity_of(named) != identity_of(state) and named.st_size > 0
+
+    def _open_successor(self, identity: Identity) -> int | None:
+        """Open the file that was begun after this one; None if there is none, or none any more."""
+        following = self._successor(identity)
+        while following is not None:
+            try:
+                handle = _open_file(following)
+            except FileNotFoundError:  # rotated once more, since it was found
+                handle = None
+            before, following = following, self._successor(identity)
+            if handle is not None and following == before:
+                return handle
+            if handle is not None:
+                os.close(handle)  # it has got the name only now, and others come before it
+        return None
 
     def _successor(self, identity: Identity) -> str | None:
         """Return the file that was begun after this one, None if this is the newest."""

@@ -93,6 +93,11 @@ class LineSplitter:
         """Whether the last line has no newline yet."""
         return bool(self._rest) or self._dropping
 
+    @property
+    def fed(self) -> int:
+        """The byte after everything that was fed: that of the last line included, whole or not."""
+        return self.end + len(self._rest)
+
     def feed(self, chunk: bytes) -> Iterator[Batch]:
         """Take bytes and yield the lines that are whole by now."""
         if self._dropping:
