@@ -210,6 +210,70 @@ def test_a_verdict_comes_when_tasks_are_alike(follow):
     assert 4 < verdict(4 * MUG + 10 * (BOWL + MUG), 4 * BOWL + 10 * (MUG + BOWL)) < 20
 
 
+def turned(first, later):
+    """Return what two files hold: at first one has easy mugs, the other bowls; later both run both."""
+    one = [*easy_mugs(5 * MUG), *[f"{task},0\n" for task in (5 * BOWL + later * (MUG + BOWL))]]
+    other = [*easy_mugs(5 * BOWL), *[f"{task},1\n" for task in (5 * MUG + later * (BOWL + MUG))]]
+    return grown(*((one, other) if first == "a" else (other, one)))
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "code"),
+    [("a", (), 0), ("b", (), 0), ("a", ("--margin", "0.1"), 3), ("a", ("--horizon", "20"), 0)],
+)
+def test_a_verdict_that_more_trials_speak_against_ends_with_a_sentence(follow, first, options, code):
+    states = turned(first, 30)
+    shown = "20 pairs do not bear it out" if "--horizon" in options else "24 pairs show the opposite"
+    why = f"{first.upper()}_BETTER was reached at pair 4, when the two policies had run different tasks, and "
+    why += f"all {shown}; sort the finished files by task and compare them without --follow"
+    text = follow(*states, options=(*options, "--exit-code"), code=code)
+    assert (
+        f"UNDECIDED: not enough evidence that either of a and b fails less often\nNo verdict was given: {why}"
+        in text
+    )
+    waited = [line for line in text.splitlines() if line.endswith("UNDECIDED (a verdict waits)")]
+    lines = follow(*states, options=(*options, "--exit-code", "--json"), code=code).splitlines()
+    findings = [json.loads(line) for line in lines]
+    assert [each["pairs"] for each in findings] == [
+        *range(1, len(waited) + 4)
+    ]  # it says all, then ends itself
+    assert {(each["verdict"], each["no_worse"], each["first_alarm"]) for each in findings} == {
+        ("undecided", False, None)
+    }
+    assert ["withheld" in each for each in findings] == 3 * [False] + len(waited) * [True]
+    assert findings[-1]["withheld"].startswith(why)
+
+
+def test_the_remedy_for_a_verdict_that_waited_in_vain_is_one(run, compare, files):
+    for name, text in zip(("a.csv", "b.csv"), turned("a", 20)[-1], strict=True):
+        (files / name).write_text(text)
+        header, *rows = text.splitlines(keepends=True)
+        (files / f"sorted_{name}").write_text(header + "".join(sorted(rows)))
+    assert compare("sorted_a.csv", "sorted_b.csv").startswith("B_BETTER")
+    warning = (
+        "boundwatch: warning: of 4 trials each, a.csv has 4 of mug, b.csv has 0, so a verdict may be about"
+    )
+    assert warning in run("compare", "a.csv", "b.csv").err
+    for name, tasks in {"a": 3 * MUG, "b": 2 * MUG + BOWL, "c": 3 * BOWL}.items():
+        (files / f"{name}.csv").write_text("task,success\n" + "".join(f"{task},1\n" for task in tasks * 5))
+    ranked = run("compare", "a.csv", "b.csv", "c.csv").err
+    assert re.findall(r"(\w+).csv has (\d+) of mug, (\w+).csv has (\d+),", ranked) == [
+        ("a", "15", "b", "10"),
+        ("a", "15", "c", "0"),
+    ]
+
+
+def test_a_warning_is_not_known_by_its_words(run, files):
+    """Taken in turn, tasks make no mixture; whatever else is said of a file is still said."""
+    names = ("taken for one mixture.csv", "other.csv")
+    for name in names:
+        rows = [f"{'mug' if place < 15 else 'bowl'},{place / 30}\n" for place in range(30)]
+        (files / name).write_text("task,cost\n" + "".join(rows))
+    said = run("compare", *names).err.splitlines()
+    rises = [f"boundwatch: warning: {name}: the costs rise along the file" for name in names]
+    assert [line[: len(rise)] for line, rise in zip(said, rises, strict=True)] == rises
+
+
 @pytest.mark.parametrize("share", [0.5, 0.8])
 def test_a_random_order_is_hardly_ever_taken_for_blocks(share):
     """Exactly: over all beginnings that are refused, with trials of two tasks drawn independently."""
@@ -307,4 +371,4 @@ def test_pairs_that_somebody_made_stay_together(compare, tmp_path):
 
     assert json.loads(compare(*log({"A": 20, "B": 20}), "--json"))["pairs"] == 40
     refused = compare(*log({"A": 20, "B": 26}), code=1)
-    assert "trial 21 is of robot r1, but its partner in" in refused
+    assert "trial 21 has robot r1, but its partner in" in refused

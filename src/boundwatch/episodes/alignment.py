@@ -10,7 +10,75 @@ from collections.abc import Sequence
 import numpy as np
 
 from boundwatch.episodes import Episodes
+from boundwatch.episodes.steps import in_blocks
 from boundwatch.errors import InvalidCost, InvalidSetting
+
+
+def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
+    """Return the episodes of all policies such that those of a pair have one measure and one task.
+
+    If a policy ran one task after the other, the tasks take turns (see `take_in_turn`), and partners stay
+    together.
+
+    Parameters
+    ----------
+    evaluations
+        One entry per policy.
+    paired
+        Whether the i-th episodes of all of them are partners.
+
+    Raises
+    ------
+    InvalidCost
+        If partners are missing or have different tasks, or a policy lacks a task or the column that names it.
+    InvalidSetting
+        See `of_one_measure`.
+
+    Examples
+    --------
+    >>> labels = {"task": ("mug", "mug", "bowl", "bowl")}
+    >>> one = Episodes(np.array([0.1, 0.2, 0.3, 0.4]), False, "x", "cost", "cost", labels=labels)
+    >>> [each.costs.tolist() for each in align([one, one], paired=True)]
+    [[0.1, 0.3, 0.2, 0.4], [0.1, 0.3, 0.2, 0.4]]
+    """
+    read = of_one_measure(evaluations)
+    first = read[0]
+    for each in read[1:] if paired else []:
+        if len(each) != len(first):
+            raise InvalidCost(
+                f"{each.source}: has {len(each)} trials, but {first.source} has {len(first)}; paired trials "
+                "must be equal in number, so match them by seed"
+            )
+    blocks = (column for each in read for column, tasks in each.labels.items() if in_blocks(tasks))
+    if (column := next(blocks, None)) is None:
+        return read
+    for each in read:
+        if column not in each.labels:
+            raise InvalidCost(
+                f"{each.source}: has no column {column!r}, and another policy ran one {column} after the "
+                f"other; add that column, so that each pair can have one {column}"
+            )
+        apart = first_apart(first.labels[column], each.labels[column]) if paired else None
+        if apart is not None:
+            place, one, other = apart
+            raise InvalidCost(
+                f"{each.source}: trial {place + 1} has {column} {other}, but its partner in "
+                f"{first.source} has {one}; match the rows by seed, or compare without --paired"
+            )
+    # Partners of the same tasks take turns alike, and stay together.
+    return take_in_turn([dataclasses.replace(each, by=column, tasks=each.labels[column]) for each in read])
+
+
+def first_apart(ones: Sequence[str], others: Sequence[str]) -> tuple[int, str, str] | None:
+    """Return the place of the first pair of different tasks, and these; None if there is none.
+
+    Examples
+    --------
+    >>> first_apart(["mug", "mug"], ["mug", "bowl", "bowl"])
+    (1, 'mug', 'bowl')
+    """
+    pairs = enumerate(zip(ones, others, strict=False))
+    return next(((place, one, other) for place, (one, other) in pairs if one != other), None)
 
 
 def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
@@ -84,6 +152,55 @@ def most_apart(one: Sequence[str], other: Sequence[str]) -> str | None:
     if sum(apart.values()) <= sum(math.sqrt(n) for n in (ones + others).values()):
         return None
     return max(apart, key=apart.__getitem__)
+
+
+def different_tasks(one: Sequence[str], other: Sequence[str], sources: tuple[str, str]) -> str:
+    """Say that as many trials of two policies clearly differ in their tasks; nothing if they do not.
+
+    Examples
+    --------
+    >>> different_tasks(["mug"] * 5, ["bowl"] * 5, ("a.csv", "b.csv"))
+    'of 5 trials each, a.csv has 5 of mug, b.csv has 0, so a verdict may be about the tasks'
+    """
+    task = most_apart(one, other)
+    if task is None:
+        return ""
+    return (
+        f"of {len(one)} trials each, {sources[0]} has {one.count(task)} of {task or 'no task'}, {sources[1]} "
+        f"has {other.count(task)}, so a verdict may be about the tasks"
+    )
+
+
+def warn_of_tasks(evaluations: Sequence[Episodes], n: int | None = None) -> list[Episodes]:
+    """Return the episodes of all policies, with a warning where the first n (or all) clearly differ in tasks.
+
+    Examples
+    --------
+    >>> files = [
+    ...     Episodes(np.zeros(5), True, source, "success", "success", labels={"task": (task,) * 5})
+    ...     for source, task in (("a.csv", "mug"), ("b.csv", "bowl"))
+    ... ]
+    >>> warn_of_tasks(files)[1].warnings[0][-85:]
+    'the tasks; compare policies on the same ones, sorted by task, which are taken in turn'
+    """
+    first = evaluations[0]
+    if first.tasks:  # they took turns
+        return list(evaluations)
+    warned = [first]
+    for each in evaluations[1:]:
+        end = min(len(first), len(each)) if n is None else n
+        said = {
+            column: different_tasks(names[:end], each.labels[column][:end], (first.source, each.source))
+            for column, names in first.labels.items()
+            if column in each.labels
+        }
+        warnings = (
+            f"{why}; compare policies on the same ones, sorted by {column}, which are taken in turn"
+            for column, why in said.items()
+            if why
+        )
+        warned.append(dataclasses.replace(each, warnings=(*each.warnings, *warnings)))
+    return warned
 
 
 def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
