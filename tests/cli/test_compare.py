@@ -251,13 +251,13 @@ def test_the_remedy_for_a_verdict_that_waited_in_vain_is_one(run, compare, files
         (files / f"sorted_{name}").write_text(header + "".join(sorted(rows)))
     assert compare("sorted_a.csv", "sorted_b.csv").startswith("B_BETTER")
     warning = (
-        "boundwatch: warning: of 4 trials each, a.csv has 4 of mug, b.csv has 0, so a verdict may be about"
+        "boundwatch: warning: b.csv: of 4 trials each, a has 4 of mug, b has 0, so a verdict may be about"
     )
     assert warning in run("compare", "a.csv", "b.csv").err
     for name, tasks in {"a": 3 * MUG, "b": 2 * MUG + BOWL, "c": 3 * BOWL}.items():
         (files / f"{name}.csv").write_text("task,success\n" + "".join(f"{task},1\n" for task in tasks * 5))
     ranked = run("compare", "a.csv", "b.csv", "c.csv").err
-    assert re.findall(r"(\w+).csv has (\d+) of mug, (\w+).csv has (\d+),", ranked) == [
+    assert re.findall(r"(\w+) has (\d+) of mug, (\w+) has (\d+),", ranked) == [
         ("a", "15", "b", "10"),
         ("a", "15", "c", "0"),
     ]

@@ -183,7 +183,7 @@ def _compare_two(
     finding = test.update_many(a.costs, b.costs)
     decided = finding.verdict is not ComparisonVerdict.UNDECIDED or finding.no_worse
     if decided and not finding.paired:  # partners were matched by somebody
-        a, b = warn_of_tasks([a, b], finding.first_alarm or finding.pairs)
+        a, b = warn_of_tasks(named, finding.first_alarm or finding.pairs).values()
     for each in (a, b):
         out.print_warnings(each)
     sources = [out.describe_source(each) for each in (a, b)]
@@ -225,7 +225,7 @@ def _compare_many(
 ) -> bool:
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
     if not paired:
-        named = dict(zip(named, warn_of_tasks(list(named.values())), strict=True))
+        named = warn_of_tasks(named)
     for each in named.values():
         out.print_warnings(each)
     if plot is not None:

@@ -205,7 +205,7 @@ class Following:
         return Step(finding, "")
 
     def _why_wait(self, finding: ComparisonFinding) -> str:
-        a, b, n = self.a, self.b, finding.pairs
+        a, b, n, self._contradicted = self.a, self.b, finding.pairs, False
         if said := different_tasks(a.tasks[:n], b.tasks[:n], (a.path, b.path)):
             return said
         if self._before is None or _is_borne_out(finding):

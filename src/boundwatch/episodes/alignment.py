@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def most_apart(one: Sequence[str], other: Sequence[str]) -> str | None:
     return max(apart, key=apart.__getitem__)
 
 
-def different_tasks(one: Sequence[str], other: Sequence[str], sources: tuple[str, str]) -> str:
+def different_tasks(one: Sequence[str], other: Sequence[str], names: tuple[str, str]) -> str:
     """Say that as many trials of two policies clearly differ in their tasks; nothing if they do not.
 
     Examples
@@ -166,40 +166,41 @@ def different_tasks(one: Sequence[str], other: Sequence[str], sources: tuple[str
     if task is None:
         return ""
     return (
-        f"of {len(one)} trials each, {sources[0]} has {one.count(task)} of {task or 'no task'}, {sources[1]} "
+        f"of {len(one)} trials each, {names[0]} has {one.count(task)} of {task or 'no task'}, {names[1]} "
         f"has {other.count(task)}, so a verdict may be about the tasks"
     )
 
 
-def warn_of_tasks(evaluations: Sequence[Episodes], n: int | None = None) -> list[Episodes]:
+def warn_of_tasks(evaluations: Mapping[str, Episodes], n: int | None = None) -> dict[str, Episodes]:
     """Return the episodes of all policies, with a warning where the first n (or all) clearly differ in tasks.
 
     Examples
     --------
-    >>> files = [
-    ...     Episodes(np.zeros(5), True, source, "success", "success", labels={"task": (task,) * 5})
-    ...     for source, task in (("a.csv", "mug"), ("b.csv", "bowl"))
-    ... ]
-    >>> warn_of_tasks(files)[1].warnings[0][-85:]
-    'the tasks; compare policies on the same ones, sorted by task, which are taken in turn'
+    >>> tried = {
+    ...     name: Episodes(np.zeros(5), True, "x.csv", "success", "success", labels={"task": (task,) * 5})
+    ...     for name, task in {"old": "mug", "new": "bowl"}.items()
+    ... }
+    >>> warn_of_tasks(tried)["new"].warnings[0][:58]
+    'x.csv: of 5 trials each, old has 5 of mug, new has 0, so a'
     """
-    first = evaluations[0]
+    (leader, first), *others = evaluations.items()
     if first.tasks:  # they took turns
-        return list(evaluations)
-    warned = [first]
-    for each in evaluations[1:]:
+        return dict(evaluations)
+    warned = {leader: first}
+    for name, each in others:
         end = min(len(first), len(each)) if n is None else n
         said = {
-            column: different_tasks(names[:end], each.labels[column][:end], (first.source, each.source))
-            for column, names in first.labels.items()
+            column: different_tasks(tasks[:end], each.labels[column][:end], (leader, name))
+            for column, tasks in first.labels.items()
             if column in each.labels
         }
         warnings = (
-            f"{why}; compare policies on the same ones, sorted by {column}, which are taken in turn"
+            f"{each.source}: {why}; compare policies on the same ones, sorted by {column}, which are taken "
+            "in turn"
             for column, why in said.items()
             if why
         )
-        warned.append(dataclasses.replace(each, warnings=(*each.warnings, *warnings)))
+        warned[name] = dataclasses.replace(each, warnings=(*each.warnings, *warnings))
     return warned
 
 
