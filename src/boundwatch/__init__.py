@@ -1,4 +1,4 @@
-"""Tells you, with a guaranteed error rate, when a policy has met a world that is worse for its task.
+"""Tells you, with a guaranteed error rate, whether a policy does worse in a new place than in testing.
 
 Certify a policy's expected cost, then compare the costs of new episodes with the certificate::
 

@@ -107,7 +107,7 @@ FORGERIES = [
     ("log_ratio and limits together", pointwise, numbers_of(pointwise(90.0)), "log_ratio, from which"),
     ("schema 1, without record", betting, first_schema, "schema 1 keeps no record"),
     ("cost range widened", betting, replaced(cost_range=[0, 100]), ""),
-    ("time of its making", betting, in_provenance(created="2020-01-01T00:00:00+00:00"), ""),
+    ("creation time", betting, in_provenance(created="2020-01-01T00:00:00+00:00"), ""),
     ("hash of other costs", betting, in_provenance(costs_sha256="0" * 64), ""),
     ("hash of another policy", betting, in_provenance(policy_sha256="0" * 64), ""),
     ("how costs were measured", betting, in_provenance(measured="cost as given, column x"), ""),

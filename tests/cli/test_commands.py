@@ -446,7 +446,7 @@ def test_tasks_without_new_episodes_are_counted_and_warned_of(run, folder):
     done = run("check", "tasks.json", "new.csv")
     assert done.out.startswith("WITHIN: no evidence of a shift, for 1 of 2 tasks, 1 not judged\n")
     assert "warning: new.csv: no new episodes of b, so that 1 of 2 certified tasks are not judged" in done.err
-    assert "So few episodes of a could not have been called ADVERSE at all" in done.out
+    assert "Too few episodes of a: no outcome could have been ADVERSE" in done.out
     content = json.loads(run("check", "tasks.json", "new.csv", "--json").out)
     assert (content["not_judged"], len(content["warnings"])) == (["b"], 1)
 
@@ -466,7 +466,7 @@ def test_check_draws(run, folder, ending):
         (("certify", "costs.csv", "-o", "x", "--method", "magic"), "'betting', 'kl', 'hoeffding', 'exact'"),
         (
             ("certify", "costs.csv", "-o", "x", "--delta", "0.1", "--delta-upper", "0.1"),
-            "--delta cannot go with",
+            "give either --delta, or --delta-upper and --delta-lower",
         ),
         (("check", "certificate.json", "costs.csv", "--detector", "magic"), "'hypothesis-test'"),
         (("check", "certificate.json", "costs.csv", "--cost-range", "0"), "--cost-range"),

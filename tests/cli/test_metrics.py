@@ -42,7 +42,7 @@ def test_one_family_and_one_error_rate_for_all_columns(run, trials, tmp_path):
     assert "new.csv, column force, rescaled to a cost from the range 0 to 50: 50 is worst; csv, 30 ep" in said
     assert "column metric" not in said
     assert "for 1 of 2 metrics" in said
-    assert "any metric is called ADVERSE that is not worse" in said
+    assert "the probability that any metric that is not worse is called ADVERSE" in said
     assert "all tasks" not in said
     report = run("report", "c.json", new, *COLUMNS, "-o", "report.html")
     assert "for 1 of 2 metrics" in report.out

@@ -60,7 +60,7 @@ def test_several_tasks_on_one_page(run, folder):
     assert page.count("<svg") == 2
     assert "<tr><th>pick</th><td>ADVERSE</td><td>12 of 12</td>" in page
     assert "site kitchen" in page
-    assert "any task is called ADVERSE that is not worse, with probability at most 0.055" in page
+    assert "the probability that any task that is not worse is called ADVERSE is at most 0.055" in page
     result = run("report", "tasks.json", "new.csv", "-o", "other.html", "--ledger", "looks.json")
     assert result.code != 0
     assert "--ledger does not go with several tasks" in result.err

@@ -90,5 +90,5 @@ def test_mistakes_are_one_line(run, tmp_path, line, message):
 
 @pytest.mark.usefixtures("certificate")
 def test_options_that_do_not_go_together_are_refused(run):
-    assert "go together" in run("watch", "c.json", "-", "--predicted", "critic").err
-    assert "goes with neither" in run("watch", "c.json", "-", *OPTIONS, "--margin", "0.1").err
+    assert "must be given together" in run("watch", "c.json", "-", "--predicted", "critic").err
+    assert "cannot be used with" in run("watch", "c.json", "-", *OPTIONS, "--margin", "0.1").err

@@ -297,4 +297,4 @@ def test_what_lines_show_of_tasks_and_steps_is_said(run, tmp_path):
         assert done.err.count("line 51 is of task 'bowl', lines above it of 'mug'") == 1
     assert not (tmp_path / "d.json").exists()
     done = run(*certify, "20")
-    assert (done.code, "note: log.jsonl: every trial is of 'mug'; the" in done.err) == (0, True)
+    assert (done.code, "note: log.jsonl: all trials are from 'mug'; the" in done.err) == (0, True)

@@ -43,7 +43,7 @@ class Campaign(InTable):
     binary
         Promise that costs are 0 or 1: narrower limits.
     delta_upper, delta_lower
-        Give each side its own failure probability; both or neither. `delta` then counts for nothing.
+        Give each side its own failure probability; both or neither. `delta` is then ignored.
 
     Examples
     --------
@@ -131,7 +131,7 @@ class Campaign(InTable):
         measured: str | None = None,
         cost_range: tuple[float, float] | None = None,
     ) -> Certificate:
-        """Return a certificate from the trials so far; it holds whenever, and whyever, you ask for it.
+        """Return a certificate from the trials so far; it is valid at any time, whatever made you stop.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Campaign(InTable):
         if state.get("version") != _VERSION:
             raise SchemaMismatch(
                 f"state has version {state.get('version')!r}; this boundwatch reads version {_VERSION}: "
-                "start anew, or use the boundwatch that wrote it"
+                "start over, or use the version of boundwatch that wrote it"
             )
         if not isinstance(state.get("binary"), bool) or not isinstance(state.get("costs"), list):
             raise SchemaMismatch("state['binary'] or state['costs'] is missing; the state is damaged")

@@ -51,7 +51,7 @@ def no_certificate(task: str, certified: Iterable[str], remedy: str = CERTIFY_IT
 
 @dataclass(frozen=True, eq=False)
 class CertificateFamily(Mapping[str, Certificate]):
-    """One certificate a task: a mapping from the task's name to its `Certificate`.
+    """One certificate per task: a mapping from the task's name to its `Certificate`.
 
     **Guarantee**: with probability at least 1 - `delta`, all limits of all certificates hold at once; all
     upper ones alone with at least 1 - `delta_upper`, all lower ones with at least 1 - `delta_lower`, whatever

@@ -139,7 +139,7 @@ def derive(
         case _:
             raise CertificateError(
                 f"method = {method!r} of source = {source!r} derives no limits; certify again, "
-                "or use the boundwatch that made the certificate"
+                "or use the version of boundwatch that made the certificate"
             )
     return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
 

@@ -1,4 +1,4 @@
-"""The command line: one executable, ``boundwatch``, one file a command.
+"""The command line: one executable, ``boundwatch``, one file per command.
 
 Every command reads, makes one call into the library, and prints. `root` says how to add one.
 """

@@ -128,7 +128,7 @@ def run_campaign(
     tasks = [next(iter(rows)) for rows in lines.order.blocks.values() if rows is not None and len(rows) == 1]
     if tasks:
         of = " and ".join(map(shown, tasks))
-        note = f"every trial is of {of}; the certificate says nothing of other tasks or robots"
+        note = f"all trials are from {of}; the certificate says nothing about other tasks or robots"
         print(f"boundwatch: note: {name_of(stream)}: {note}", file=sys.stderr)
     column, meaning = lines.chosen
     episodes = Episodes(

@@ -68,9 +68,9 @@ def certify(
         bool | None,
         typer.Option(
             "--binary/--no-binary",
-            help="Promise that costs are 0 or 1, now and whenever it is used, or that they may be "
-            "anything in "
-            "between. [default: binary for successes, and if there are costs of 0 and 1 and no others]",
+            help="Promise that costs are always 0 or 1, now and whenever the certificate is used, or say "
+            "that values in between can occur. [default: binary for successes, and for costs if both 0 and 1 "
+            "occur and nothing else]",
         ),
     ] = None,
     by: By = None,
@@ -80,7 +80,10 @@ def certify(
     ] = None,
     until_upper: Annotated[
         float | None,
-        typer.Option(metavar="C", help="The same, once the upper limit is this low (with both: once both)."),
+        typer.Option(
+            metavar="C",
+            help="The same, once the upper limit is this low (with both options: once both hold).",
+        ),
     ] = None,
     at_most: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The same, or after this many trials.")
@@ -105,16 +108,15 @@ def certify(
 ) -> None:
     """Certify a policy's expected cost from fresh episodes, or use limits proved elsewhere.
 
-    The policy must not have been trained or chosen on them. With --by, every task gets a certificate and an
-    equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most) trials are read line
+    The policy must not have been trained or selected on these episodes. With --by, every task gets a
+    certificate and an equal share of delta.
+    With a stopping rule (--until-width, --until-upper, --at-most) trials are read line
     by line, the interval is printed after each, and the limits hold whenever and however you stop; Ctrl-C
-    ends it with a certificate, too. An existing certificate is replaced, but never on error;
-    any other file only with --force, and an input never.
+    ends it with a certificate, too. If all goes well, an existing certificate is replaced;
+    any other file only with --force; an input file never.
     """
     if delta is not None and (delta_upper is not None or delta_lower is not None):
-        raise typer.BadParameter(
-            "--delta cannot go with --delta-upper and --delta-lower; give one or the others"
-        )
+        raise typer.BadParameter("give either --delta, or --delta-upper and --delta-lower, not both")
     warn_of_levels({"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower})
     files.protect(output, [costs, policy, sign], force=force)
     if (bounds is None) == (costs is None):

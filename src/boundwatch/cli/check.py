@@ -42,8 +42,8 @@ def check(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep every look here (time, episodes, hash of the costs, levels), and say if there was one "
-            "before.",
+            help="Record every look here (time, episodes, hash of the costs, levels), and warn if there was "
+            "an earlier one.",
         ),
     ] = None,
     allow_own: AllowOwn = False,

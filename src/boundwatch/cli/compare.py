@@ -52,12 +52,13 @@ def compare(
         bool,
         typer.Option(
             "--paired",
-            help="Trial i of every policy shared its seed, scene or task. It saves trials, and such trials "
-            "need it: without it the error rate may be wrong. Leave it out for independent trials.",
+            help="Trial i of every policy shared its seed, scene or task. This saves trials. Matched "
+            "trials need it: without it the error rate can be wrong. Leave it out for independent trials.",
         ),
     ] = False,
     binary: Annotated[
-        bool, typer.Option("--binary", help="Promise that every cost is 0 or 1; successes are anyway.")
+        bool,
+        typer.Option("--binary", help="Promise that every cost is 0 or 1 (always the case for successes)."),
     ] = False,
     alpha: Annotated[
         float,
@@ -96,8 +97,8 @@ def compare(
         bool,
         typer.Option(
             "--exit-code",
-            help="Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of "
-            "several, if the last named is shown to be worse than another.",
+            help="Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse. "
+            "With several policies: exit with 3 if the last one is shown to be worse than another.",
         ),
     ] = False,
 ) -> None:

@@ -22,8 +22,9 @@ def demo(
 ) -> None:
     """Certify a drone, fly it in five worlds, and judge each.
 
-    The drone is trained first, and every detector judges. Takes half a minute on two free cores, a minute or
-    more on busy ones. Writes a report with pictures, the certificate, the policy, and the costs of every
+    The command first trains the drone, then runs every detector. It takes half a minute on two free cores, a
+    minute or more on busy ones.
+    Writes a report with pictures, the certificate, the policy, and the costs of every
     world. Needs the extra `train`.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)

@@ -39,15 +39,15 @@ SuccessColumn = Annotated[
 ]
 CostColumn = Annotated[
     str | None,
-    typer.Option("--cost", metavar="COL", help="Or column of costs: higher is worse."),
+    typer.Option("--cost", metavar="COL", help="Or: column of costs (higher is worse)."),
 ]
 RewardColumn = Annotated[
     str | None,
     typer.Option(
         "--reward",
         metavar="COL",
-        help="Or column of rewards: higher is better; needs --cost-range. With no column named, only those "
-        "called cost, success, is_success or reward are read, and a log's own success.",
+        help="Or: column of rewards (higher is better); needs --cost-range. If you name no column, the one "
+        "called cost, success, is_success or reward is read, or a log's own success column.",
     ),
 ]
 CostRange = Annotated[
@@ -75,19 +75,20 @@ By = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column that names the task (or robot): each is taken by itself, and all share one error rate.",
+        help="Column that names the task (or robot): each is judged separately; all share one error rate.",
     ),
 ]
 Episode = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="Column that says which episode a row is a step of, if rows are not episodes."
+        metavar="COLUMN", help="Column that names the episode, if each row is one step of an episode."
     ),
 ]
 Reduce = Annotated[
     Reduction | None,
     typer.Option(
-        help="How an episode's steps become one value. [default: any success, sum of rewards; costs need it]"
+        help="How an episode's steps become one value. [default: any for successes, sum for rewards; "
+        "required for costs]"
     ),
 ]
 Evaluation = Annotated[

@@ -67,7 +67,8 @@ def plan(
         bool, typer.Option("--paired", help="With --compare: trials will share seeds or scenes.")
     ] = False,
     correlation: Annotated[
-        float, typer.Option(metavar="R", help="With --paired: of the two outcomes of a pair.")
+        float,
+        typer.Option(metavar="R", help="With --paired: correlation between the two outcomes of a pair."),
     ] = 0.0,
     horizon: Annotated[
         int | None,
@@ -102,7 +103,9 @@ def plan(
         float | None,
         typer.Option(metavar="P", help="The same for BENIGN, for a cost below the certified ones."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For --costs, which is simulated.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="SEED", min=0, help="Seed of the simulation that --costs needs.")
+    ] = 0,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw power against trials; .png, .svg or .pdf.")
     ] = None,
@@ -297,7 +300,7 @@ def _print_plan(answer: Plan) -> None:
         notes = [
             "joint: what check and watch do with this certificate; their levels include its delta. The other "
             "tails compare with its limits (--tail).",
-            "information limit: the trials that one who knew both failure rates would need on average.",
+            "information limit: the average number of trials needed by a bettor who knew both failure rates.",
         ]
     else:
         notes = [

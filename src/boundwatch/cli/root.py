@@ -48,7 +48,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def command(*, example: str, group: typer.Typer = app) -> Callable[[Function], Function]:
-    """Register a function as a command whose help ends with an example, one shell command a line."""
+    """Register a function as a command whose help ends with an example, one shell command per line."""
     lines = "\n".join(f"  {line}" for line in example.splitlines())
     add = group.command(epilog=f"Example:\n\n\b\n{lines}")
 
@@ -120,7 +120,7 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
         if error.filename is not None:  # not known of the streams
             message = f"{error.filename}: cannot be used, {error.strerror}; check the path"
         else:
-            message = f"cannot print the result, {error.strerror}; free the disk or mend the pipe"
+            message = f"cannot print the result, {error.strerror}; free some disk space, or check the pipe"
             # What is left in the buffer would fail once more when Python ends, with a traceback.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(f"{name}: {printable(message)}", file=sys.stderr)
@@ -163,4 +163,4 @@ def _root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Tell, with a guaranteed error rate, when a policy has met a world that is worse for its task."""
+    """Tell, with a guaranteed error rate, whether a policy does worse in a new place than in testing."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
-from boundwatch.episodes import read_costs
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.predictions import read_predictions
 
 _FORM = "One row per scene, in any form that `check` reads; the order is that of observation."
 
@@ -36,24 +33,13 @@ def scenes(
     """Say whether new scenes look harder, easier or different to a predictor; this is not a verdict.
 
     No trial is needed. You may look again whenever there are more scenes. Whether the policy does worse is
-    for `check` and `watch` to say: scenes may look different and the policy cope, or look alike and it fail.
+    for `check` and `watch` to say: it can cope where scenes look different, or fail where they look alike.
     """
     from boundwatch.prediction.scenes import SceneWatch
 
-    reference, found = (_predictions(path, predicted) for path in (lab, new))
+    reference, found = (read_predictions(path, predicted) for path in (lab, new))
     notice = SceneWatch(reference, alpha=alpha).update(found)
     if as_json:
         out.print_json(dataclasses.asdict(notice) | {"alpha": alpha, "verdict": None, "text": notice.text})
     else:
         print(notice.text)
-
-
-def _predictions(path: str, column: str) -> NDArray[np.float64]:
-    """Read predicted costs; of the remedies for costs, name those that are there for predictions."""
-    try:
-        return read_costs(path, cost=column).costs
-    except (InvalidCost, InvalidSetting) as error:
-        text = str(error).replace("cost=... (--cost NAME)", "--predicted NAME")
-        if "--cost-range" in text:
-            text = f"{text.partition('; ')[0]}; give predicted costs in [0, 1]"
-        raise type(error)(text) from error

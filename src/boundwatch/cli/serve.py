@@ -67,7 +67,10 @@ def serve(
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Name by which the server may be called, such as that of a proxy."),
+        typer.Option(
+            metavar="NAME",
+            help="Host name that clients may use for this server, such as the name of a proxy.",
+        ),
     ] = None,
     public_url: Annotated[
         str | None,
@@ -89,7 +92,9 @@ def serve(
             metavar="COMMAND", help="Run this at an alarm, which it reads as JSON from standard input."
         ),
     ] = None,
-    email: Annotated[list[str] | None, typer.Option(metavar="ADDRESS", help="Mail alarms to it.")] = None,
+    email: Annotated[
+        list[str] | None, typer.Option(metavar="ADDRESS", help="Email address to send alarms to.")
+    ] = None,
     smtp: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Mail server. [default: localhost:25]")
     ] = None,
@@ -99,7 +104,7 @@ def serve(
             metavar="N",
             min=1,
             help="About how many streams there will be; the first N divide one half of the false discovery "
-            "rate. Said once, before the first is bound. [default: 20]",
+            "rate. Set it once, before the first stream is bound. [default: 20]",
         ),
     ] = None,
     silent_minutes: Annotated[

@@ -21,7 +21,8 @@ from boundwatch.reporting import wording
 def show(
     certificate: CertificateFile,
     task: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the certificates of several tasks, this one.")
+        str | None,
+        typer.Option(metavar="NAME", help="Which certificate to show, if the file holds several tasks."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -41,7 +42,7 @@ def show(
 ) -> None:
     """Say in words what a certificate promises.
 
-    Also when the promise holds, what it is not, and where the certificate comes from.
+    It also says when the promise holds, what it does not cover, and where the certificate comes from.
     """
     if output is not None:
         files.protect(output, [certificate], force=force)

@@ -15,7 +15,10 @@ from boundwatch.reporting import wording
 from boundwatch.tasks.base import Task
 
 RunFolder = Annotated[
-    Path, typer.Option("--output", "-o", metavar="RUN", help="Folder to write; one training each.")
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="RUN", help="Folder to write; use a new folder for each training."
+    ),
 ]
 
 

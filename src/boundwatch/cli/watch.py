@@ -109,8 +109,8 @@ def watch(
         typer.Option(
             "--id",
             metavar="FIELD",
-            help="Field by which the sender numbers its episodes: one that comes again is counted once, a "
-            "gap is an error. `line`: the stream is sent again from its first line.",
+            help="Field with the sender's episode number: a repeated number counts once, a gap is an error. "
+            "`line`: after a restart, the sender sends the stream again from its first line.",
         ),
     ] = None,
     spool: Annotated[
@@ -129,8 +129,8 @@ def watch(
         typer.Option(
             metavar="COMMAND",
             help="Run COMMAND when the verdict changes, with the finding as JSON on its standard input; "
-            "again after a second, then less and less often, at the end, and at the next start with --state, "
-            "until it ends with 0.",
+            "if it does not exit with 0, run it again after a second, then less and less often, at the end, "
+            "and with --state at the next start.",
         ),
     ] = None,
     exit_code: ExitCode = False,
@@ -156,13 +156,15 @@ def watch(
     robots, each is watched at an equal share of the level.
     """
     if (predicted is None) != (unlabelled is None):
-        raise typer.BadParameter("--predicted and --unlabelled go together")
+        raise typer.BadParameter("--predicted and --unlabelled must be given together")
     if predicted is not None and (detector != "sequential-test" or margin is not None):
-        raise typer.BadParameter("--predicted goes with neither --detector change-detector nor --margin")
+        raise typer.BadParameter(
+            "--predicted cannot be used with --detector change-detector or with --margin"
+        )
     if interval and detector != "sequential-test":
-        raise typer.BadParameter("--interval goes with --detector sequential-test only")
+        raise typer.BadParameter("--interval works only with --detector sequential-test")
     if margin is not None and detector != "sequential-test":
-        raise typer.BadParameter("--margin goes with --detector sequential-test only")
+        raise typer.BadParameter("--margin works only with --detector sequential-test")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:

@@ -55,9 +55,10 @@ def _table(demo: Demo) -> Iterator[Html]:
     yield Html(f'<div class="scroll">{table}</div>')
     yield page.bullets(f"{world}: {text}" for world, text in WORLDS.items())
     yield page.paragraph(
-        "Tests, intervals and the sequential test call a world ADVERSE that is not worse with probability at "
-        f"most {TOTAL:g}, and one BENIGN that is worse with probability at most {TOTAL:g}, the certificate's "
-        "own delta included. The sequential test may be read after every trial, the others once. MSP and "
+        "If a world is not worse, the tests, the intervals and the sequential test call it ADVERSE with "
+        f"probability at most {TOTAL:g}; if it is worse, BENIGN with probability at most {TOTAL:g}. Both "
+        "include the certificate's own delta."
+        " The sequential test may be read after every trial, the others once. MSP and "
         "MaxLogit watch the network's confidence: they carry no guarantee, cannot say BENIGN, and cannot see "
         f"the wind. Two worlds ({' and '.join(sorted(WORSE))}) were made to be worse than training, the "
         "others were not. ADVERSE for a world that is not worse is marked as a false alarm, and within "

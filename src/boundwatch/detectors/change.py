@@ -44,8 +44,8 @@ class ChangeFinding(InTable):
         The average number of episodes until a false alarm of each side that is guaranteed if the certificate
         holds. (If it does not, which has a chance of at most its delta, there is no such number.)
     false_alarm_probability
-        At most this probability had ADVERSE of being declared by episode n in a world that never got worse,
-        with the certificate's `delta_upper` included.
+        Upper bound on the probability that ADVERSE is declared by episode n in a world that never gets worse;
+        the certificate's `delta_upper` is included.
     detector
         Which detector spoke.
     binary

@@ -116,7 +116,7 @@ def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -
     """Return, for n = 0, 1, …, horizon, the fewest failures among n episodes that alarm (n + 1 if none does).
 
     One more success lowers the wealth and one more failure raises it, so from n to n + 1 the number stays or
-    grows by one, and one evaluation an episode finds it.
+    grows by one, and one evaluation per episode finds it.
 
     Examples
     --------

@@ -9,8 +9,8 @@ those that look fine are begun again until one does not.
 So the shares are dealt out in advance. The streams of the first look divide one half, equally. The other half
 is kept for tests that begin later: streams that appear after the first look, and streams that are reset. The
 next m (as many as there were at the first look) divide 1/6, the 2m after those 1/12, and so on: block b has
-1/((b + 1)(b + 2)), and all of them add up to one half. Who declares the number of all tests to come needs no
-reserve: each has an equal share of the whole.
+1/((b + 1)(b + 2)), and all of them add up to one half. If the total number of tests is declared, no
+reserve is needed: each test has an equal share of the whole.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def unseal(
     if isinstance(version, bool) or not isinstance(version, int) or not oldest <= version <= VERSION:
         raise SchemaMismatch(
             f"state has version {state.get('version')!r}; this boundwatch reads version {VERSION}: "
-            "start anew, or use the boundwatch that wrote it"
+            "start over, or use the version of boundwatch that wrote it"
         )
     stored = Certificate.from_dict(state.get("certificate"))
     if stored.fingerprint != state.get("fingerprint"):

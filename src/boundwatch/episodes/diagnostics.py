@@ -221,7 +221,7 @@ def _copies(costs: Array) -> Iterator[str]:
             start = int(np.flatnonzero(~same[: end + 1])[-1]) + 1 if (~same[: end + 1]).any() else 0
             first, last = shift + start + 1, shift + end + 1
             yield (
-                f"the costs of episodes {first} to {last} are those of {start + 1} to {end + 1} once more "
+                f"the costs of episodes {first} to {last} repeat those of {start + 1} to {end + 1} "
                 f"(by chance "
                 f"in fewer than {100 * LEVEL_COPY:g} % of files); pasted twice?"
             )

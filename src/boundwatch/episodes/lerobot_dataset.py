@@ -133,7 +133,7 @@ def _same_start(paths: list[Path], files: list[Any]) -> tuple[str, ...]:
         return ()
     return (
         f"all {len(values)} episodes start from the same recorded state (images apart); unless something "
-        "else varied, they are no independent draws, and no error rate holds for other starts",
+        "else varied, they are not independent draws, and no error rate holds for other starts",
     )
 
 

@@ -126,7 +126,7 @@ def _reading(opener: Callable[[], IO[bytes]], source: str) -> Iterator[McapReade
 
 
 def _damaged(source: str) -> InvalidCost:
-    return InvalidCost(f"{source}: the MCAP data is damaged or cut short; mend it with: mcap recover")
+    return InvalidCost(f"{source}: the MCAP data is damaged or cut short; repair it with: mcap recover")
 
 
 def _topics(reader: McapReader) -> dict[str, str]:
@@ -160,7 +160,7 @@ def _messages(reader: McapReader, topic: str, source: str) -> Iterator[dict[str,
 
 
 def _fields(message: object, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what a message holds but for lists, nested names joined by dots."""
+    """Yield what a message holds except lists, with nested names joined by dots."""
     if isinstance(message, dict):
         items = list(message.items())
     elif slots := getattr(type(message), "__slots__", None):  # a message of ROS 2

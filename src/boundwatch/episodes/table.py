@@ -433,7 +433,7 @@ def read_successes(
     if not others:
         return out, ()
     listed = ", ".join(f"{word!r} ({times})" for word, times in others.most_common(6))
-    return out, (f"counted as failures, not being among --success-values: {listed}",)
+    return out, (f"counted as failures because they are not among --success-values: {listed}",)
 
 
 def _one_success(value: object, raw: list[Any], wishes: set[str], refuse: Callable[[str], NoReturn]) -> bool:

@@ -128,8 +128,8 @@ def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, 
     """Say which tasks were not judged, and what is guaranteed for all of them together."""
     one = member(family)
     if finding.control == "holm":
-        alarms = f"any {one} is called ADVERSE that is not worse, with probability at most"
-        comfort = f"any {one} is called BENIGN that is worse, with probability at most"
+        alarms = f"the probability that any {one} that is not worse is called ADVERSE is at most"
+        comfort = f"the probability that any {one} that is worse is called BENIGN is at most"
     else:
         share = "make up an expected share of at most"
         alarms = f"of the {one}s called ADVERSE, those that are not worse {share}"
@@ -148,7 +148,7 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     could = test.could_alarm({found.task: found.n for found in finding.findings})
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
-        *([f"So few episodes of {', '.join(few)} could not have been called ADVERSE at all."] if few else []),
+        *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
         _MEANING[finding.control],
         f"The limits on the shift hold for all {one}s at once, for which they are wider than a single {one} "
         "needs: a verdict may stand beside limits that include zero.",

@@ -146,23 +146,23 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
         )
         if finding.tail == "joint":
             return (
-                seen + "If nothing had got worse, lab and new trials that differ this much would come up "
+                seen + "If nothing had gotten worse, lab and new trials that differ this much would occur "
                 f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
             )
         return (
-            seen + f"If the {what} still were within that limit, evidence as strong as this would come "
+            seen + f"If the {what} were still within that limit, evidence as strong as this would occur "
             f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
         )
     if finding.verdict is Verdict.BENIGN:
         if finding.tail == "joint":
             return (
-                seen + f"If the {what} had risen, lab and new trials that differ this much would come up "
+                seen + f"If the {what} had risen, lab and new trials that differ this much would occur "
                 f"with probability {wording.at_most(finding.p_benign)}."
             )
         return (
             seen + f"If the {what} had risen, and so were above the certified lower limit of "
             f"{_limit(certificate)}, {'so few failures' if certificate.binary else 'costs as low as these'} "
-            "would come with probability "
+            "would occur with probability "
             f"{wording.at_most(finding.p_benign)}."
         )
     return seen + (
@@ -217,8 +217,8 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
     yield page.heading("What would have been noticed")
     if needed is None:
         yield page.paragraph(
-            f"Nothing: with {_episodes(n)}, even failures throughout could not have been called ADVERSE. "
-            "Plan more episodes; `boundwatch plan` says how many."
+            f"Nothing: with {_episodes(n)}, even if every one had failed, the verdict could not "
+            "have been ADVERSE. Run more episodes; `boundwatch plan` says how many."
         )
         return
     noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9

@@ -198,7 +198,7 @@ def basis(certificate: Certificate) -> list[str]:
     'Held-out: 4 episodes, 1 failed; limits by the exact binomial distribution ...'
     """
     if certificate.source == "external":
-        return ["A bound that was proved elsewhere; boundwatch took it over and cannot derive it again."]
+        return ["A bound that was proved elsewhere; boundwatch uses it as given and cannot check it."]
     counted = f"mean cost {certificate.mean_cost:.4f}; limits by {_METHODS[certificate.method]}."
     if certificate.failures is not None:
         counted = f"{certificate.failures} failed; limits by {_METHODS[certificate.method]}."
@@ -358,13 +358,15 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     >>> test = bw.HypothesisTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
     >>> for sentence in caveats(test, test.decide([0.2]))[:2]:
     ...     print(sentence)
-    No evidence of a shift is not evidence of none: it does not mean "safe".
+    Finding no evidence of a shift does not prove that there is none; it does not mean "safe".
     With 1 episode, even if every one had failed, the verdict could not have been ADVERSE; run more ...
     """
     certificate = detector.certificate
     sentences = []
     if finding.verdict is Verdict.WITHIN:
-        sentences.append('No evidence of a shift is not evidence of none: it does not mean "safe".')
+        sentences.append(
+            'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
+        )
         failures = detector.decide_many(np.ones((1, finding.n)))
         if certificate.upper < 1 and failures.verdict[0] != Verdict.ADVERSE:
             sentences.append(

@@ -106,7 +106,7 @@ class Database:
                 if found > len(MIGRATIONS):
                     raise InvalidSetting(
                         f"{self.shown}: has schema version {found}, and this boundwatch knows "
-                        f"{len(MIGRATIONS)}; use the boundwatch that wrote it, or a newer one"
+                        f"{len(MIGRATIONS)}; use the version of boundwatch that wrote it, or a newer one"
                     )
                 for number in range(found, len(MIGRATIONS)):
                     MIGRATIONS[number](connection)

@@ -105,7 +105,7 @@ def _check_head(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
     if content.get("schema") != len(MIGRATIONS):
         raise InvalidSetting(
             f"{path}: has schema {content.get('schema')!r}, this boundwatch {len(MIGRATIONS)}; "
-            "restore it with the boundwatch that wrote it, then upgrade"
+            "restore it with the version of boundwatch that wrote it, then upgrade"
         )
 
 

@@ -106,7 +106,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
         ) from error
     if done.returncode:
         raise InvalidSetting(
-            f"on_alarm = {command!r} ended with code {done.returncode}; it must end with 0 when it has worked"
+            f"on_alarm = {command!r} ended with code {done.returncode}; it must exit with 0 on success"
         )
 
 

@@ -34,7 +34,7 @@ def train(
     ] = "exact",
     bound: Bound = "pointwise",
     delta: Delta = 0.01,
-    seed: Annotated[int, typer.Option(metavar="SEED", help="Of everything random.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of everything random.")] = 1,
 ) -> Run:
     """Fly a drone through obstacle fields by one depth image.
 
@@ -79,7 +79,7 @@ def deploy(
         ),
     ] = "training",
     seed: Annotated[
-        int, typer.Option(metavar="SEED", help="Of the environments; never those of the training.")
+        int, typer.Option(metavar="SEED", help="Seed of the environments, which are never the training environments.")
     ] = 0,
 ) -> Deployment:
     """Fly a trained drone in new environments of a named distribution."""

@@ -172,7 +172,7 @@ def fly(
     noise
         The flights' noise in standard units, of shape ``(*primitive.shape, 3)``; zeros fly as commanded.
     wind
-        The wind, the same for every flight but for its gusts; None is calm air.
+        The wind, the same for every flight except for its gusts; None is calm air.
     rng
         Draws the gusts; needed with wind only.
 
