@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -35,7 +36,11 @@ def test_what_is_no_prediction_is_refused_in_one_line(run, tmp_path):
 
 
 def test_only_options_that_scenes_has_are_named(run, tmp_path):
-    (tmp_path / "times.csv").write_text("trial,time_s\n1,21.9\n")
-    for named in ((), ("--predicted", "time_s")):
-        done = run("scenes", "times.csv", "times.csv", *named)
-        assert (done.code, "--cost" in done.err, "cost=" in done.err) == (1, False, False)
+    header, row = "time_s,share_pct,word,success_prob,empty", "21.9,5%,pass,0.9,"
+    (tmp_path / "scenes --cost-range.csv").write_text(f"trial,{header}\n1,{row}\n")
+    for name in ("predicted", *header.split(",")):
+        done = run("scenes", "scenes --cost-range.csv", "scenes --cost-range.csv", "--predicted", name)
+        said = done.err.removeprefix("boundwatch: scenes --cost-range.csv: ")  # whatever it is called
+        assert (done.code, said.count("\n"), f"{name!r}" in said) == (1, 1, True)
+        assert set(re.findall(r"--[\w-]+", said)) <= {"--predicted"}
+        assert set(re.findall(r"\w+=", said)) <= {"predicted="}
