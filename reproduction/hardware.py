@@ -10,8 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TailName
+from boundwatch.detectors.base import TailName, Verdict
 from reproduction import recorded, style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.figure import Caption, Claim, Results, Table, rows_of

@@ -13,8 +13,7 @@ from scipy.stats import binom
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TailName
+from boundwatch.detectors.base import TailName, Verdict
 from boundwatch.errors import InvalidSetting
 from reproduction.figure import Holds, Results, rows_of
 

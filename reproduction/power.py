@@ -15,8 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from boundwatch import Certificate, plan
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TailName
+from boundwatch.detectors.base import TailName, Verdict
 from boundwatch.episodes import read_costs
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache

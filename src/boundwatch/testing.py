@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonFinding, PolicyComparison
-from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.fixed_sample import FixedSampleDetector, TailName
+from boundwatch.detectors.base import Finding, TailName, Verdict
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.stream import StreamDetector

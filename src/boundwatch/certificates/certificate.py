@@ -85,8 +85,8 @@ class Certificate(InNotebook):
     delta_lower: float
     n: int | None
     mean_cost: float | None
-    source: str
-    method: str
+    source: schema.Source
+    method: schema.Method
     binary: bool
     renyi: float | None
     log_ratio: float | None

@@ -91,8 +91,8 @@ def draft_held_out(
 def draft(
     costs: ArrayLike,
     *,
-    source: str,
-    method: str,
+    source: schema.Source,
+    method: schema.Method,
     binary: bool,
     deltas: tuple[float, float, float],
     renyi: float | None = None,
@@ -153,7 +153,7 @@ def shared_delta(delta: float, delta_upper: float | None, delta_lower: float | N
     return _sides(delta, delta_upper, delta_lower, share=1.0)
 
 
-def check_method(method: str, source: str) -> None:
+def check_method(method: schema.Method, source: schema.Source) -> None:
     """Refuse a method that does not go with a source.
 
     Examples

@@ -24,7 +24,13 @@ written as it was read, so that its fingerprint, and every state that names it, 
 HeldOutMethod = Literal["betting", "kl", "hoeffding", "exact"]
 """How limits may follow from a number of held-out costs that was fixed in advance."""
 
-METHODS: dict[str, tuple[str, ...]] = {
+Method = HeldOutMethod | Variant | Literal["anytime", "external"]
+"""How limits may follow from costs."""
+
+Source = Literal["held-out", "pac-bayes", "pointwise", "external"]
+"""Where a certificate comes from."""
+
+METHODS: dict[Source, tuple[Method, ...]] = {
     "held-out": (*get_args(HeldOutMethod), "anytime"),
     "pac-bayes": get_args(Variant),
     "pointwise": ("kl",),

@@ -14,8 +14,8 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli.options import By
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
+from boundwatch.detectors.base import TailName
 from boundwatch.detectors.family import Control
-from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
 Margin = Annotated[

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from boundwatch._support.files import make_folder, write_costs, write_text
 from boundwatch._support.progress import progress_bar
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
+from boundwatch.detectors.base import TailName
 from boundwatch.detectors.baselines import MSP, MaxLogit
-from boundwatch.detectors.fixed_sample import TailName
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
+
+TailName = Literal["joint", "hoeffding", "kl", "exact", "betting"]
+"""How a fixed-sample detector weighs new costs."""
+EvidenceName = TailName | Literal["mixture"]
+"""The same, or a mixture of bets against the certified limits, as stream detectors place them."""
 
 
 class Verdict(StrEnum):
@@ -75,7 +80,7 @@ class Finding(InNotebook):
     false_positive_rate: float
     false_negative_rate: float
     detector: str
-    tail: str
+    tail: EvidenceName
     binary: bool
     margin: float | None = None
     no_worse: bool | None = None

@@ -17,8 +17,8 @@ from boundwatch.bounds.multiple import e_bh, holm
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TAILS, TailJudge, TailName
+from boundwatch.detectors.base import TailName, Verdict
+from boundwatch.detectors.fixed_sample import TAILS, TailJudge
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.episodes.fit import fitting
@@ -99,7 +99,7 @@ class FamilyFinding(InTable):
     verdict: Verdict
     false_positive_rate: float
     false_negative_rate: float
-    control: str
+    control: Control
     not_judged: tuple[str, ...]
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.base import Finding, TailName, Verdict
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
 from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidSetting
@@ -47,9 +47,6 @@ class Tail:
     p_value: Callable[[Array, float | Array], Array]
     lower: Callable[[Array, float], Array]
 
-
-TailName = Literal["joint", "hoeffding", "kl", "exact", "betting"]
-"""How a fixed-sample detector weighs new costs."""
 
 TAILS: dict[TailName, Tail] = {
     "hoeffding": Tail(
@@ -219,7 +216,7 @@ class Findings:
     false_positive_rate: float
     false_negative_rate: float
     detector: str
-    tail: str
+    tail: TailName
     margin: float | None
     _judge: Judge
     _costs: Array

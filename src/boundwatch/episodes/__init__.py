@@ -219,11 +219,11 @@ def read_costs(
     certificate: Certificate | Mapping[str, Certificate] | None = None,
     allow_own: bool = False,
     judged: bool = True,
-    file_format: str | None = None,
+    file_format: Format | None = None,
     sheet: str | None = None,
     by: str | None = None,
     episode: str | None = None,
-    reduce: str | None = None,
+    reduce: Reduction | None = None,
     evaluation: int | None = None,
 ) -> Episodes:
     r"""Read one cost per episode from a file.

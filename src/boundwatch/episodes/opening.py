@@ -47,7 +47,7 @@ _BINARY: dict[bytes, Format] = {
 def open_table(
     path: Path | None,
     source: str,
-    file_format: str | None,
+    file_format: Format | None,
     wanted: Wanted,
     evaluation: int | None,
     sheet: str | None,

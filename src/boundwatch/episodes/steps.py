@@ -46,7 +46,7 @@ _RULES: dict[Reduction, Callable[[Array], float]] = {
 def to_episodes(
     table: Table,
     episode: str,
-    reduce: str | None,
+    reduce: Reduction | None,
     source: str,
     meaning: Meaning,
     success_values: Sequence[str] = (),
@@ -143,7 +143,7 @@ def to_episodes(
     )
 
 
-def reduction(reduce: str | None, meaning: Meaning) -> Reduction | None:
+def reduction(reduce: Reduction | None, meaning: Meaning) -> Reduction | None:
     """Return the rule that makes steps one value, the customary one if none is asked for.
 
     Examples
@@ -151,7 +151,7 @@ def reduction(reduce: str | None, meaning: Meaning) -> Reduction | None:
     >>> reduction(None, "success"), reduction("last", "success"), reduction(None, "cost")
     ('any', 'last', None)
     """
-    return reduce or _CUSTOM.get(meaning)  # type: ignore[return-value]  # to_episodes refuses other rules
+    return reduce or _CUSTOM.get(meaning)
 
 
 def counts_episodes(column: str) -> bool:

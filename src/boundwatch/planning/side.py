@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from boundwatch.bounds.joint_region import SMALLEST_TOTAL
 from boundwatch.bounds.wealth import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.fixed_sample import TAILS, TailName
+from boundwatch.detectors.base import EvidenceName, TailName, Verdict
+from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.joint import reference_of
 from boundwatch.detectors.mixture import Mark
 from boundwatch.errors import InvalidSetting
@@ -49,7 +49,7 @@ class Power:
     """
 
     detector: str
-    tail: str
+    tail: EvidenceName
     level: float
     trials: dict[float, int | None]
     mean_trials: float | None = None
@@ -91,7 +91,7 @@ class Side:
         return max(failures / n, SMALLEST_BOUND)
 
     @property
-    def sequential(self) -> tuple[TailName | Literal["mixture"], float]:
+    def sequential(self) -> tuple[EvidenceName, float]:
         """The evidence of the sequential test and its level, with delta where that is spent together."""
         level = self.levels["sequential-test"]
         return ("mixture", level) if self.reference is None else ("joint", level + self.delta)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from boundwatch.bounds.wealth import Bets
 from boundwatch.bounds.wealth_table import WealthTable
-from boundwatch.detectors.fixed_sample import TAILS, TailName
+from boundwatch.detectors.base import TailName
+from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 RUNS = 2000
