@@ -48,7 +48,7 @@ def test_an_error_in_a_worker_is_raised_here():
 def test_bad_settings_are_explained(monkeypatch):
     with pytest.raises(InvalidSetting, match="jobs = 0 is below 1"):
         in_parallel(pow, [], jobs=0)
-    with pytest.raises(InvalidSetting, match="choose loky or ray"):
+    with pytest.raises(InvalidSetting, match="choose one of loky, ray"):
         in_parallel(pow, [], jobs=1, backend="dask")
     monkeypatch.setitem(sys.modules, "ray.util.joblib", None)
     with pytest.raises(MissingExtra, match=r"boundwatch\[ray\]"):

@@ -69,6 +69,8 @@ def test_the_same_threshold_in_any_order_of_asking(baseline):
         (np.zeros(7), "shape"),
         (np.zeros((5, 1)), "at least 2 actions"),
         (np.full((5, 7), np.nan), "not finite"),
+        ("x", "= 'x' is not an array of numbers"),
+        ({}, "= {} is not an array of numbers"),
     ],
 )
 def test_bad_outputs_are_refused(logits, message):

@@ -1,6 +1,7 @@
 """What every detector refuses, when it is made and of `Episodes`, with the same kind of message."""
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,24 +20,29 @@ DETECTORS = (
     bw.ChangeDetector,
     bw.Fleet,
 )
+LAB = Path(__file__).parents[2] / "examples" / "data" / "lab_trials.csv"
+ARRAY = np.zeros((99, 9))  # its repr has many lines, and a message has one
 RATES = {bw.ConfidenceInterval: ("false_positive_rate", "false_negative_rate")}
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
-@pytest.mark.parametrize("wrong", ["certificate.json", None, 0.2, FAMILY, bw.Certificate])
+@pytest.mark.parametrize("wrong", ["certificate.json", None, 0.2, FAMILY, bw.Certificate, ARRAY])
 def test_what_is_not_a_certificate(detector, wrong):
     with pytest.raises(InvalidSetting, match=r"certificate = .* is not a Certificate; make or load one"):
         detector(wrong)
+    if wrong is not None:  # which asks for a plan before there is one
+        with pytest.raises(InvalidSetting, match=r"certificate = .* is not a Certificate; make or load one"):
+            bw.plan(wrong, cost=0.8)
 
 
-@pytest.mark.parametrize("wrong", ["certificate.json", None, CERTIFICATE, {"pick": CERTIFICATE}])
+@pytest.mark.parametrize("wrong", ["certificate.json", None, CERTIFICATE, {"pick": CERTIFICATE}, ARRAY])
 def test_what_is_not_a_family(wrong):
     with pytest.raises(InvalidSetting, match=r"family = .* is not a CertificateFamily; make or load one"):
         bw.FamilyTest(wrong)
 
 
 @pytest.mark.parametrize("detector", [*DETECTORS, bw.FamilyTest])
-@pytest.mark.parametrize("wrong", [0, 1, -0.1, float("nan"), "0.05", True, None])
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, float("nan"), "0.05", True, None, ARRAY])
 def test_what_is_not_a_level(detector, wrong):
     subject = FAMILY if detector is bw.FamilyTest else CERTIFICATE
     for name in RATES.get(detector, ("alpha_adverse", "alpha_benign")):
@@ -52,9 +58,11 @@ def test_what_is_not_a_level(detector, wrong):
         (lambda value: bw.ChangeDetector(CERTIFICATE, method=value), "method"),
         (lambda value: bw.FamilyTest(FAMILY, control=value), "control"),
         (lambda value: bw.Certificate.from_held_out([0.5], method=value), "method"),
+        (lambda value: bw.bounds.pac_bayes_upper(0.1, 100, 0.01, 0.1, value), "method"),
+        (lambda value: bw.bounds.pac_bayes_lower(0.1, 100, 0.01, 0.1, value), "method"),
     ],
 )
-@pytest.mark.parametrize("wrong", ["guess", 3, ["kl"]])
+@pytest.mark.parametrize("wrong", ["guess", 3, ["kl"], ARRAY])
 def test_what_is_not_a_choice(make, name, wrong):
     with pytest.raises(InvalidSetting, match=rf"{name} = .* is unknown; choose one of "):
         make(wrong)
@@ -68,11 +76,20 @@ def test_what_is_not_a_choice(make, name, wrong):
         (lambda value: bw.Campaign(binary=value), "binary"),
         (lambda value: bw.PolicyComparison(binary=value, paired=False), "binary"),
         (lambda value: bw.PolicyComparison(binary=True, paired=value), "paired"),
+        (lambda value: bw.rank({"v1": [0, 1], "v2": [1, 0]}, paired=value), "paired"),
+        (lambda value: bw.plan_comparison(cost_a=0.1, cost_b=0.9, paired=value), "paired"),
+        (lambda value: bw.read_costs(LAB, success="grasped", binary=value), "binary"),
+        (lambda value: bw.read_costs(LAB, success="grasped", allow_own=value), "allow_own"),
+        (lambda value: bw.read_costs(LAB, success="grasped", judged=value), "judged"),
+        (
+            lambda value: bw.read_costs(LAB, success="grasped").against(CERTIFICATE, allow_own=value),
+            "allow_own",
+        ),
     ],
 )
 def test_what_is_not_a_flag(make, name):
     make(np.True_)
-    for wrong in ("no", 1):
+    for wrong in ("no", 1, ARRAY):
         with pytest.raises(InvalidSetting, match=f"{name} = .* is not True or False"):
             make(wrong)
 

@@ -106,6 +106,8 @@ def test_what_is_no_prediction_is_refused():
         train_critic(nn.Linear(1, 1), np.zeros((4, 1), np.float32), [0, 1, 0, 1])
     with pytest.raises(InvalidSetting, match="repeats = 0 is below 1"):
         Twin(slip, nn.Identity(), repeats=0)
+    with pytest.raises(InvalidSetting, match="backend = 'dask' is unknown; choose one of loky, ray"):
+        Twin(slip, nn.Identity(), backend="dask")
 
 
 def slip(policy, scene, rng):

@@ -186,8 +186,9 @@ def test_a_policy_that_changes_while_it_is_rolled_out_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"bound": "best"}, InvalidSetting, "bound = 'best' is unknown"),
+        ({"bound": "best"}, InvalidSetting, "bound = 'best' is unknown; choose one of"),
         ({"delta": 1.0}, ValueError, "delta = 1"),
+        ({"binary": "no"}, InvalidSetting, "binary = 'no' is not True or False"),
         ({"posterior": []}, InvalidSetting, "empty list"),
         ({"seed": -1}, InvalidSetting, "seed = -1 is not a whole number"),
         ({"seed": 0.5}, InvalidSetting, "seed = 0.5"),

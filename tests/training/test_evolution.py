@@ -168,8 +168,12 @@ def test_each_environment_meets_its_own_policies():
         ({"samples": 0, "antithetic": False}, "samples = 0"),
         ({"optimizer": "lbfgs"}, "choose one of adam, sgd"),
         ({"learning_rate": -1}, "learning_rate = -1"),
-        ({"bound": "elbo"}, "choose pinsker, kl or pointwise"),
+        ({"bound": "elbo"}, "choose one of pointwise, kl, pinsker"),
         ({"steps": 0}, "steps = 0"),
+        ({"per_environment": 1}, "per_environment = 1 is not True or False"),
+        ({"antithetic": "no"}, "antithetic = 'no' is not True or False"),
+        ({"baseline": "no"}, "baseline = 'no' is not True or False"),
+        ({"natural": "yes"}, "natural = 'yes' is not True or False"),
         ({"delta": 0.0}, "delta = 0"),
     ],
 )

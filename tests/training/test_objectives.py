@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boundwatch import bounds
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.errors import InvalidCost
 from boundwatch.training import objectives
 from boundwatch.training.objectives import KlInverseUpper
 
@@ -95,8 +95,3 @@ def test_costs_outside_the_unit_interval():
         objectives.upper_bound("kl", cost, c)
     with pytest.raises(InvalidCost, match="outside"):
         objectives.upper_bound("kl", torch.tensor(math.nan), c)
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(InvalidSetting, match="bound = 'x' is unknown; choose pinsker, kl or pointwise"):
-        objectives.check_bound("x")

@@ -128,7 +128,7 @@ def test_costs_outside_the_range_name_the_environment(cost, jobs):
 def test_bad_settings_are_explained():
     for settings, message in (
         ({"jobs": 0}, "jobs = 0 is below 1"),
-        ({"backend": "dask"}, "choose loky or ray"),
+        ({"backend": "dask"}, "backend = 'dask' is unknown; choose one of loky, ray"),
         ({"environments": []}, "environments is empty"),
     ):
         with pytest.raises(InvalidSetting, match=message):

@@ -96,7 +96,7 @@ def test_true_costs_go_into_the_history_and_not_into_the_gradient():
         ({"data": (torch.zeros(7, 2),)}, "at least 8"),
         ({"samples": 0}, "samples = 0"),
         ({"jobs": 0}, "jobs = 0"),
-        ({"bound": "elbo"}, "choose pinsker"),
+        ({"bound": "elbo"}, "bound = 'elbo' is unknown; choose one of pointwise, kl, pinsker"),
     ],
 )
 def test_bad_arguments_are_explained(change, message):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-from joblib import Parallel, delayed
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from boundwatch._support.progress import progress_bar
+from boundwatch._support.validation import check_choice
 from boundwatch.errors import InvalidSetting, MissingExtra
 
+if TYPE_CHECKING:  # joblib is imported where it is used: command lines need the names of backends only
+    from joblib import Parallel
+
+Backend = Literal["loky", "ray"]
+"""Processes on this machine, or a Ray cluster."""
 Result = TypeVar("Result")
 _ROUNDS = 20  # a progress bar moves about this many times
 _SHARES = 4  # for each process in a round: some calls take longer than others
@@ -22,7 +26,7 @@ def in_parallel(
     arguments: Sequence[tuple[Any, ...]],
     *,
     jobs: int,
-    backend: str = "loky",
+    backend: Backend = "loky",
     label: str | None = None,
 ) -> list[Result]:
     """Return ``function(*arguments[i])`` for each i, in this order, computed by several processes.
@@ -48,6 +52,8 @@ def in_parallel(
     >>> in_parallel(pow, [(2, 3), (3, 2)], jobs=1, label="powers")
     [8, 9]
     """
+    from joblib import delayed
+
     check_workers(jobs, backend)
     if backend == "ray":
         _connect_ray()
@@ -63,7 +69,7 @@ def in_parallel(
 
 
 @contextmanager
-def workers(jobs: int, *, backend: str = "loky", **options: Any) -> Iterator[Parallel]:
+def workers(jobs: int, *, backend: Backend = "loky", **options: Any) -> Iterator[Parallel]:
     """Let joblib call functions on so many processes inside the block; options are those of ``Parallel``.
 
     Loky replaces a worker whose memory has grown, as it does when a worker imports torch late, and warns in a
@@ -77,13 +83,15 @@ def workers(jobs: int, *, backend: str = "loky", **options: Any) -> Iterator[Par
     ...     pool(delayed(pow)(2, power) for power in (1, 2, 3))
     [2, 4, 8]
     """
+    from joblib import Parallel
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         with Parallel(n_jobs=jobs, backend=backend, **options) as pool:
             yield pool
 
 
-def check_workers(jobs: int, backend: str) -> None:
+def check_workers(jobs: int, backend: Backend) -> None:
     """Refuse a number of processes, or a backend, that there is not.
 
     Examples
@@ -94,8 +102,7 @@ def check_workers(jobs: int, backend: str) -> None:
     """
     if jobs < 1:
         raise InvalidSetting(f"jobs = {jobs} is below 1; give the number of processes")
-    if backend not in ("loky", "ray"):
-        raise InvalidSetting(f"backend = {backend!r} is unknown; choose loky or ray")
+    check_choice(backend, "backend", get_args(Backend))
 
 
 def _split(calls: Sequence[tuple[Any, ...]], parts: int) -> list[Sequence[tuple[Any, ...]]]:

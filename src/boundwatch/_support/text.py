@@ -36,15 +36,19 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as an error shows it, cut if it is long.
+    """Return a value as an error shows it: on one line, and cut if it is long.
 
     Examples
     --------
     >>> shown("high")
     "'high'"
+    >>> import numpy as np
+    >>> shown(np.zeros((9, 9)))
+    'array([[0., 0., 0., 0., 0., 0., 0., 0...'
     """
     try:
         text = repr(value)
     except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
         text = f"a {type(value).__name__}"
+    text = " ".join(text.splitlines())
     return text if len(text) <= 40 else f"{text[:37]}..."

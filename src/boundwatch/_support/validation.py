@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.text import shown
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 
 SMALLEST_LEVEL = 1e-300
@@ -82,7 +84,7 @@ def check_level(value: object, name: str) -> float:
     boundwatch.errors.InvalidLevel: delta = 0 is outside (0, 1); choose a probability such as 0.05
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidLevel(f"{name} = {value!r} is not a number; choose a probability such as 0.05")
+        raise InvalidLevel(f"{name} = {shown(value)} is not a number; choose a probability such as 0.05")
     level = float(value)
     if not 0 < level < 1:
         raise InvalidLevel(f"{name} = {shortest(level)} is outside (0, 1); choose a probability such as 0.05")
@@ -102,9 +104,9 @@ def check_margin(margin: object, *, zero: bool = False) -> float:
     """
     number = None if isinstance(margin, bool) or not isinstance(margin, numbers.Real) else float(margin)
     if number is None or not (0 < number < 1 or (zero and number == 0)):
-        shown, allowed = repr(margin) if number is None else shortest(number), "[0, 1)" if zero else "(0, 1)"
+        given, allowed = shown(margin) if number is None else shortest(number), "[0, 1)" if zero else "(0, 1)"
         raise InvalidSetting(
-            f"margin = {shown} is outside {allowed}; say how much more cost is acceptable, such as 0.05"
+            f"margin = {given} is outside {allowed}; say how much more cost is acceptable, such as 0.05"
         )
     return number
 
@@ -119,7 +121,7 @@ def check_flag(value: object, name: str) -> bool:
     boundwatch.errors.InvalidSetting: binary = 'no' is not True or False; choose one
     """
     if not isinstance(value, bool | np.bool_):
-        raise InvalidSetting(f"{name} = {value!r} is not True or False; choose one")
+        raise InvalidSetting(f"{name} = {shown(value)} is not True or False; choose one")
     return bool(value)
 
 
@@ -133,7 +135,22 @@ def check_choice(value: object, name: str, allowed: Iterable[str]) -> None:
     boundwatch.errors.InvalidSetting: control = 'bonferroni' is unknown; choose one of holm, e-bh
     """
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidSetting(f"{name} = {value!r} is unknown; choose one of {', '.join(allowed)}")
+        raise InvalidSetting(f"{name} = {shown(value)} is unknown; choose one of {', '.join(allowed)}")
+
+
+def check_choices(settings: object) -> None:
+    """Refuse fields of a dataclass that are not among the names that their `Literal` lists.
+
+    Examples
+    --------
+    >>> from dataclasses import make_dataclass
+    >>> check_choices(make_dataclass("Recipe", [("bound", Literal["kl", "pinsker"])])("mcallester"))
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: bound = 'mcallester' is unknown; choose one of kl, pinsker
+    """
+    for name, kind in get_type_hints(type(settings)).items():
+        if get_origin(kind) is Literal:
+            check_choice(getattr(settings, name), name, get_args(kind))
 
 
 def shortest(value: float) -> str:

@@ -11,13 +11,17 @@ the environments were seen, a deterministic training algorithm, and m >= 8 envir
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
+from boundwatch._support.validation import check_choice
 from boundwatch.bounds.kl import kl_inverse_lower, kl_inverse_upper
 from boundwatch.errors import InvalidSetting
 
 Variant = Literal["kl", "pinsker"]
 """How Theorem 1 is solved for the expected cost."""
+
+Bound = Literal["pointwise", "kl", "pinsker"]
+"""What training minimizes and certifies: the pointwise bound, or a `Variant` of Theorem 1."""
 
 MIN_ENVIRONMENTS = 8
 """Maurer's lemma, E exp(m kl) <= 2 sqrt(m), needs this many; every bound here rests on it."""
@@ -95,6 +99,7 @@ def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: Var
     >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0, method="pinsker"), 4)
     0.3326
     """
+    check_choice(method, "method", get_args(Variant))
     c = pac_bayes_complexity(m, delta, renyi)
     return min(mean + math.sqrt(c / 2), 1.0) if method == "pinsker" else float(kl_inverse_upper(mean, c))
 
@@ -111,6 +116,7 @@ def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: Var
     >>> round(pac_bayes_lower(0.3, 10_000, 0.01, 0.0), 4)
     0.2708
     """
+    check_choice(method, "method", get_args(Variant))
     c = pac_bayes_complexity(m, delta, renyi)
     return max(mean - math.sqrt(c / 2), 0.0) if method == "pinsker" else float(kl_inverse_lower(mean, c))
 

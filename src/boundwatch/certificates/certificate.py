@@ -19,6 +19,7 @@ from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates import limits, schema, verification
@@ -200,7 +201,7 @@ class Certificate(InNotebook):
         renyi = check_number(renyi, "renyi")
         if not 0 <= renyi < math.inf:
             raise InvalidSetting(
-                f"renyi = {renyi!r} bounds nothing; it must be finite and >= 0, "
+                f"renyi = {shown(renyi)} bounds nothing; it must be finite and >= 0, "
                 "so keep every posterior variance below twice the prior's"
             )
         above, below = shared_delta(delta, delta_upper, delta_lower)
@@ -250,7 +251,7 @@ class Certificate(InNotebook):
         log_ratio = check_number(log_ratio, "log_ratio")
         if not math.isfinite(log_ratio):
             raise InvalidSetting(
-                f"log_ratio = {log_ratio!r} is not finite; check the densities of the policy drawn"
+                f"log_ratio = {shown(log_ratio)} is not finite; check the densities of the policy drawn"
             )
         above, below = shared_delta(delta, delta_upper, delta_lower)
         return cls._certify(
@@ -299,7 +300,7 @@ class Certificate(InNotebook):
         lower, upper = check_number(lower, "lower"), check_number(upper, "upper")
         if not 0 <= lower <= upper <= 1:
             raise InvalidSetting(
-                f"lower = {lower!r}, upper = {upper!r} is not an interval in [0, 1]; "
+                f"lower = {shown(lower)}, upper = {shown(upper)} is not an interval in [0, 1]; "
                 "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
             )
         above, below = shared_delta(delta, delta_upper, delta_lower)
@@ -449,11 +450,11 @@ class Certificate(InNotebook):
         if tv is not None:
             tv = check_number(tv, "tv")
             if not 0 <= tv <= 1:
-                raise InvalidSetting(f"tv = {tv!r} is not a total variation; it lies in [0, 1]")
+                raise InvalidSetting(f"tv = {shown(tv)} is not a total variation; it lies in [0, 1]")
             return min(self.upper + tv, 1.0)
         kl = check_number(kl, "kl")
         if not 0 <= kl < math.inf:
-            raise InvalidSetting(f"kl = {kl!r} is not a distance; it must be finite and >= 0, in nats")
+            raise InvalidSetting(f"kl = {shown(kl)} is not a distance; it must be finite and >= 0, in nats")
         return float(bounds.shifted_mean_upper(self.upper, kl))
 
     def verify(
@@ -500,5 +501,5 @@ def require_certificate(value: object) -> Certificate:
     boundwatch.errors.InvalidSetting: certificate = 'certificate.json' is not a Certificate; make or load one
     """
     if not isinstance(value, Certificate):
-        raise InvalidSetting(f"certificate = {value!r} is not a Certificate; make or load one")
+        raise InvalidSetting(f"certificate = {shown(value)} is not a Certificate; make or load one")
     return value

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
 from boundwatch.certificates import schema
 from boundwatch.certificates.provenance import provenance_of
@@ -64,10 +65,12 @@ def draft_held_out(
         costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
     elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
         binary = costs.binary if binary is None else binary
-        measured, cost_range = measured or costs.measured, cost_range or costs.cost_range
+        measured = measured or costs.measured
+        cost_range = costs.cost_range if cost_range is None else cost_range
         costs = costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
-    method = method or ("exact" if binary else "betting")
+    if method is None:
+        method = "exact" if binary else "betting"
     check_method(method, "held-out")
     if method == "exact" and not binary:
         raise InvalidSetting(
@@ -184,7 +187,9 @@ def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | Non
     except (TypeError, ValueError):
         low = high = math.nan
     if not -math.inf < low < high < math.inf:
-        raise InvalidSetting(f"cost_range = {cost_range!r} is not a range; give (low, high), both finite")
+        raise InvalidSetting(
+            f"cost_range = {shown(cost_range)} is not a range; give (low, high), both finite"
+        )
     return low, high
 
 
@@ -198,7 +203,7 @@ def check_number(value: object, name: str) -> float:
     boundwatch.errors.InvalidSetting: renyi = True is not a number; give one
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidSetting(f"{name} = {value!r} is not a number; give one")
+        raise InvalidSetting(f"{name} = {shown(value)} is not a number; give one")
     return float(value)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.files import sha256_file
 from boundwatch._support.frozen import FrozenMapping
+from boundwatch._support.text import shown
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 
@@ -74,9 +75,11 @@ def provenance_of(
 ) -> Provenance:
     """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
     if seed is not None and not hasattr(seed, "__index__"):
-        raise InvalidSetting(f"seed = {seed!r} is not a whole number; give one, or leave it out")
+        raise InvalidSetting(f"seed = {shown(seed)} is not a whole number; give one, or leave it out")
     if measured is not None and not (isinstance(measured, str) and measured.strip()):
-        raise InvalidSetting(f"measured = {measured!r} says nothing; give one line of text, or leave it out")
+        raise InvalidSetting(
+            f"measured = {shown(measured)} says nothing; give one line of text, or leave it out"
+        )
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions(),

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InNotebook
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets
@@ -439,7 +440,7 @@ def _check_horizon(horizon: object, *, binary: bool) -> int | None:
     if not binary:
         raise InvalidSetting("horizon goes with costs of 0 and 1 only; leave it out, or pass binary=True")
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise InvalidSetting(f"horizon = {horizon!r} is not a whole number of pairs of at least 1")
+        raise InvalidSetting(f"horizon = {shown(horizon)} is not a whole number of pairs of at least 1")
     if horizon > LONGEST_HORIZON:
         raise InvalidSetting(
             f"horizon = {horizon} is more than {LONGEST_HORIZON} pairs, for which no table is made; leave it "

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, frame, html, table
-from boundwatch._support.validation import check_costs, check_level
+from boundwatch._support.text import shown
+from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import DifferenceBets
@@ -163,7 +164,7 @@ def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = 
     >>> ranking.best, ranking.next_pair
     (('v2', 'v3'), ('v2', 'v3'))
     """
-    alpha = check_level(alpha, "alpha")
+    alpha, paired = check_level(alpha, "alpha"), check_flag(paired, "paired")
     checked = _check_policies(costs, paired=paired)
     means = {name: float(values.mean()) for name, values in checked.items()}
     names = sorted(checked, key=lambda name: means[name])  # a stable sort: ties stay in their order
@@ -274,7 +275,7 @@ def _check_policies(costs: Mapping[str, ArrayLike], *, paired: bool) -> dict[str
     checked = {}
     for name, values in costs.items():
         if not isinstance(name, str) or not name:
-            raise InvalidSetting(f"{name!r} is not a valid name of a policy; use non-empty strings")
+            raise InvalidSetting(f"{shown(name)} is not a valid name of a policy; use non-empty strings")
         checked[name] = check_costs(values, name=f"costs[{name!r}]")
     sizes = {name: values.size for name, values in checked.items()}
     if paired and len(set(sizes.values())) > 1:

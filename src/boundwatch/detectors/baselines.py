@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
@@ -178,9 +179,14 @@ class MaxLogit(_ConfidenceBaseline):
 
 
 def _check_logits(logits: ArrayLike, name: str, *, ndim: int) -> Array:
-    values = np.asarray(logits, dtype=np.float64)
+    shape = "(n, actions)" if ndim == 2 else "(datasets, n, actions)"
+    try:
+        values = np.asarray(logits, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidSetting(
+            f"{name} = {shown(logits)} is not an array of numbers; pass the network's outputs, {shape}"
+        ) from None
     if values.ndim != ndim or values.size == 0 or values.shape[-1] < 2:
-        shape = "(n, actions)" if ndim == 2 else "(datasets, n, actions)"
         raise InvalidSetting(f"{name} has shape {values.shape}; it must be {shape}, with at least 2 actions")
     if not np.all(np.isfinite(values)):
         raise InvalidSetting(

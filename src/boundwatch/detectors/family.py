@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_level, check_margin
 from boundwatch.bounds.memory import CostMemory, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
@@ -194,14 +195,16 @@ class FamilyTest:
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, CertificateFamily):
-            raise InvalidSetting(f"family = {self.family!r} is not a CertificateFamily; make or load one")
+            raise InvalidSetting(
+                f"family = {shown(self.family)} is not a CertificateFamily; make or load one"
+            )
         for name in ("alpha_adverse", "alpha_benign"):  # kept as floats: findings must fit into JSON
             object.__setattr__(self, name, check_level(getattr(self, name), name))
         if self.margin is not None:
             object.__setattr__(self, "margin", check_margin(self.margin))
         check_choice(self.control, "control", CONTROLS)
         if self.control == "e-bh" and self.tail is not None:
-            raise InvalidSetting(f"tail = {self.tail!r} does not go with control = 'e-bh'; leave it out")
+            raise InvalidSetting(f"tail = {shown(self.tail)} does not go with control = 'e-bh'; leave it out")
         if self.tail == "joint":
             raise InvalidSetting(
                 "tail = 'joint' does not go with a family, which is judged by its limits; leave it out"

@@ -368,9 +368,9 @@ def _choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
         return "joint"
     if tail is None:
         return "exact" if certificate.binary else "betting"
+    check_choice(tail, "tail", get_args(TailName))
     if tail == "joint" and reference_of(certificate) is None:
         raise InvalidSetting(f"tail = 'joint' {_why_not_joint(certificate)}")
-    check_choice(tail, "tail", get_args(TailName))
     if tail == "exact" and not certificate.binary:
         raise InvalidSetting(
             "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'kl'"

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support import files
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InTable
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.bounds.wealth import Array
@@ -241,7 +242,7 @@ class Fleet:
         total = len(self._rows)
         if streams is not None and (isinstance(streams, bool) or not isinstance(streams, int | np.integer)):
             raise InvalidSetting(
-                f"streams = {streams!r} is not a whole number; say how many, or leave it out"
+                f"streams = {shown(streams)} is not a whole number; say how many, or leave it out"
             )
         if streams is not None and streams < total:
             raise InvalidSetting(f"streams = {streams} is below the {total} already seen; leave it out")
@@ -469,7 +470,7 @@ def _name(name: Any, argument: str) -> str | int:
             raise TypeError
         return operator.index(name)
     except TypeError:
-        raise InvalidSetting(f"{argument} = {name!r} is not a name; use text or whole numbers") from None
+        raise InvalidSetting(f"{argument} = {shown(name)} is not a name; use text or whole numbers") from None
 
 
 def _rounds(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:

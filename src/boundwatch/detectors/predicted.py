@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from boundwatch._support.text import shown
 from boundwatch.bounds.memory import CostMemory
 from boundwatch.bounds.wealth import Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
@@ -387,7 +388,8 @@ def check_predictions(predicted: object, unlabelled: ArrayLike) -> tuple[float |
         scene = None if predicted is None else float(predicted)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InvalidCost(
-            f"predicted = {predicted!r}, unlabelled = {unlabelled!r}: not numbers; give costs in [0, 1]"
+            f"predicted = {shown(predicted)}, unlabelled = {shown(unlabelled)}: not numbers; give costs in "
+            "[0, 1]"
         ) from None
     if (scene is None) != (others.size == 0):
         raise InvalidSetting(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
-from boundwatch._support.validation import shortest
+from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.damage import MOST_COLUMNS, refuses_damage
 from boundwatch.episodes.diagnostics import diagnose
@@ -306,6 +306,8 @@ def read_costs(
     wanted = Wanted.of(success=success, cost=cost, reward=reward)
     check_range(cost_range)
     each = _certificates(certificate)
+    binary = None if binary is None else check_flag(binary, "binary")
+    allow_own, judged = check_flag(allow_own, "allow_own"), check_flag(judged, "judged")
     if each:
         binary = all(one.binary for one in each) if binary is None else binary
     words = success_words(success_values)

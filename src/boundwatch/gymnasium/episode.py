@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
@@ -70,7 +71,7 @@ def cost_function(rule: CostRule) -> Callable[[Episode], float]:
 
 def _unknown_rule(rule: object) -> InvalidSetting:
     return InvalidSetting(
-        f"cost = {rule!r} is not a cost; give (low, high), the range of the return with low < high, "
+        f"cost = {shown(rule)} is not a cost; give (low, high), the range of the return with low < high, "
         "the name of a success in info such as 'is_success', or a function of the episode"
     )
 
@@ -95,7 +96,7 @@ def _from_success(episode: Episode, key: str) -> float:
         )
     value = np.asarray(info[key])
     if value.size != 1 or value.item() not in (0, 1):
-        raise InvalidCost(f"{_name(episode)}: info[{key!r}] = {info[key]!r} is not true, false, 0 or 1")
+        raise InvalidCost(f"{_name(episode)}: info[{key!r}] = {shown(info[key])} is not true, false, 0 or 1")
     return 1.0 - float(value.item())
 
 
@@ -104,7 +105,7 @@ def _from_function(episode: Episode, function: Callable[[Episode], float]) -> fl
     try:
         cost = float(value)
     except (TypeError, ValueError) as error:
-        raise InvalidCost(f"{_name(episode)}: cost = {value!r} is not a number; return one") from error
+        raise InvalidCost(f"{_name(episode)}: cost = {shown(value)} is not a number; return one") from error
     if not 0 <= cost <= 1:
         raise InvalidCost(f"{_name(episode)}: cost = {shortest(cost)} is outside [0, 1]; rescale it")
     return cost
@@ -125,8 +126,9 @@ class Recorder:
         self.mode = env.metadata.get("autoreset_mode")
         if not isinstance(self.mode, AutoresetMode):
             raise InvalidSetting(
-                f"env.metadata['autoreset_mode'] = {self.mode!r} is not a gymnasium.vector.AutoresetMode; "
-                "set it to the mode in which the environment resets finished episodes"
+                f"env.metadata['autoreset_mode'] = {shown(self.mode)} is not a "
+                "gymnasium.vector.AutoresetMode; set it to the mode in which the environment resets finished "
+                "episodes"
             )
         self._steps: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(env.num_envs)]
         self._running = np.zeros(env.num_envs, dtype=bool)

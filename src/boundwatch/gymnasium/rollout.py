@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 import gymnasium
+from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
 from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
 
@@ -177,7 +178,7 @@ def _drawn(n: int | None, seed: int) -> list[int]:
 
 def _given(seeds: Iterable[int], n: int | None) -> list[int]:
     if n is not None:
-        raise InvalidSetting(f"n = {n!r} is given beside seeds; leave it out: every seed is one episode")
+        raise InvalidSetting(f"n = {shown(n)} is given beside seeds; leave it out: every seed is one episode")
     chosen = [_whole(each, f"seeds[{i}]", "give whole numbers") for i, each in enumerate(seeds)]
     first: dict[int, int] = {}
     for index, each in enumerate(chosen):
@@ -196,4 +197,4 @@ def _whole(value: object, name: str, remedy: str) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
-        raise InvalidSetting(f"{name} = {value!r} is not a whole number; {remedy}") from error
+        raise InvalidSetting(f"{name} = {shown(value)} is not a whole number; {remedy}") from error

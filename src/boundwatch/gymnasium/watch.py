@@ -10,6 +10,8 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 import gymnasium
+from boundwatch._support.text import shown
+from boundwatch._support.validation import check_flag
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
@@ -79,7 +81,7 @@ def watch(
     """
     check_env(env)
     counter = _Counter(detector, cost, on_alarm)
-    if within_episode:
+    if check_flag(within_episode, "within_episode"):
         counter.allow_peeking(env)
     counter.allow_predictions(env, predict, unrun)
     return WatchedVectorEnv(env, counter) if isinstance(env, VectorEnv) else WatchedEnv(env, counter)
@@ -144,7 +146,7 @@ class _Counter:
             raise InvalidSetting("within_episode takes a single environment; watch each one on its own")
         if isinstance(self._rule, str):
             raise InvalidSetting(
-                f"cost = {self._rule!r} is known only when an episode ends; for within_episode give the "
+                f"cost = {shown(self._rule)} is known only when an episode ends; for within_episode give the "
                 "range of a return whose rewards are never positive, or a function that never falls"
             )
         self.peeking = self.detector

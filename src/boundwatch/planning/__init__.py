@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.before import Booking, TrialPlan, plan_before
@@ -187,6 +188,7 @@ def plan(
     """
     if certificate is None:
         return _plan_before(cost, new_cost, lab_trials, trials, margin, alpha, delta, costs)
+    require_certificate(certificate)
     for name, value in {
         "new_cost": new_cost,
         "lab_trials": lab_trials,
@@ -254,11 +256,11 @@ def _plan_before(
 
 def _check_cost(cost: object, name: str = "cost") -> float:
     if isinstance(cost, bool) or not isinstance(cost, numbers.Real) or not 0 <= float(cost) <= 1:
-        raise InvalidSetting(f"{name} = {cost!r} is outside [0, 1]; give the suspected expected cost")
+        raise InvalidSetting(f"{name} = {shown(cost)} is outside [0, 1]; give the suspected expected cost")
     return float(cost)
 
 
 def _check_size(size: int, name: str) -> int:
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise InvalidSetting(f"{name} {size!r}; give whole numbers of trials, of at least 1")
+        raise InvalidSetting(f"{name} {shown(size)}; give whole numbers of trials, of at least 1")
     return int(size)

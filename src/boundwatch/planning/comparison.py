@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.validation import check_level, shortest
+from boundwatch._support.validation import check_flag, check_level, shortest
 from boundwatch.comparison.evidence import DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
@@ -135,6 +135,7 @@ def plan_comparison(
             f"cost_a = cost_b = {shortest(rates[0])}; equal policies cannot be told apart: state two costs"
         )
     low, high = min(rates), max(rates)
+    paired = check_flag(paired, "paired")
     if not paired and correlation:
         raise InvalidSetting(f"correlation = {correlation} goes with paired trials only; pass paired=True")
     outcomes = _differing(low, high, correlation)

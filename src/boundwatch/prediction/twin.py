@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.parallel import Backend, check_workers
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.base import Rollout
 
@@ -50,9 +51,10 @@ class Twin:
     repeats: int = 10
     seed: int = 0
     jobs: int = 1
-    backend: str = "loky"
+    backend: Backend = "loky"
 
     def __post_init__(self) -> None:
+        check_workers(self.jobs, self.backend)
         if self.repeats < 1:
             raise InvalidSetting(f"repeats = {self.repeats} is below 1; simulate each scene at least once")
 

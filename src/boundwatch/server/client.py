@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.reports import parse_reports
 
@@ -79,7 +80,7 @@ class Client:
         except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
             is_server = False
         if not is_server or not self.url.isprintable() or " " in self.url:
-            raise InvalidSetting(f"url = {url!r} is not the address of a server; give http://host:port")
+            raise InvalidSetting(f"url = {shown(url)} is not the address of a server; give http://host:port")
         self._parts = parts
         self._token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
         if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:

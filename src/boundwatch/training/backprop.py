@@ -20,19 +20,18 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from boundwatch._support.validation import check_level
-from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch._support.validation import check_choice, check_level
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
 from boundwatch.training.data import as_tensors, digest, minibatch
 from boundwatch.training.history import History
-from boundwatch.training.objectives import Bound
 from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import Run
@@ -123,7 +122,7 @@ def train_backprop(
     >>> history.upper[-1] < history.upper[0]
     True
     """
-    bound = objectives.check_bound(bound)
+    check_choice(bound, "bound", get_args(Bound))
     delta = check_level(delta, "delta")
     tensors, m = as_tensors(data)
     if m < MIN_ENVIRONMENTS:

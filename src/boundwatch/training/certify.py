@@ -8,16 +8,17 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
 from boundwatch._support.files import make_folder, read_bytes, write_costs, write_text
-from boundwatch._support.validation import check_costs, check_level
+from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
-from boundwatch.training.objectives import Bound, check_bound
 from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.seeds import Stream, generator
@@ -97,7 +98,8 @@ def certify(
     candidates = [posterior] if isinstance(posterior, GaussianPosterior) else list(posterior)
     if not candidates:
         raise InvalidSetting("posterior is an empty list; give at least one candidate")
-    bound = check_bound(bound)
+    check_choice(bound, "bound", get_args(Bound))
+    binary = check_flag(binary, "binary")
     folder = Path(directory)
     make_folder(folder)
     generators = [generator(seed, Stream.CERTIFIED_POLICY, index) for index in range(len(candidates))]
@@ -106,7 +108,7 @@ def certify(
         "candidates": len(candidates),
         "bound": bound,
         "delta": check_level(delta, "delta"),
-        "binary": bool(binary),
+        "binary": binary,
         "seed": int(seed),
     }
     _draw_once(candidates, folder / "draw.json", record)

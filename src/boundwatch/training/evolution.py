@@ -16,17 +16,17 @@ inside the expectation depends on ψ too, so its gradient counts twice.
 from __future__ import annotations
 
 import os
+from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from boundwatch._support.validation import check_costs, check_level
-from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
+from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import gaussians, objectives
 from boundwatch.training.history import History
-from boundwatch.training.objectives import Bound
 from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
@@ -101,13 +101,16 @@ def train_evolution(
     >>> history.cost[-1] < history.cost[0]
     True
     """
-    bound = objectives.check_bound(bound)
+    check_choice(bound, "bound", get_args(Bound))
     delta = check_level(delta, "delta")
     m = len(rollouts)
     if m < MIN_ENVIRONMENTS:
         raise InvalidSetting(
             f"there are {m} training environments; the theorem needs at least {MIN_ENVIRONMENTS}"
         )
+    per_environment = check_flag(per_environment, "per_environment")
+    antithetic, baseline = check_flag(antithetic, "antithetic"), check_flag(baseline, "baseline")
+    natural = check_flag(natural, "natural")
     if samples < 1 or (antithetic and samples % 2):
         raise InvalidSetting(f"samples = {samples} must be at least 1, and even if antithetic")
     run = Run(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from boundwatch._support.figures import new_figure, save_figure
 from boundwatch._support.files import write_text
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
 
 
@@ -38,7 +39,7 @@ class History:
     (1, [0.4])
     """
 
-    bound: str
+    bound: Bound
     cost: list[float] = field(default_factory=list)
     divergence: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)

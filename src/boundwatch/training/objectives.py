@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,33 +18,14 @@ from scipy.special import xlogy
 from torch import Tensor
 
 from boundwatch import bounds
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.bounds.pac_bayes import Bound
+from boundwatch.errors import InvalidCost
 from boundwatch.training import gaussians
-
-Bound = Literal["pinsker", "kl", "pointwise"]
-"""The bounds that can be minimized and certified."""
 
 _SMALLEST_COST = 1e-9
 """Below it the slope of the kl-inverse, infinite at 0, is that at this cost."""
 _BELOW_ONE = 1 - 2.0**-53
 _NEWTON_STEPS = 12
-
-
-def check_bound(name: str) -> Bound:
-    """Return the name of a bound, or raise an error that lists them.
-
-    Examples
-    --------
-    >>> check_bound("kl")
-    'kl'
-    >>> check_bound("mcallester")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: bound = 'mcallester' is unknown; choose pinsker, kl or pointwise
-    """
-    *first, last = get_args(Bound)
-    if name in (*first, last):
-        return cast("Bound", name)
-    raise InvalidSetting(f"bound = {name!r} is unknown; choose {', '.join(first)} or {last}")
 
 
 def divergence(bound: Bound, noise: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:

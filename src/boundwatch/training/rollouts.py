@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch._support.parallel import check_workers, in_parallel
+from boundwatch._support.parallel import Backend, check_workers, in_parallel
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.tasks.base import Rollout
 from boundwatch.training.environments import environment_hash
@@ -88,7 +88,7 @@ class Rollouts(Generic[Environment]):
         *,
         seed: int = 0,
         jobs: int = 1,
-        backend: str = "loky",
+        backend: Backend = "loky",
     ) -> None:
         check_workers(jobs, backend)
         if len(environments) == 0:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from boundwatch._support.files import make_folder
 from boundwatch._support.progress import progress_bar
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.training import tensorfile
 from boundwatch.training.history import History
@@ -46,7 +47,7 @@ class Run:
         posterior: GaussianPosterior,
         optimizer: Optimizer,
         *,
-        bound: str,
+        bound: Bound,
         steps: int,
         settings: Mapping[str, object],
         checkpoint: str | os.PathLike[str] | None,

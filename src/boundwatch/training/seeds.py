@@ -11,6 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
 
 
@@ -38,5 +39,5 @@ def generator(seed: int, stream: Stream, *index: int) -> np.random.Generator:
     (True, False)
     """
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InvalidSetting(f"seed = {seed!r} is not a whole number >= 0; choose one, such as 0")
+        raise InvalidSetting(f"seed = {shown(seed)} is not a whole number >= 0; choose one, such as 0")
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(stream), *(index or (0,)))))

@@ -264,9 +264,9 @@ def test_altered_flights_are_refused(run_folder, tmp_path):
     [
         ({"environments": 99}, "environments = 99"),
         ({"d_thresh": 0.0}, "d_thresh = 0.0"),
-        ({"prior_loss": "hinge"}, "prior_loss = 'hinge'"),
+        ({"prior_loss": "hinge"}, "prior_loss = 'hinge' is unknown; choose one of"),
         ({"distribution": "nope"}, "distribution = 'nope'"),
-        ({"bound": "tight"}, "bound = 'tight'"),
+        ({"bound": "tight"}, "bound = 'tight' is unknown; choose one of"),
         ({"delta": 1.0}, "delta = 1"),
         ({"seed": -1}, "seed = -1"),
         ({"d_thresh": float("inf")}, "d_thresh = inf"),

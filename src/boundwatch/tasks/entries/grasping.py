@@ -11,16 +11,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from boundwatch.tasks.entries.options import Bound, Delta
+from boundwatch.tasks.entries.options import Backend, Bound, Delta
 
 if TYPE_CHECKING:  # torch comes with it, and --help does without
     from boundwatch.tasks.grasping.runs import Run
 
 MOST_FILMS = 10
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")]
-Backend = Annotated[
-    Literal["loky", "ray"], typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
-]
 
 
 def train(

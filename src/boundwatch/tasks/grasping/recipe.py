@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_choices, check_level
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
+from boundwatch.training.optimizers import OptimizerName
 from boundwatch.training.seeds import Stream, generator
 
 
@@ -48,9 +50,9 @@ class Recipe:
     """Learning rate of the latent mean."""
     variance_rate: float = 0.02
     """Learning rate of the latent log-variance."""
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: OptimizerName = "adam"
     """Adam, or steps along the natural gradient itself, the algorithm as printed."""
-    bound: Literal["pointwise", "kl", "pinsker"] = "pointwise"
+    bound: Bound = "pointwise"
     """What is minimized and certified."""
     delta: float = 0.01
     """Probability with which the certificate may fail."""
@@ -86,15 +88,7 @@ class Recipe:
             raise InvalidSetting(
                 f"unsteadiness = {self.unsteadiness} is below 0; leave it out for a steady hand"
             )
-        choices = {
-            "optimizer": ("adam", "sgd"),
-            "bound": ("pointwise", "kl", "pinsker"),
-            "objects": ("mugs", "varied-mugs"),
-            "network": ("points", "features"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InvalidSetting(f"{name} = {getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        check_choices(self)
         check_level(self.delta, "delta")
 
     def generator(self, purpose: Draw, *index: int) -> np.random.Generator:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from boundwatch._support.files import make_folder
+from boundwatch._support.parallel import Backend
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import SchemaMismatch
 from boundwatch.tasks import folder as folders
@@ -86,7 +87,7 @@ class Run:
         physics: Physics | None = None,
         seed: int = 0,
         jobs: int = 1,
-        backend: str = "loky",
+        backend: Backend = "loky",
     ) -> Deployment:
         """Try the policy on n new objects, by default such as it was trained on.
 

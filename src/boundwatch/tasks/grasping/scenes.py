@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from boundwatch._support.validation import check_choice
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.grasping.objects import Bowl, Item, Mug, VariedMug
 
@@ -63,7 +64,7 @@ def draw_scenes(
     True
     >>> draw_scenes(1, np.random.default_rng(0), objects="plates")
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: objects = 'plates' is unknown; choose mugs, varied-mugs, ...
+    boundwatch.errors.InvalidSetting: objects = 'plates' is unknown; choose one of mugs, ...
     """
     check_distribution(objects, placement)
     if n < 1:
@@ -79,8 +80,6 @@ def draw_scenes(
 
 def check_distribution(objects: str, placement: int) -> None:
     """Refuse objects and placements that do not exist."""
-    if objects not in DRAWS:
-        *first, last = DRAWS
-        raise InvalidSetting(f"objects = {objects!r} is unknown; choose {', '.join(first)} or {last}")
+    check_choice(objects, "objects", DRAWS)
     if placement not in PLACEMENTS:
         raise InvalidSetting(f"placement = {placement} is unknown; choose 1 (training) to {len(PLACEMENTS)}")

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch._support.parallel import in_parallel
+from boundwatch._support.parallel import Backend, in_parallel
 from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp
@@ -45,7 +45,7 @@ class Grasping:
     physics: Physics = field(default_factory=Physics)
     jobs: int = 1
     """Processes."""
-    backend: str = "loky"
+    backend: Backend = "loky"
     """Where they run: ``"loky"``, on this machine, or ``"ray"``, on a Ray cluster (extra ``ray``)."""
     depth_noise: bool = False
     """Whether the camera sees as a real sensor does, with noise."""

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from boundwatch._support.parallel import Backend
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping import runs
@@ -47,7 +48,7 @@ def train(
     physics: Physics | None = None,
     *,
     jobs: int = 1,
-    backend: str = "loky",
+    backend: Backend = "loky",
 ) -> Run:
     """Train, draw and certify a policy; write everything to a folder.
 

@@ -78,7 +78,7 @@ class Policy(nn.Module):
         self.features = nn.Sequential(convolutions, nn.Linear(flat, HIDDEN), nn.ReLU())
         self.head = nn.Linear(HIDDEN, primitives)
         self.adapter = Adapter(directions, primitives)
-        self.register_buffer("centre", torch.zeros(HIDDEN))
+        self.register_buffer("centre", torch.zeros(HIDDEN))  # the spelling of policies that were saved
         self.register_buffer("basis", torch.zeros(HIDDEN, directions))
 
     def embed(self, images: Tensor) -> tuple[Tensor, Tensor]:

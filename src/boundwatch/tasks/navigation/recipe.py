@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_choices, check_level
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.distributions import distribution
 
@@ -57,7 +58,7 @@ class Recipe:
     """Learning rate, in standard deviations of the prior."""
     sharpness: float = 4.0
     """The surrogate cost is the expected cost under a softmax of this many times the logits."""
-    bound: Literal["pointwise", "kl", "pinsker"] = "pointwise"
+    bound: Bound = "pointwise"
     """What is minimized and certified."""
     delta: float = 0.01
     """Probability with which the certificate may fail."""
@@ -72,12 +73,7 @@ class Recipe:
             raise InvalidSetting(f"seed = {self.seed} is below 0; choose 0 or more")
         if not 0.0 < self.d_thresh < math.inf:
             raise InvalidSetting(f"d_thresh = {self.d_thresh} is not above 0; give it in meters")
-        if self.prior_loss not in ("cross-entropy", "expected-cost"):
-            raise InvalidSetting(
-                f"prior_loss = {self.prior_loss!r} is neither cross-entropy nor expected-cost"
-            )
-        if self.bound not in ("pointwise", "kl", "pinsker"):
-            raise InvalidSetting(f"bound = {self.bound!r} is not one of pointwise, kl, pinsker")
+        check_choices(self)
         check_level(self.delta, "delta")
         for name in (self.distribution, self.prior_distribution):
             distribution(name)  # refuses what it does not know

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import check_choices
 from boundwatch.errors import InvalidSetting
 
 Floats = NDArray[np.float32]
@@ -54,8 +55,7 @@ class Scene:
             raise InvalidSetting(f"field_of_view = {self.field_of_view} is outside (0, 180) degrees")
         if self.pixels < 2:
             raise InvalidSetting(f"pixels = {self.pixels} is below 2")
-        if self.distance not in ("exact", "sensor"):
-            raise InvalidSetting(f"distance = {self.distance!r} is neither 'exact' nor 'sensor'")
+        check_choices(self)
 
     @property
     def rays(self) -> NDArray[np.float64]:

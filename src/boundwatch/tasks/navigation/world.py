@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation import scene as scenes
 from boundwatch.tasks.navigation.distributions import Distribution
@@ -262,9 +263,9 @@ def _entropy(seed: int | Sequence[int]) -> tuple[int, ...]:
     try:
         numbers = tuple(map(operator.index, [seed] if np.ndim(seed) == 0 else seed))  # type: ignore[arg-type]
     except TypeError as error:
-        raise InvalidSetting(f"seed = {seed!r} is not made of integers; give one or several") from error
+        raise InvalidSetting(f"seed = {shown(seed)} is not made of integers; give one or several") from error
     if not numbers or min(numbers) < 0:
-        raise InvalidSetting(f"seed = {seed!r} is empty or below 0; choose 0 or more")
+        raise InvalidSetting(f"seed = {shown(seed)} is empty or below 0; choose 0 or more")
     return (*numbers, ALONE) if len(numbers) == 1 else numbers
 
 
