@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
-from boundwatch._support.validation import check_flag, shortest
+from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CERTIFY_IT, no_certificate
 from boundwatch.certificates.provenance import costs_digest
@@ -39,7 +39,6 @@ def fit(
     InvalidSetting
         If a task has no certificate.
     """
-    allow_own = check_flag(allow_own, "allow_own")
     new = episodes.by_task()
     if shared := isinstance(certificates, Certificate):
         pairs = [("", certificates, episodes.costs)]
@@ -77,7 +76,7 @@ def fit(
                 continue
             differences = [
                 *measured_otherwise(certificate, episodes.measured),
-                *_alike(episodes, certificate, costs),
+                *Likeness(certificate).take(costs, episodes.meaning, episodes.cost_range),
             ]
             found += (f"{whose}{warning}" for warning in differences)
             if shared and not task:
@@ -227,38 +226,115 @@ def measured_otherwise(certificate: Certificate, measured: str) -> list[str]:
     ]
 
 
-def _alike(episodes: Episodes, certificate: Certificate, costs: NDArray[np.float64]) -> Iterator[str]:
-    if (share := _shared(certificate, costs)) >= 0.5:
-        yield (
-            f"{100 * share:.0f} % of these costs are also among those that the certificate was made from, "
-            f"to the "
-            "last digit; only episodes that it has not seen can be judged"
-        )
-    if episodes.cost_range is not None and episodes.cost_range == certificate.cost_range:
-        low, high = episodes.cost_range
-        readings = high - costs * (high - low) if episodes.meaning == "reward" else low + costs * (high - low)
-        # Fractions where percentages were certified would look like a wonderful improvement.
-        if (
-            high - low >= 10
-            and low >= 0
-            and readings.max() <= 1
-            and (certificate.mean_cost or 0) * (high - low) > 2
-        ):
+class Likeness:
+    """Notices, as costs come, that most were certified before, or that they may be in another unit.
+
+    `fit` says this of a whole file. What is said of a stream after n costs is what would be said of a file
+    of these n, and each warning comes once, at the first n for which it is true. If m values were recorded,
+    at most 2.5 m costs are kept, so never more than 642: see `_shared`. Of the unit, only the highest reading
+    is kept.
+
+    Parameters
+    ----------
+    certificate
+        The certificate.
+    costs, highest
+        What an earlier object of this class had by these names; left out, no cost has come.
+
+    Examples
+    --------
+    >>> lab = Certificate.from_held_out([0.1, 0.52, 0.34, 0.2, 0.93, 0.4], cost_range=(0, 100))
+    >>> new = Likeness(lab)
+    >>> [len(new.take([cost], "cost", (0, 100))) for cost in (0.93, 0.4, 0.1, 0.34, 0.2, 0.52)]
+    [0, 0, 0, 0, 1, 0]
+    >>> Likeness(lab).take([0.0055, 0.006], "cost", (0, 100))
+    ["all values are at most 1 in the certificate's range of 0 to 100; are they in another unit?"]
+    """
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        costs: Sequence[float] | None = (),
+        highest: float | None = -math.inf,
+    ) -> None:
+        self._certificate = certificate
+        self.costs = list(costs) if costs is not None and _is_distinctive(certificate) else None
+        """What came so far, while something may have to be said about it; then None."""
+        self.highest = highest
+        """The highest reading so far, while something may have to be said about the unit; then None."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing more to say, whatever comes."""
+        return self.costs is None and self.highest is None
+
+    def take(
+        self,
+        costs: Sequence[float] | NDArray[np.float64],
+        meaning: str,
+        cost_range: tuple[float, float] | None,
+    ) -> list[str]:
+        """Take further costs with the range they were read in; return what has become doubtful by them."""
+        new = np.asarray(costs, dtype=np.float64)
+        return [*self._certified_before(new), *self._in_other_unit(new, meaning, cost_range)]
+
+    def _certified_before(self, new: NDArray[np.float64]) -> Iterator[str]:
+        if self.costs is None:
+            return
+        if len(self.costs) + new.size > _most_shared(self._certificate):
+            self.costs = None
+            return
+        self.costs += new.tolist()
+        if (share := _shared(self._certificate, self.costs)) >= 0.5:
+            self.costs = None
             yield (
-                f"all values are at most 1 in the certificate's range of {shortest(low)} to "
-                f"{shortest(high)}; are "
-                "they in another unit?"
+                f"{100 * share:.0f} % of these costs are also among those that the certificate was made "
+                "from, to the last digit; only episodes that it has not seen can be judged"
             )
 
+    def _in_other_unit(
+        self, new: NDArray[np.float64], meaning: str, cost_range: tuple[float, float] | None
+    ) -> Iterator[str]:
+        certificate, before, self.highest = self._certificate, self.highest, None
+        if before is None or cost_range is None or cost_range != certificate.cost_range:
+            return
+        low, high = cost_range
+        if high - low < 10 or low < 0 or certificate.mean_cost is None:
+            return
+        *readings, certified = (
+            high - cost * (high - low) if meaning == "reward" else low + cost * (high - low)
+            for cost in (new.min(), new.max(), certificate.mean_cost)
+        )
+        highest = float(max(before, *readings))
+        # Fractions where percentages were certified would look like a wonderful improvement.
+        if certified <= 2 or highest > 1:
+            return
+        if highest <= low:  # 0 is 0 in every unit
+            self.highest = highest
+            return
+        yield (
+            f"all values are at most 1 in the certificate's range of {shortest(low)} to {shortest(high)}; "
+            "are they in another unit?"
+        )
 
-def _shared(certificate: Certificate, costs: NDArray[np.float64]) -> float:
-    """Return the share of costs that the certificate has, too; 0 where that may be chance."""
+
+def _is_distinctive(certificate: Certificate) -> bool:
+    """Return whether a certificate keeps its costs, nearly all different: any two files share few values."""
     record = certificate.record
-    # Few different values are shared by any two files.
-    if record is None or certificate.n is None or len(record.values) < 0.9 * certificate.n or costs.size < 5:
+    return record is not None and certificate.n is not None and len(record.values) >= 0.9 * certificate.n
+
+
+def _most_shared(certificate: Certificate) -> float:
+    """Return how many costs there can be at most with a `_shared` of one half."""
+    return 0.0 if certificate.record is None else 2.5 * len(certificate.record.values)
+
+
+def _shared(certificate: Certificate, costs: Sequence[float]) -> float:
+    """Return the share of costs that a distinctive certificate has, too; 0 where that may be chance.
+
+    Of n costs, nine tenths must be different. So with m values in the certificate at most m + n/10 are also
+    there, and their share is less than one half as soon as n is more than 2.5 m.
+    """
+    if len(costs) < 5 or len(set(costs)) < 0.9 * len(costs) or certificate.record is None:
         return 0.0
-    new = costs.tolist()
-    if len(set(new)) < 0.9 * len(new):
-        return 0.0
-    certified = set(record.values)
-    return sum(map(certified.__contains__, new)) / len(new)
+    return sum(map(set(certificate.record.values).__contains__, costs)) / len(costs)
