@@ -340,6 +340,14 @@ def test_a_table_on_standard_input_is_read_as_a_whole(certificate):
     assert [json.loads(line)["cost"] for line in done.stdout.splitlines()] == [1, 0]
 
 
+def test_what_comes_on_standard_input_is_doubted_as_soon_as_it_looks_certified(tmp_path):
+    lab = [0.2, 0.35, 0.1, 0.5, 0.05, 0.8, 0.15]
+    bw.Certificate.from_held_out(lab).save(tmp_path / "c.json")
+    done = run(tmp_path / "c.json", "-", text=as_lines(lab[::-1]))
+    assert (done.returncode, done.stderr.count("warning")) == (0, 1)
+    assert "standard input: so far, 100 % of these costs are also among those" in done.stderr
+
+
 def test_a_file_that_was_rewritten_is_not_resumed(certificate, tmp_path):
     log, state = tmp_path / "log", tmp_path / "state"
     log.write_text("0.1\n0.2\n")

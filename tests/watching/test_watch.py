@@ -254,6 +254,49 @@ def test_own_costs_are_noticed_after_a_restart(tmp_path):
                 assert (session.episodes, session.to_dict()["followed"]) == (8, {})
 
 
+LIKE = {
+    "certified before": (
+        ["0.9", "0.3", "0.5", "0.1", "0.2", "0.4"],
+        5,
+        "100 % of these costs are also among",
+    ),
+    "another unit": (["0", "0.4", "0.7", "0.2"], 2, "all values are at most 1 in the certificate's range"),
+}
+
+
+@pytest.mark.parametrize("kind", LIKE)
+@pytest.mark.parametrize("restart", range(6))
+def test_costs_that_look_certified_or_in_another_unit_are_said_once(tmp_path, kind, restart):
+    lines, first, warning = LIKE[kind]
+    ends = (0, 100) if kind == "another unit" else None
+    certificate = bw.Certificate.from_held_out([0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7], cost_range=ends)
+    counted = costs(run(watch(certificate=CERT, cost_range=ends), *lines))
+    events = []
+    for part in (lines[:restart], lines[restart:]):
+        with StateFile(tmp_path / "s") as state:
+            session = watch(state, certificate=certificate, cost_range=ends)
+            resume(session, {})
+            events += run(session, *part)
+    said = [place for place, event in enumerate(events) if warning in getattr(event, "text", "")]
+    assert said == [first - 1]  # right before the episode that shows it
+    assert (costs(events), session.episodes) == (counted, len(lines))  # it is only said
+    assert session.to_dict()["likeness"].get("", [None, None]).count(None) >= 1
+
+
+def test_a_state_of_an_earlier_version_is_compared_no_further(tmp_path):
+    certificate = bw.Certificate.from_held_out([0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7])
+    lines, _, warning = LIKE["certified before"]
+    with StateFile(tmp_path / "s") as state:
+        run(watch(state, certificate=certificate), *lines[:3])
+        content = state.read()
+        del content["likeness"]
+        state.write(content)
+        session = watch(state, certificate=certificate)
+        assert resume(session, {})
+        assert not [event for event in run(session, *lines[3:]) if warning in getattr(event, "text", "")]
+        assert session.episodes == len(lines)
+
+
 def test_a_state_has_one_owner(tmp_path):
     code = (
         "import sys\nfrom boundwatch.watching.state import StateFile\n"

@@ -129,11 +129,15 @@ class Rows:
         found = [(each, *each.choose(table)) for each in self._readers.values()]
         return [(column, meaning, each.range_of(meaning)) for each, column, meaning in found]
 
-    def measured(self, stream: str) -> str:
-        """Say in one line what the latest cost of a stream is."""
+    def chosen(self, stream: str) -> tuple[str | None, Meaning, tuple[float, float] | None]:
+        """Return the column of the latest cost of a stream, what it holds, and in which range."""
         reader = self._readers.get(stream.rpartition("/")[2]) or self._lines
         column, meaning = reader.chosen
-        return measured(column, meaning, reader.range_of(meaning))
+        return column, meaning, reader.range_of(meaning)
+
+    def measured(self, stream: str) -> str:
+        """Say in one line what the latest cost of a stream is."""
+        return measured(*self.chosen(stream))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the first lines decided, as plain JSON values."""

@@ -14,7 +14,7 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.episodes.fit import OWN, OwnCosts, begins_like, measured_otherwise
+from boundwatch.episodes.fit import OWN, Likeness, OwnCosts, begins_like, measured_otherwise
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import (
     BoundwatchError,
@@ -101,6 +101,7 @@ class Watch:
     compared: bool = False
     """Whether somebody has compared these episodes with the certificate already."""
     _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
+    _likeness: dict[str, Likeness] = field(default_factory=dict, init=False, repr=False)
     _waits: dict[str, Wait] = field(default_factory=dict, init=False, repr=False)
     _encoding: str = field(default="", init=False, repr=False)
 
@@ -328,6 +329,7 @@ class Watch:
             if found == "own":
                 detector.reset()  # they are no evidence; what other streams have seen is
                 self.announced.pop(row.stream, None)
+                self._likeness.pop(row.stream, None)
                 own.add(row.stream)
                 fault = fault or ProvenanceMismatch(
                     f"{whose}these {OWN}; it cannot judge them, so watch only what comes after them"
@@ -336,16 +338,27 @@ class Watch:
 
     def _update(self, line: Line, row: Row, events: list[Counted | Notice]) -> None:
         detector = self.detectors[row.stream]
-        if detector.n == 0 and not self.compared:
-            whose = f"{row.stream}: " if row.stream else ""
-            different = measured_otherwise(detector.certificate, self.rows.measured(row.stream))
-            events += [Notice(f"warning: {self._called}: {whose}{each}") for each in different]
+        whose = f"{self._called}: {row.stream}: " if row.stream else f"{self._called}: "
+        events += [Notice(f"warning: {whose}{each}") for each in self._doubts(row)]
         if isinstance(detector, PredictedTest) and row.predictions is not None:
             finding: Any = detector.update(row.cost, *row.predictions)
         else:
             finding = detector.update(row.cost)
         self.last = row
         events.append(Counted(line.number, row.cost, row.stream, finding, self.skipped))
+
+    def _doubts(self, row: Row) -> list[str]:
+        """Return what makes a verdict on a stream doubtful that did not before this row."""
+        detector, found = self.detectors[row.stream], []
+        if detector.n == 0 and not self.compared:
+            found = measured_otherwise(detector.certificate, self.rows.measured(row.stream))
+            self._likeness[row.stream] = Likeness(detector.certificate)
+        if (likeness := self._likeness.get(row.stream)) is not None:
+            _, meaning, cost_range = self.rows.chosen(row.stream)
+            found += [f"so far, {each}" for each in likeness.take([row.cost], meaning, cost_range)]
+            if likeness.is_settled:
+                del self._likeness[row.stream]
+        return found
 
     def _announce(self, on_alarm: OnAlarm | None, *, at_once: bool = False) -> list[Counted | Notice]:
         """Tell what has changed; return what to say about alarms that could not be told."""
@@ -396,6 +409,7 @@ class Watch:
                 for stream, own in self._followed.items()
                 if own.costs and len(own.costs) <= MOST_REMEMBERED
             },
+            "likeness": {stream: [each.costs, each.highest] for stream, each in self._likeness.items()},
             "detectors": {stream: detector.state_dict() for stream, detector in self.detectors.items()},
         }
 
@@ -438,6 +452,14 @@ class Watch:
             if len(costs) != self.detectors[stream].n:
                 raise ValueError
             self._followed[stream] = OwnCosts(self.detectors[stream].certificate, list(map(float, costs)))
+        for stream, (costs, highest) in content.get("likeness", {}).items():  # older states have none
+            if costs is not None and len(costs) != self.detectors[stream].n:
+                raise ValueError
+            self._likeness[stream] = Likeness(
+                self.detectors[stream].certificate,
+                None if costs is None else list(map(float, costs)),
+                None if highest is None else float(highest),
+            )
 
 
 def _join(error: Exception) -> str:
