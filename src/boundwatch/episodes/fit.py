@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
-from boundwatch._support.validation import shortest
+from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CERTIFY_IT, no_certificate
 from boundwatch.certificates.provenance import costs_digest
@@ -39,6 +39,7 @@ def fit(
     InvalidSetting
         If a task has no certificate.
     """
+    allow_own = check_flag(allow_own, "allow_own")
     new = episodes.by_task()
     if shared := isinstance(certificates, Certificate):
         pairs = [("", certificates, episodes.costs)]
