@@ -8,7 +8,7 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
     finding = bw.HypothesisTest(certificate).decide(new_costs)
 """
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from boundwatch import bounds, errors
 from boundwatch._support.notebook import show_with as _show_with
@@ -41,13 +41,11 @@ from boundwatch.planning import Plan, TrialPlan, plan
 from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 from boundwatch.reporting import views as _views
 
-if TYPE_CHECKING:  # editors know what `__getattr__` will import
+if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch import gymnasium as gymnasium
     from boundwatch import prediction as prediction
     from boundwatch import testing as testing
     from boundwatch import training as training
-    from boundwatch.episodes import Episodes as Episodes
-    from boundwatch.episodes import read_costs as read_costs
     from boundwatch.server.client import Client as Client
 
 __all__ = [
@@ -93,17 +91,15 @@ _show_with(_views)  # certificates and findings stand below the words and figure
 
 _LATER = {
     "Client": "boundwatch.server.client",
-    "Episodes": "boundwatch.episodes",
     "gymnasium": None,
     "prediction": None,
-    "read_costs": "boundwatch.episodes",
     "testing": None,
     "training": None,
 }
 """What few need and takes long to import, with the module that has it; modules are imported themselves."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """Import a name of `_LATER` when it is first used."""
     if name not in _LATER:
         raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")
