@@ -26,13 +26,12 @@ from boundwatch.cli.options import (
     SuccessValues,
 )
 from boundwatch.episodes import Episodes, certified_column, certified_meaning, read_costs
+from boundwatch.episodes.formats import LINE_FORMATS
 from boundwatch.episodes.table import Meaning
 from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 _MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
-LINE_FORMATS = (None, "csv", "jsonl")
-"""The formats that can be named where lines are read one by one."""
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
 
@@ -139,10 +138,17 @@ class Reading:
         """Refuse options of reading where nothing is read: they would be ignored."""
         refuse(dataclasses.asdict(self) | others, "goes with --costs; give them, or leave it out")
 
+    @property
+    def is_of_whole_files(self) -> bool:
+        """Whether there is an option that is about a whole file."""
+        return any(value not in (None, "") for value in self._of_whole_files().values())
+
+    def _of_whole_files(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
+
     def refuse_whole_files(self, where: str) -> None:
         """Refuse options that are about a whole file, where lines are read one by one."""
-        names = ("sheet", "episode", "reduce", "evaluation")
-        given = {name: getattr(self, name) for name in names}
+        given = self._of_whole_files()
         if self.file_format not in LINE_FORMATS:
             given["file_format"] = self.file_format
         refuse(given, f"does not go with {where}, which reads line by line")

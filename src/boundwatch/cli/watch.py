@@ -20,24 +20,17 @@ from boundwatch.cli import output as out
 from boundwatch.cli.family import is_of_metrics, parts, read_tasks, tasks_of_metrics
 from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
-from boundwatch.cli.reading import LINE_FORMATS, Reading
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ChangeDetector, Verdict
-from boundwatch.episodes import (
-    Episodes,
-    certified_column,
-    certified_meaning,
-    certified_ranges,
-    holds_lines,
-)
-from boundwatch.episodes.opening import is_log, refuse_document
+from boundwatch.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.watching.alarms import check_command, run_command
-from boundwatch.watching.files import FileSource, is_text
+from boundwatch.watching.files import FileSource
 from boundwatch.watching.rows import Rows, Rule
-from boundwatch.watching.sources import RowSource, name_of
-from boundwatch.watching.starting import build_detectors, open_source, resume, source_key
+from boundwatch.watching.sources import name_of
+from boundwatch.watching.starting import is_read_by_line, open_watch
 from boundwatch.watching.state import StateFile
 from boundwatch.watching.watch import Counted, Notice, Watch
 
@@ -157,14 +150,7 @@ def watch(
     """
     if (predicted is None) != (unlabelled is None):
         raise typer.BadParameter("--predicted and --unlabelled must be given together")
-    if predicted is not None and (detector != "sequential-test" or margin is not None):
-        raise typer.BadParameter(
-            "--predicted cannot be used with --detector change-detector or with --margin"
-        )
-    if interval and detector != "sequential-test":
-        raise typer.BadParameter("--interval works only with --detector sequential-test")
-    if margin is not None and detector != "sequential-test":
-        raise typer.BadParameter("--margin works only with --detector sequential-test")
+    _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:
@@ -178,52 +164,26 @@ def watch(
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     by = _streams(loaded, by, certificate)
-    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
-    levels = {name: value for name, value in given.items() if value is not None}
-    each = [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
-    binary = all(one.binary for one in each)
-    episodes = None
     needs_lines = (state, spool, number, predicted)
     lines_only = follow or skip_malformed or any(option is not None for option in needs_lines)
-    if not _by_line(reading, stream, certified_column(each).column, lines_only=lines_only):
-        if lines_only:
-            raise typer.BadParameter(
-                "--follow, --state, --spool, --id, --predicted and --skip-malformed are for one number, JSON "
-                "object or CSV row per line; leave them out"
-            )
-        episodes = _read_whole(reading, stream, loaded, by)
-        rows = Rows(Rule(binary=binary, by=episodes.by))  # they are costs by now
-    else:
-        several = loaded if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded) else None
-        reading.refuse_several(several)
-        rule = Rule(
-            **reading.rule(),
-            binary=binary,
-            # Under others, a number without a name could be a success or a reward.
-            bare_costs=all(certified_meaning(one.provenance.measured or "") == "cost" for one in each),
-            id=number,
-            by=by,
-            predicted=predicted,
-            unlabelled=unlabelled,
-        )
-        rows = Rows(rule, certified_column(each), certified_ranges(each))
-    keeper = None if state is None else StateFile(state)
-    with keeper or nullcontext():
-        kind = detector if predicted is None else "predicted-test"
-        session = Watch(
-            build_detectors(loaded, kind, levels),
-            rows,
-            source_key(stream, spool),
+    episodes = _read_whole(reading, stream, loaded, by, lines_only=lines_only)
+    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
+    with nullcontext() if state is None else StateFile(state) as keeper:
+        session, source, resumed = open_watch(
+            loaded,
+            stream,
+            Rule(**reading.rule(), id=number, by=by, predicted=predicted, unlabelled=unlabelled),
+            episodes=episodes,
+            detector=detector,
+            levels={name: value for name, value in given.items() if value is not None},
             state=keeper,
-            name=stream if spool is None else str(spool),
-            compared=episodes is not None,
+            spool=spool,
+            follow=follow,
         )
-        if resume(session, levels):
+        if episodes is not None:
+            out.print_warnings(episodes)
+        if resumed:
             _say_where(session)
-        if episodes is None:
-            source = open_source(session, stream, spool=spool, follow=follow)
-        else:
-            source = RowSource(_as_lines(episodes), episodes.lines)
         printer = _print_json if as_json else _print_text
         for events in session.run(
             source, lenient=skip_malformed, allow_gaps=allow_gaps, until_alarm=until_alarm, on_alarm=told
@@ -237,23 +197,25 @@ def watch(
         )
     if not as_json:
         _summary(session)
-        for said in (
-            _rules_of(rows, stream) if episodes is None else map(out.describe_source, parts(episodes))
-        ):
+        read = map(out.describe_source, parts(episodes)) if episodes else _rules_of(session.rows, stream)
+        for said in read:
             print(f"  costs         {said}")
-    for stream_name, reason in session.undelivered.items():
-        whose = f"{stream_name}: " if stream_name else ""
-        again = (
-            "run the same command to try again" if state else "with --state, a second start would try again"
-        )
-        _warn(f"{whose}the alarm was not delivered, {reason}; {again}")
+    _warn_of_undelivered(session)
     if exit_code:
-        # The margin is the detectors': a state brings its own.
-        asked = [one for one in session.detectors.values() if getattr(one, "margin", None) is not None]
-        shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in asked)
-        exit_if_worse(session.verdict, shown if asked else None)
+        exit_if_worse(session.verdict, session.no_worse)
     if session.undelivered:
         raise typer.Exit(1)
+
+
+def _refuse_with(detector: str, *, margin: float | None, predicted: str | None, interval: bool) -> None:
+    """Refuse what a detector does not have."""
+    if predicted is not None and (detector != "sequential-test" or margin is not None):
+        raise typer.BadParameter(
+            "--predicted cannot be used with --detector change-detector or with --margin"
+        )
+    for option, given in {"--interval": interval, "--margin": margin is not None}.items():
+        if given and detector != "sequential-test":
+            raise typer.BadParameter(f"{option} works only with --detector sequential-test")
 
 
 def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path) -> str | None:
@@ -278,41 +240,30 @@ def _rules_of(rows: Rows, stream: str) -> list[str]:
     return [f"{name_of(stream)}{out.describe_column(*column)}" for column in rows.columns]
 
 
-def _by_line(reading: Reading, stream: str, certified: str | None, *, lines_only: bool) -> bool:
-    """Return whether a stream is read line by line: if it must be, or if it cannot be read otherwise."""
-    if reading.episode or reading.reduce or reading.sheet or reading.evaluation is not None:
-        return False
-    if not lines_only:
-        return reading.file_format is None and holds_lines(stream)
-    by_line = holds_lines(stream) or (is_text(stream) and not is_log(stream))
-    if by_line:
-        refuse_document(stream, [*reading.columns.values(), certified or ""])
-    return reading.file_format in LINE_FORMATS and by_line
-
-
 def _read_whole(
-    reading: Reading, stream: str, loaded: Certificate | CertificateFamily, by: str | None
-) -> Episodes:
-    if isinstance(loaded, CertificateFamily):
-        _, episodes = read_tasks(loaded, stream, reading, by)
-    else:
-        episodes = reading.read(stream, certificate=loaded)
-    if episodes.blocks_of is not None:
-        raise InvalidSetting(
-            f"{stream}: lists one {episodes.blocks_of} after the other, so a hard one would alarm "
-            f"because of its place in the file; watch one at a time, or use check "
-            f"with --by {episodes.blocks_of}"
+    reading: Reading,
+    stream: str,
+    loaded: Certificate | CertificateFamily,
+    by: str | None,
+    *,
+    lines_only: bool,
+) -> Episodes | None:
+    """Return the episodes of a file that is read as a whole; None if its lines are read one by one."""
+    named, file_format = reading.columns.values(), reading.file_format
+    if not reading.is_of_whole_files and is_read_by_line(
+        stream, loaded, columns=named, file_format=file_format, needed=lines_only
+    ):
+        several = loaded if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded) else None
+        reading.refuse_several(several)
+        return None
+    if lines_only:
+        raise typer.BadParameter(
+            "--follow, --state, --spool, --id, --predicted and --skip-malformed are for one number, JSON "
+            "object or CSV row per line; leave them out"
         )
-    out.print_warnings(episodes)
-    return episodes
-
-
-def _as_lines(episodes: Episodes) -> list[str]:
-    costs = episodes.costs.tolist()
-    if episodes.by is None:
-        return [repr(cost) for cost in costs]
-    names = zip(costs, episodes.tasks, strict=True)
-    return [json.dumps({"cost": cost, episodes.by: task}) for cost, task in names]
+    if isinstance(loaded, CertificateFamily):
+        return read_tasks(loaded, stream, reading, by)[1]
+    return reading.read(stream, certificate=loaded)
 
 
 def _say_where(session: Watch) -> None:
@@ -453,6 +404,15 @@ def _stream_summary(detector: Any) -> None:
         f"{finding.false_alarm_probability:.4g}; if the certificate holds, "
         f"on average after {finding.mean_run_length_adverse:g} episodes or more"
     )
+
+
+def _warn_of_undelivered(session: Watch) -> None:
+    again = "run the same command to try again"
+    if session.state is None:
+        again = "with --state, a second start would try again"
+    for stream, reason in session.undelivered.items():
+        whose = f"{stream}: " if stream else ""
+        _warn(f"{whose}the alarm was not delivered, {reason}; {again}")
 
 
 def _warn(message: str) -> None:

@@ -20,6 +20,8 @@ from boundwatch.episodes.table import DEFAULTS, Table
 from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidCost, MissingExtra
 
+LINE_FORMATS = (None, "csv", "jsonl")
+"""The formats that can be named where lines are read one by one; None if none is."""
 _SEPARATORS = "\t;,|"  # in case of doubt the first: commas are decimals in half of the world
 _HEAD = 1 << 16  # characters from which the separator is told
 

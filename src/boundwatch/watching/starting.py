@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.episodes import Episodes, certified_column, certified_meaning, certified_ranges, holds_lines
+from boundwatch.episodes.formats import LINE_FORMATS
+from boundwatch.episodes.opening import is_log, refuse_document
 from boundwatch.errors import CertificateError, InvalidSetting
-from boundwatch.watching.files import FileSource, beginning
+from boundwatch.watching.files import FileSource, beginning, is_text
 from boundwatch.watching.lines import Position
 from boundwatch.watching.pipes import PipeSource, is_pipe
-from boundwatch.watching.sources import Source, name_of
+from boundwatch.watching.rows import Rows, Rule
+from boundwatch.watching.sources import RowSource, Source, name_of
 from boundwatch.watching.spool import SpooledPipe
+from boundwatch.watching.state import StateFile
 from boundwatch.watching.watch import Detector, Watch
 
 DETECTORS: dict[str, type[Detector]] = {
@@ -23,6 +31,142 @@ DETECTORS: dict[str, type[Detector]] = {
     "change-detector": ChangeDetector,
     "predicted-test": PredictedTest,
 }
+
+
+class Opened(NamedTuple):
+    """A watch, the source of its lines, and whether it goes on from a state."""
+
+    watch: Watch
+    source: Source
+    resumed: bool
+
+
+def open_watch(
+    certificate: Certificate | CertificateFamily,
+    stream: str,
+    rule: Rule,
+    *,
+    episodes: Episodes | None = None,
+    detector: str = "sequential-test",
+    levels: Mapping[str, float] | None = None,
+    state: StateFile | None = None,
+    spool: Path | None = None,
+    follow: bool = False,
+) -> Opened:
+    r"""Return a watch that is ready to run, at the place where its state left off.
+
+    Parameters
+    ----------
+    certificate
+        What to compare with.
+    stream
+        The file, or ``-`` for standard input.
+    rule
+        How lines are read, as the user has said it; what follows from the certificate is added.
+    episodes
+        Those of the stream, if it was read as a whole.
+    detector
+        A name in `DETECTORS`; where lines have predictions, it is the one that takes them.
+    levels
+        Those that were given, and the margin; left out, the detector's own.
+    state
+        What to go on from, locked.
+    spool, follow
+        As in `open_source`.
+
+    Raises
+    ------
+    InvalidSetting
+        When the state is about something else, when the stream could be counted twice or lost, or when
+        `episodes` list one task after the other.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> promise = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    >>> log = Path(tempfile.mkdtemp()) / "log"
+    >>> _ = log.write_text("0.7\n0.4\n0.9\n0.8\n")
+    >>> opened = open_watch(promise, str(log), Rule())
+    >>> [events[-1].finding.verdict.name for events in opened.watch.run(opened.source)]
+    ['ADVERSE']
+    """
+    if episodes is not None and episodes.blocks_of is not None:
+        raise InvalidSetting(
+            f"{stream}: lists one {episodes.blocks_of} after the other, so a hard one would alarm "
+            f"because of its place in the file; watch one at a time, or use check "
+            f"with --by {episodes.blocks_of}"
+        )
+    levels = {} if levels is None else levels
+    watch = Watch(
+        build_detectors(certificate, detector if rule.predicted is None else "predicted-test", levels),
+        _rows(certificate, rule, episodes),
+        source_key(stream, spool),
+        state=state,
+        name=stream if spool is None else str(spool),
+        compared=episodes is not None,
+    )
+    resumed = resume(watch, levels)
+    if episodes is not None:
+        return Opened(watch, RowSource(_as_lines(episodes), episodes.lines), resumed)
+    return Opened(watch, open_source(watch, stream, spool=spool, follow=follow), resumed)
+
+
+def is_read_by_line(
+    stream: str,
+    certificate: Certificate | CertificateFamily,
+    *,
+    columns: Collection[str] = (),
+    file_format: str | None = None,
+    needed: bool = False,
+) -> bool:
+    """Return whether a stream is read line by line: if that is `needed`, or if it cannot be read otherwise.
+
+    Parameters
+    ----------
+    stream, certificate
+        As in `open_watch`.
+    columns
+        Those that were named.
+    file_format
+        The format that was named, if one was.
+    needed
+        Whether something was asked for that a file read as a whole does not have, such as a state.
+
+    Raises
+    ------
+    InvalidSetting
+        When lines are needed, and the stream is one JSON document.
+    """
+    if not needed:
+        return file_format is None and holds_lines(stream)
+    by_line = holds_lines(stream) or (is_text(stream) and not is_log(stream))
+    if by_line:
+        refuse_document(stream, [*columns, certified_column(_each(certificate)).column or ""])
+    return file_format in LINE_FORMATS and by_line
+
+
+def _each(certificate: Certificate | CertificateFamily) -> list[Certificate]:
+    return [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
+
+
+def _rows(certificate: Certificate | CertificateFamily, rule: Rule, episodes: Episodes | None) -> Rows:
+    """Return what reads lines by a rule and by what the certificate remembers."""
+    each = _each(certificate)
+    binary = all(one.binary for one in each)
+    if episodes is not None:
+        return Rows(Rule(binary=binary, by=episodes.by))  # they are costs by now
+    # Under others, a number without a name could be a success or a reward.
+    bare_costs = all(certified_meaning(one.provenance.measured or "") == "cost" for one in each)
+    whole = replace(rule, binary=binary, bare_costs=bare_costs)
+    return Rows(whole, certified_column(each), certified_ranges(each))
+
+
+def _as_lines(episodes: Episodes) -> list[str]:
+    costs = episodes.costs.tolist()
+    if episodes.by is None:
+        return [repr(cost) for cost in costs]
+    names = zip(costs, episodes.tasks, strict=True)
+    return [json.dumps({"cost": cost, episodes.by: task}) for cost, task in names]
 
 
 def build_detectors(

@@ -119,6 +119,14 @@ class Watch:
         return verdicts.pop() if len(verdicts) == 1 else Verdict.WITHIN
 
     @property
+    def no_worse(self) -> bool | None:
+        """Whether every stream was shown to be worse by at most its margin; None if there is no margin."""
+        # A state brings its own margin, so the detectors are asked.
+        asked = [one for one in self.detectors.values() if getattr(one, "margin", None) is not None]
+        shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in asked)
+        return shown if asked else None
+
+    @property
     def alarmed(self) -> bool:
         """Whether any stream has alarmed."""
         return any(detector.first_alarm is not None for detector in self.detectors.values())
