@@ -14,6 +14,9 @@ def one_line(subject: object, fields: Mapping[str, Any]) -> str:
     --------
     >>> one_line("", {"n": 3, "mean_cost": 1 / 3, "first_alarm": None, "tail": "kl"})
     "str(n=3, mean_cost=0.333333, tail='kl')"
+    >>> import numpy as np
+    >>> one_line("", {"logits": np.zeros((9, 7))})
+    'str(logits=<ndarray of shape (9, 7)>)'
     """
     parts = [f"{name}={_brief(value)}" for name, value in fields.items() if value is not None]
     return f"{type(subject).__name__}({', '.join(parts)})"
@@ -42,4 +45,6 @@ def _brief(value: Any) -> str:
     if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
         return f"({', '.join(map(_brief, value))})"
     text = repr(getattr(value, "value", value))  # of a verdict, its name
-    return text if "\n" not in text else f"<{type(value).__name__}>"
+    if "\n" not in text and len(text) <= 300:
+        return text
+    return f"<{type(value).__name__}{' of shape ' + str(value.shape) if hasattr(value, 'shape') else ''}>"

@@ -31,6 +31,9 @@ class Check:
     ok: bool
     detail: str
 
+    def __str__(self) -> str:
+        return f"{self.name} {'ok' if self.ok else 'FAILED'}: {self.detail}"
+
 
 def verify(
     certificate: Certificate, costs: ArrayLike | None, policy: str | os.PathLike[str] | None

@@ -48,6 +48,12 @@ class RankedPolicy:
     lower: float
     upper: float
 
+    def __str__(self) -> str:
+        limits = f"expected {self.lower:.4g} to {self.upper:.4g}"
+        return (
+            f"{self.name} (group {self.letters}): mean cost {self.mean_cost:.4g} in {self.n} trials, {limits}"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class RankedPair:
@@ -73,6 +79,10 @@ class RankedPair:
     pairs: int
     e_value: float
     adjusted_p: float
+
+    def __str__(self) -> str:
+        shown = "is shown to be" if self.decided else "is not shown to be"
+        return f"{self.better} {shown} better than {self.worse} after {self.pairs} pairs"
 
 
 @dataclass(frozen=True, kw_only=True)

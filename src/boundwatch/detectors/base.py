@@ -34,6 +34,9 @@ class ShiftSize(NamedTuple):
     kl: float
     """Relative entropy KL(new world || certified world), in nats."""
 
+    def __str__(self) -> str:
+        return f"at least {self.tv:.4g} in total variation, and {self.kl:.4g} nats in relative entropy"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding(InNotebook):

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.detectors.base import Verdict
@@ -51,6 +52,10 @@ class BaselineFinding:
     false_positive_rate: float = 1.0
     false_negative_rate: float = 1.0
 
+    def __str__(self) -> str:
+        seen = f"mean confidence {self.score:.4g} in {self.n} environments, threshold {self.threshold:.4g}"
+        return f"{self.verdict.name}, without a guarantee: {seen} ({self.detector})"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain JSON values."""
         return dataclasses.asdict(self) | {"verdict": self.verdict.value}
@@ -68,6 +73,14 @@ class BaselineFindings:
     false_positive_rate: float = 1.0
     false_negative_rate: float = 1.0
 
+    def __repr__(self) -> str:
+        return one_line(self, {"datasets": self.verdict.size, "n": self.n, "detector": self.detector})
+
+    def __str__(self) -> str:
+        adverse = int((self.verdict == Verdict.ADVERSE).sum())
+        called = f"{adverse} of {self.verdict.size} datasets of {self.n} environments are ADVERSE"
+        return f"{called}, without a guarantee ({self.detector})"
+
 
 class _ConfidenceBaseline(ABC):
     """Declares a shift when the mean confidence of n outputs is low for n training outputs."""
@@ -79,6 +92,13 @@ class _ConfidenceBaseline(ABC):
         self._training = self.scores(_check_logits(training_logits, "training_logits", ndim=2))
         self._seed = seed
         self._thresholds: dict[int, float] = {}
+
+    def __repr__(self) -> str:
+        return one_line(self, {"training": self._training.size, "alpha": self.alpha, "seed": self._seed})
+
+    def __str__(self) -> str:
+        name, size = type(self).__name__, self._training.size
+        return f"{name} with thresholds from {size} training outputs at {self.alpha:g}, without a guarantee"
 
     @staticmethod
     @abstractmethod

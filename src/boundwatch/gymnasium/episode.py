@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
@@ -38,6 +39,16 @@ class Episode:
     """Whether the task ended it."""
     truncated: bool
     """Whether something else ended it, such as a time limit."""
+
+    def __repr__(self) -> str:
+        counted = {"steps": len(self.rewards), "total": float(self.rewards.sum())}
+        names = ("index", "seed", "terminated", "truncated")
+        return one_line(self, {name: getattr(self, name) for name in names} | counted)
+
+    def __str__(self) -> str:
+        ended = "truncated" if self.truncated and not self.terminated else "terminated"
+        steps, total = len(self.rewards), self.rewards.sum()
+        return f"{_name(self)}: {ended} after {steps} steps with a return of {total:.6g}"
 
 
 CostRule = str | tuple[float, float] | Callable[[Episode], float]

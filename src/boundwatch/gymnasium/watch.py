@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 import gymnasium
+from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag
 from boundwatch.detectors.base import Verdict
@@ -110,6 +111,21 @@ class _Counter:
         self._unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None
         self._predictions: dict[str, Any] = {}
 
+    def line(self, watched: WatchedEnv | WatchedVectorEnv) -> str:
+        """Describe a wrapped environment on one line."""
+        detector, env = self.detector, _name_of(watched)
+        fields = {
+            "env": env,
+            "detector": type(detector).__name__,
+            "n": detector.n,
+            "verdict": detector.verdict,
+        }
+        return one_line(watched, fields)
+
+    def words(self, watched: WatchedEnv | WatchedVectorEnv) -> str:
+        """Describe it in words."""
+        return f"{_name_of(watched)}, watched by {self.detector}"
+
     def allow_predictions(
         self,
         env: object,
@@ -200,6 +216,12 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._rewards: list[float] = []
         self._infos: list[dict[str, Any]] = []
 
+    def __repr__(self) -> str:
+        return self._counter.line(self)
+
+    def __str__(self) -> str:
+        return self._counter.words(self)
+
     @property
     def finding(self) -> Any:
         """The latest finding, or None before the first finished episode."""
@@ -240,6 +262,12 @@ class WatchedVectorEnv(VectorWrapper):
         self._counter = counter
         self._recorder = Recorder(env)
 
+    def __repr__(self) -> str:
+        return self._counter.line(self)
+
+    def __str__(self) -> str:
+        return self._counter.words(self)
+
     @property
     def finding(self) -> Any:
         """The latest finding, or None before the first finished episode."""
@@ -261,6 +289,10 @@ class WatchedVectorEnv(VectorWrapper):
         for episode in self._recorder.step(rewards, terminated, truncated, infos).values():
             self._counter.add(episode)
         return observations, rewards, terminated, truncated, infos
+
+
+def _name_of(watched: WatchedEnv | WatchedVectorEnv) -> str:
+    return type(watched.unwrapped).__name__ if watched.spec is None else watched.spec.id
 
 
 def _abandoned(where: str, length: int) -> InvalidSetting:

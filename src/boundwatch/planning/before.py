@@ -45,6 +45,9 @@ class Booking:
     power: float
     exact: bool
 
+    def __str__(self) -> str:
+        return f"{self.lab} trials in the lab and {self.site} at the site have a power of {self.power:.4g}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:

@@ -43,6 +43,9 @@ class PairedPlan:
     mean_pairs: float
     trials: dict[float, int | None]
 
+    def __str__(self) -> str:
+        return f"{self.mean_pairs:.1f} matched pairs on average at a correlation of {self.correlation:g}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonPlan:

@@ -62,6 +62,11 @@ class Promise:
     sees: float
     kept: bool
 
+    def __str__(self) -> str:
+        simulated = f"simulated {self.rate:.4g}, promised at most {self.promised:.4g}"
+        outcome = "kept" if self.kept else "BROKEN"
+        return f"{self.detector}, wrong {self.verdict.name} ({self.world}): {simulated}, {outcome}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return dataclasses.asdict(self) | {"verdict": self.verdict.value}

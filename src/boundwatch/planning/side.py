@@ -58,6 +58,13 @@ class Power:
     n: Array = dataclasses.field(repr=False)
     power: Array = dataclasses.field(repr=False)
 
+    def __str__(self) -> str:
+        needed = ", ".join(
+            f"{'more than were computed' if trials is None else trials} for a power of {100 * power:g} %"
+            for power, trials in self.trials.items()
+        )
+        return f"{self.detector} with {self.tail} evidence at level {self.level:g} needs trials: {needed}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; the curve is left out."""
         content = dataclasses.asdict(self) | {"trials": {str(k): v for k, v in self.trials.items()}}

@@ -50,6 +50,10 @@ class Predictor:
     offset: float
     correlation: float | None = None
 
+    def __str__(self) -> str:
+        known = "unknown" if self.correlation is None else f"{self.correlation:.3g}"
+        return f"Predictor with slope {self.slope:.4g}; the correlation with costs is {known}"
+
     def __call__(self, scenes: Any) -> Array:
         """Return the predicted costs of some scenes, one each."""
         prediction: Array = expit(self.offset + self.slope * check_scores(self.score(scenes)))

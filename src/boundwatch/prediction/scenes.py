@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_costs, check_level
 
 Array = NDArray[np.float64]
@@ -53,6 +54,9 @@ class SceneNotice:
     reference_mean: float
     p_value: float
     first_notice: int | None
+
+    def __str__(self) -> str:
+        return self.text
 
     @property
     def text(self) -> str:
@@ -107,6 +111,14 @@ class SceneWatch:
         self._best, self._total, self.n = 0.0, 0.0, 0
         self.look: Look | None = None
         self.first_notice: int | None = None
+
+    def __repr__(self) -> str:
+        shown = {"reference_n": self._reference_n, "alpha": self.alpha, "n": self.n, "look": self.look}
+        return one_line(self, shown | {"first_notice": self.first_notice})
+
+    def __str__(self) -> str:
+        found = "no evidence that they differ" if self.look is None else f"they look {self.look}"
+        return f"SceneWatch: {found}, after {self.n} scenes compared with {self._reference_n} certified ones"
 
     def update(self, predictions: ArrayLike) -> SceneNotice:
         """Count predictions on new scenes, in the order of their observation, and return the notice."""

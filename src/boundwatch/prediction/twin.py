@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.parallel import Backend, check_workers
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.base import Rollout
@@ -57,6 +58,12 @@ class Twin:
         check_workers(self.jobs, self.backend)
         if self.repeats < 1:
             raise InvalidSetting(f"repeats = {self.repeats} is below 1; simulate each scene at least once")
+
+    def __repr__(self) -> str:
+        return one_line(self, vars(self))
+
+    def __str__(self) -> str:
+        return f"Twin that simulates {type(self.policy).__name__} {self.repeats} times in each scene"
 
     def __call__(self, scenes: Sequence[Any]) -> NDArray[np.float64]:
         """Return the predicted costs of some scenes, one each."""

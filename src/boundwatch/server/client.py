@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.reports import parse_reports
@@ -41,6 +42,9 @@ class Rejected(NamedTuple):
     stream: str
     episode: str
     reason: str
+
+    def __str__(self) -> str:
+        return f"episode {self.episode} of stream {self.stream} was rejected: {self.reason}"
 
 
 class Client:
@@ -99,6 +103,20 @@ class Client:
         """Why the last attempt to deliver failed; None if it did not."""
         self._thread = threading.Thread(target=self._run, name="boundwatch-client", daemon=True)
         self._thread.start()
+
+    def __repr__(self) -> str:
+        return one_line(self, {"url": self._server, "spool": str(self._path), "problem": self.problem})
+
+    def __str__(self) -> str:
+        state = "closed" if self._ended.is_set() else "open"
+        return f"Client that reports to {self._server}, {state}" + (
+            "" if self.problem is None else f"; the last attempt failed: {self.problem}"
+        )
+
+    @property
+    def _server(self) -> str:
+        """The address without a password that somebody may have put into it."""
+        return f"{self._parts.scheme}://{self._parts.netloc.rpartition('@')[2]}{self._parts.path}"
 
     def report(
         self,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch import bounds
+from boundwatch._support.describing import one_line
 from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_text
 from boundwatch._support.locks import locked
 from boundwatch._version import __version__
@@ -35,6 +36,11 @@ class Claim:
     """Whether the folder holds this training already, to the end."""
     started: str = ""
     """When it started first, UTC in ISO 8601; an interruption does not change it."""
+
+    def __str__(self) -> str:
+        return (
+            f"The folder {self.folder}, {'with a finished training' if self.finished else 'claimed to train'}"
+        )
 
     @property
     def checkpoints(self) -> Path:
@@ -111,6 +117,12 @@ class Saved:
     certificate: Certificate
     policy: Path
     """The file of the certified policy, for `boundwatch.training.load_policy`."""
+
+    def __repr__(self) -> str:
+        return one_line(self, {"policy": str(self.policy), "certificate": self.certificate})
+
+    def __str__(self) -> str:
+        return f"A finished training in {self.policy.parent}. {self.certificate}"
 
 
 def load(folder: str | Path, task: str) -> Saved:

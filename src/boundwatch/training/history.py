@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.figures import new_figure, save_figure
 from boundwatch._support.files import write_text
 from boundwatch.bounds.pac_bayes import Bound
@@ -46,6 +47,16 @@ class History:
 
     def __len__(self) -> int:
         return len(self.upper)
+
+    def __repr__(self) -> str:
+        last = {name: getattr(self, name)[-1] for name in ("cost", "divergence", "upper") if len(self)}
+        return one_line(self, {"bound": self.bound, "steps": len(self)} | last)
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"History of a training by the {self.bound} bound, before its first step"
+        costs = f"training cost {self.cost[0]:.4g} at first, {self.cost[-1]:.4g} at last"
+        return f"History of {len(self)} steps: {costs}; {self.bound} bound {self.upper[-1]:.4g}"
 
     def append(self, *, cost: float, divergence: float, upper: float) -> None:
         """Add the numbers of one step."""

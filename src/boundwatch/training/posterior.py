@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from boundwatch import bounds
+from boundwatch._support.describing import one_line
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 from boundwatch.training import tensorfile
 from boundwatch.training.policies import LATENT, LatentPolicy, load_state, refuse_batch_statistics
@@ -86,6 +87,14 @@ class GaussianPosterior:
         self.mean = prior_mean.clone()
         self.log_variance = prior_variance.log()
         self.drawn: str | None = None
+
+    def __repr__(self) -> str:
+        shown = {"dim": self.dim, "names": self.names, "module": type(self._module).__name__}
+        return one_line(self, shown | {"drawn": self.drawn is not None})
+
+    def __str__(self) -> str:
+        away = f"a Rényi divergence of {self.renyi_divergence():.3f} from its prior"
+        return f"Gaussian over {self.dim} parameters of {type(self._module).__name__}, with {away}"
 
     @classmethod
     def over(

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.parallel import Backend, check_workers, in_parallel
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.tasks.base import Rollout
@@ -102,6 +103,14 @@ class Rollouts(Generic[Environment]):
 
     def __len__(self) -> int:
         return len(self._environments)
+
+    def __repr__(self) -> str:
+        shown = {"environments": len(self), "seed": self._seed, "jobs": self._jobs, "backend": self._backend}
+        return one_line(self, {"rollout": self._rollout} | shown)
+
+    def __str__(self) -> str:
+        workers = f"{self._jobs} process{'es' * (self._jobs != 1)} ({self._backend})"
+        return f"Rollouts in {len(self)} environments, on {workers}"
 
     @property
     def fingerprint(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.files import make_folder
 from boundwatch._support.parallel import Backend
 from boundwatch.certificates.certificate import Certificate
@@ -39,6 +40,12 @@ class Deployment:
     images: list[Image]
     grasps: list[Grasp]
     outcomes: list[Outcome]
+
+    def __repr__(self) -> str:
+        return one_line(self, {"n": len(self.outcomes), "mean_cost": float(self.costs.mean())})
+
+    def __str__(self) -> str:
+        return f"{len(self.outcomes)} grasps, of which {self.costs.sum():g} failed"
 
     @property
     def costs(self) -> NDArray[np.float64]:
@@ -77,6 +84,12 @@ class Run:
     summary: dict[str, float]
     """Rates of success and failure along the way, divergences, and all three bounds. Only the one that the
     recipe names is certified."""
+
+    def __repr__(self) -> str:
+        return one_line(self, {"recipe": self.recipe, "certificate": self.certificate})
+
+    def __str__(self) -> str:
+        return f"An arm trained on {self.recipe.environments} objects. {self.certificate}"
 
     def deploy(
         self,

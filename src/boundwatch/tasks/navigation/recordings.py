@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.files import write_bytes
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
@@ -61,6 +62,12 @@ class Recordings:
             )
         for number, path in enumerate(self.paths):
             _check_path(path, f"primitive {number}")
+
+    def __repr__(self) -> str:
+        return one_line(self, {"counts": self.counts})
+
+    def __str__(self) -> str:
+        return f"{sum(self.counts)} recorded flights of {len(self.counts)} primitives"
 
     @classmethod
     def from_drone(cls, drone: DroneSettings) -> Recordings:

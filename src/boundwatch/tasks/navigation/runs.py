@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.files import read_bytes, write_bytes
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import SchemaMismatch
@@ -42,6 +43,12 @@ class Deployment:
     columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Nothing: the cost says it all."""
 
+    def __repr__(self) -> str:
+        return one_line(self, {"n": self.costs.size, "mean_cost": float(self.costs.mean())})
+
+    def __str__(self) -> str:
+        return f"{self.costs.size} flights with a mean cost of {self.costs.mean():.4g}"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -56,6 +63,12 @@ class Run:
     """Its outputs on the training environments: what the baselines take their thresholds from."""
     summary: dict[str, dict[str, float]]
     """Training cost, divergences and all three bounds, of the certified policy and of an untrained draw."""
+
+    def __repr__(self) -> str:
+        return one_line(self, {"recipe": self.recipe, "certificate": self.certificate})
+
+    def __str__(self) -> str:
+        return f"A drone trained in {self.recipe.environments} environments. {self.certificate}"
 
     def task(self, name: str | None = None) -> Navigation:
         """Return the task in the distribution of that name; by default the one that was trained in."""

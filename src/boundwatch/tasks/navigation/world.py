@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation import scene as scenes
@@ -51,6 +52,12 @@ class Environments:
 
     def __len__(self) -> int:
         return len(self.obstacles)
+
+    def __repr__(self) -> str:
+        return one_line(self, {"n": len(self), "obstacles": self.obstacles.shape[1]})
+
+    def __str__(self) -> str:
+        return f"{len(self)} environments with {self.obstacles.shape[1]} obstacles each"
 
     def costs(self, d_thresh: float) -> NDArray[np.float64]:
         """Return every primitive's cost, shape (n, primitives)."""
@@ -114,6 +121,13 @@ class World:
             [_relevant(self.scene, flight) for flight in flights.astype(np.float32)]
             for flights in self.recordings.paths
         ]
+
+    def __repr__(self) -> str:
+        return one_line(self, {"scene": self.scene, "drone": self.drone, "recordings": self.recordings})
+
+    def __str__(self) -> str:
+        flown = "recorded flights" if self.drone is None else "a model of the drone"
+        return f"World of obstacle fields for {self.primitives} primitives, with {flown}"
 
     @property
     def primitives(self) -> int:
