@@ -12,9 +12,10 @@ import hashlib
 import io
 import json
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import delayed
@@ -28,30 +29,41 @@ from boundwatch.errors import InvalidSetting
 from reproduction.processor import instructions
 from reproduction.source import source_digest
 
+Array = NDArray[np.float64]
+
 CHANGED = "the source changed during the run; run the command again, what is whole is kept"
 
 
-class Artifact(Protocol):
+class Artifact(ABC):
     """What a cache can keep."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     kind: ClassVar[str]
     """What it is, the first part of its folder's name."""
-    slow: ClassVar[bool]
+    slow: ClassVar[bool] = False
     """Whether making one takes many minutes: those start first, and no core waits for the last of them."""
 
     @property
     def module(self) -> str:
         """The module whose code makes it, with all that it imports from this package."""
-        ...
+        return type(self).__module__
 
     def needs(self) -> Sequence[Artifact]:
-        """Return the artifacts that it is made from."""
-        ...
+        """Return the artifacts that it is made from: those among its fields."""
+        values = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return [value for value in values if isinstance(value, Artifact)]
 
+    @abstractmethod
     def make(self, folder: Path, cache: Cache) -> None:
         """Write it to a folder, which may hold what an interrupted attempt left."""
-        ...
+
+
+class Policy(Artifact):
+    """A trained policy."""
+
+    @abstractmethod
+    def load(self, cache: Cache) -> Any:
+        """Return the training: certificate, recipe and summary."""
 
 
 def key(artifact: Artifact) -> str:
@@ -150,6 +162,11 @@ def save_array(path: Path, values: NDArray[Any]) -> None:
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     write_bytes(path, buffer.getvalue())
+
+
+def load_array(path: Path) -> Array:
+    """Read an array of numbers as `save_array` wrote it."""
+    return np.load(path, allow_pickle=False).astype(np.float64)  # type: ignore[no-any-return]
 
 
 def _settings_text(artifact: Artifact) -> str:

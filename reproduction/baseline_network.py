@@ -29,7 +29,7 @@ from boundwatch.tasks.navigation.runs import Run
 from boundwatch.tasks.navigation.world import Environments
 from boundwatch.training import load_policy, save_policy, train_prior
 from boundwatch.training.threads import single_thread
-from reproduction.artifacts import Artifact, Cache, save_array
+from reproduction.artifacts import Artifact, Cache, load_array, save_array
 from reproduction.navigation import NavigationPolicy
 
 FILTERS = 64
@@ -105,8 +105,7 @@ class Outputs:
     @classmethod
     def load(cls, folder: Path, network: str) -> Outputs:
         """Read what was saved."""
-        parts = (np.load(folder / f"{network}-{name}.npy", allow_pickle=False) for name in FIELDS)
-        return cls(*(part.astype(np.float64) for part in parts))
+        return cls(*(load_array(folder / f"{network}-{name}.npy") for name in FIELDS))
 
     def save(self, folder: Path, network: str) -> None:
         """Write it to a folder."""
@@ -119,21 +118,15 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class BaselineNetwork:
+class BaselineNetwork(Artifact):
     """The authors' shape, trained in a policy's training environments; what both networks say of them."""
 
     kind: ClassVar[str] = "baseline-network"
-    slow: ClassVar[bool] = False
-    module: ClassVar[str] = __name__
     policy: NavigationPolicy
     steps: int = 1500
     """The last third of them at a tenth of the learning rate."""
     batch: int = 64
     rate: float = 2e-3
-
-    def needs(self) -> Sequence[Artifact]:
-        """Return the policy."""
-        return (self.policy,)
 
     def make(self, folder: Path, cache: Cache) -> None:
         """Train it."""
@@ -178,21 +171,15 @@ class BaselineNetwork:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Artifact):
     """What both networks say of new environments: the first ones of the policy's flights."""
 
     kind: ClassVar[str] = "baseline-outputs"
-    slow: ClassVar[bool] = False
-    module: ClassVar[str] = __name__
     network: BaselineNetwork
     distribution: str
     environments: int
     seed: int
     """Of the flights."""
-
-    def needs(self) -> Sequence[Artifact]:
-        """Return the networks."""
-        return (self.network,)
 
     def make(self, folder: Path, cache: Cache) -> None:
         """Look."""

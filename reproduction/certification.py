@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from boundwatch import Certificate
 from boundwatch.episodes import read_costs
-from reproduction.artifacts import Artifact, Cache
+from reproduction.artifacts import Cache, Policy
 from reproduction.figure import Results
 
 CertificateName = Literal["pointwise", "theorem-1"]
@@ -27,14 +27,6 @@ class Certified:
 
     certificate: CertificateName = field(default="pointwise", kw_only=True)
     """What the detectors compare with. Both are of the same policy, from the same training environments."""
-
-
-class Policy(Artifact, Protocol):
-    """A trained policy, as an artifact."""
-
-    def load(self, cache: Cache) -> Any:
-        """Return the training: certificate, recipe and summary."""
-        ...
 
 
 def bounds_of(trained: Any) -> dict[str, float]:

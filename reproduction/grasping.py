@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boundwatch.tasks.grasping.recipe import Recipe
 from boundwatch.tasks.grasping.runs import Run, load_run
 from boundwatch.tasks.grasping.world import Physics
-from reproduction.artifacts import Artifact, Cache, save_array
-
-Array = NDArray[np.float64]
+from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
 
 SEED = 40
 """Of the first published policy; smaller ones were looked at while the claims' rules were written."""
@@ -26,17 +20,12 @@ QUICK_RECIPE = Recipe(
 
 
 @dataclass(frozen=True)
-class GraspingPolicy:
+class GraspingPolicy(Policy):
     """A policy, trained and certified."""
 
     kind: ClassVar[str] = "grasping-policy"
     slow: ClassVar[bool] = True
-    module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
-
-    def needs(self) -> Sequence[Artifact]:
-        """Return nothing."""
-        return ()
 
     def make(self, folder: Path, cache: Cache) -> None:  # noqa: ARG002  (every artifact may use the cache)
         """Train it, on one core: cloning has no use for two, and another policy has."""
@@ -50,22 +39,16 @@ class GraspingPolicy:
 
 
 @dataclass(frozen=True)
-class Grasps:
+class Grasps(Artifact):
     """Whether a policy lifts new objects."""
 
     kind: ClassVar[str] = "grasping-attempts"
-    slow: ClassVar[bool] = False
-    module: ClassVar[str] = __name__
     policy: GraspingPolicy
     environments: int
     objects: str = "mugs"
     placement: int = 1
     pad_friction: float = Physics().pad_friction
     seed: int = 0
-
-    def needs(self) -> Sequence[Artifact]:
-        """Return the policy."""
-        return (self.policy,)
 
     def make(self, folder: Path, cache: Cache) -> None:
         """Grasp."""
@@ -80,5 +63,4 @@ class Grasps:
 
     def costs(self, cache: Cache) -> Array:
         """Return the costs, 0 or 1, shape (environments,)."""
-        costs: Array = np.load(cache.folder(self) / "costs.npy", allow_pickle=False)
-        return costs
+        return load_array(cache.folder(self) / "costs.npy")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boundwatch.tasks.navigation.distributions import DIFFICULTIES, distribution
 from boundwatch.tasks.navigation.recipe import Recipe
@@ -18,9 +16,7 @@ from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.runs import Run, load_run
 from boundwatch.tasks.navigation.world import World
 from reproduction import recorded
-from reproduction.artifacts import Artifact, Cache, save_array
-
-Array = NDArray[np.float64]
+from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
 
 SWEEP = tuple(f"difficulty:{v:g}" for v in DIFFICULTIES)
 """The paper's 21 settings of difficulty."""
@@ -56,19 +52,13 @@ def in_words(setting: str) -> str:
 
 
 @dataclass(frozen=True)
-class NavigationPolicy:
+class NavigationPolicy(Policy):
     """A policy, trained and certified."""
 
     kind: ClassVar[str] = "navigation-policy"
-    slow: ClassVar[bool] = False
-    module: ClassVar[str] = __name__
     recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
     flights: str = ""
     """Of recorded flights in place of the model's: the SHA-256 of the shipped file."""
-
-    def needs(self) -> Sequence[Artifact]:
-        """Return nothing."""
-        return ()
 
     def make(self, folder: Path, cache: Cache) -> None:  # noqa: ARG002  (every artifact may use the cache)
         """Train it."""
@@ -91,21 +81,15 @@ class NavigationPolicy:
 
 
 @dataclass(frozen=True)
-class Flights:
+class Flights(Artifact):
     """What a policy pays in new environments, and what its network says there."""
 
     kind: ClassVar[str] = "navigation-flights"
-    slow: ClassVar[bool] = False
-    module: ClassVar[str] = __name__
     policy: NavigationPolicy
     distribution: str
     environments: int
     seed: int = 0
     """Whatever it is, these are not the environments of the training, nor of its prior."""
-
-    def needs(self) -> Sequence[Artifact]:
-        """Return the policy."""
-        return (self.policy,)
 
     def make(self, folder: Path, cache: Cache) -> None:
         """Fly."""
@@ -118,13 +102,11 @@ class Flights:
 
     def costs(self, cache: Cache) -> Array:
         """Return the costs, shape (environments,)."""
-        costs: Array = np.load(cache.folder(self) / "costs.npy", allow_pickle=False)
-        return costs
+        return load_array(cache.folder(self) / "costs.npy")
 
     def logits(self, cache: Cache) -> Array:
         """Return the network's outputs, shape (environments, primitives)."""
-        logits: Array = np.load(cache.folder(self) / "logits.npy", allow_pickle=False).astype(np.float64)
-        return logits
+        return load_array(cache.folder(self) / "logits.npy")
 
 
 @dataclass(frozen=True)

@@ -56,11 +56,10 @@ EXPERIMENTS: dict[str, Experiment] = {module.NAME: module for module in _MODULES
 
 
 @dataclass(frozen=True)
-class Computed:
+class Computed(Artifact):
     """The results of an experiment, as an artifact: computed once for the same settings."""
 
     kind: ClassVar[str] = "results"
-    slow: ClassVar[bool] = False
     experiment: str
     settings: Any
 

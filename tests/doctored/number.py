@@ -6,21 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from reproduction.artifacts import Cache
+from reproduction.artifacts import Artifact, Cache
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Artifact):
     kind: ClassVar[str] = "number"
-    slow: ClassVar[bool] = False
     module: ClassVar[str] = "boundwatch._support.files"
     value: int
     changes: str = ""
 
-    def needs(self):
-        return ()
-
-    def make(self, folder: Path, _cache: Cache) -> None:
+    def make(self, folder: Path, cache: Cache) -> None:  # noqa: ARG002  (every artifact may use the cache)
         (folder / "number.txt").write_text(str(self.value))
         if self.changes:
             Path(self.changes).write_text("new")
