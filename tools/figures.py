@@ -6,10 +6,10 @@ Run it from the repository's root: ``python tools/figures.py``.
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import boundwatch as bw
+from boundwatch._support.figures import new_figure
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.reporting.plots import plot_under_shift, save_figure
 
@@ -27,8 +27,7 @@ def draw_watch() -> Figure:
     evidence = np.array([finding.statistic_adverse for finding in findings])
     alarm = next(n for n, finding in enumerate(findings, 1) if finding.verdict is bw.Verdict.ADVERSE)
 
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(8, 4.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     episodes = np.arange(1, costs.size + 1)
     above.axhspan(

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
+from boundwatch._support.figures import new_figure
 from boundwatch.tasks.navigation import TRAINING, DroneSettings, Wind, World, fly
 from boundwatch.tasks.navigation.drone import recorded_noise
 
@@ -36,7 +36,7 @@ def fan(axes, world, wind, title):
 if __name__ == "__main__":
     world = World()
     environments = world.draw(TRAINING, 1, seed=SEED, flights=True)
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = new_figure(13, 4.2)
     calm, windy, field, depth = figure.subplots(1, 4)
     fan(calm, world, None, "35 recordings, calm")
     fan(windy, world, Wind(speed=5.0), "the same in a fan of 5 m/s")
