@@ -1,5 +1,7 @@
 """Certificates: constructors, files, and what is caught when a file was altered."""
 
+import copy
+import dataclasses
 import hashlib
 import json
 import pickle
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 import boundwatch as bw
 from boundwatch import bounds
+from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import CertificateError, InvalidCost, InvalidLevel, InvalidSetting, SchemaMismatch
 
 RNG = np.random.default_rng(0)
@@ -259,8 +262,18 @@ def test_certificates_are_hashable_and_cannot_be_changed():
         assert hash(same) == hash(cert)
         assert {cert: costs.size}[same] == 40
         assert pickle.loads(pickle.dumps(cert)) == cert  # noqa: S301 - our own bytes
+        versions = cert.provenance.versions
         with pytest.raises(TypeError):
-            cert.provenance.versions["numpy"] = "0"
+            versions["numpy"] = "0"
+        with pytest.raises(TypeError):  # all certificates share it
+            versions._content["numpy"] = "0"
+        with pytest.raises(AttributeError):
+            versions._content = {}
+        with pytest.raises(AttributeError):
+            del versions._content
+        assert copy.deepcopy(cert) == cert
+        altered = dataclasses.replace(cert, cost_range=[0, 10], record=CostRecord([0.5], [40.0]))
+        assert hash(altered) == hash(dataclasses.replace(altered, cost_range=(0.0, 10.0)))
     assert {bw.HypothesisTest(MADE["kl"][0])} == {bw.HypothesisTest(MADE["kl"][0])}
 
 

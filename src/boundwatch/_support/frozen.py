@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -23,9 +24,19 @@ class FrozenMapping(Mapping[Key, Value]):
     """
 
     __slots__ = ("_content",)
+    _content: Mapping[Key, Value]
 
     def __init__(self, content: Mapping[Key, Value]) -> None:
-        self._content = dict(content)
+        object.__setattr__(self, "_content", MappingProxyType(dict(content)))
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a proxy can be neither pickled nor copied
+        return type(self), (dict(self._content),)
 
     def __getitem__(self, key: Key) -> Value:
         return self._content[key]
@@ -40,4 +51,4 @@ class FrozenMapping(Mapping[Key, Value]):
         return hash(frozenset(self._content.items()))
 
     def __repr__(self) -> str:
-        return repr(self._content)
+        return repr(dict(self._content))

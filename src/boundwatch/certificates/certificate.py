@@ -96,6 +96,10 @@ class Certificate(InNotebook):
     cost_range: tuple[float, float] | None = None
     schema_version: int = schema.VERSION
 
+    def __post_init__(self) -> None:
+        # A list could be changed, and not be hashed.
+        object.__setattr__(self, "cost_range", check_range(self.cost_range))
+
     @classmethod
     def from_held_out(
         cls,
@@ -402,7 +406,6 @@ class Certificate(InNotebook):
         fields["provenance"] = Provenance(**fields["provenance"])
         if fields["record"] is not None:
             fields["record"] = CostRecord.from_dict(fields["record"])
-        fields["cost_range"] = check_range(fields["cost_range"])
         return cls(**fields)
 
     def save(self, path: str | os.PathLike[str]) -> None:

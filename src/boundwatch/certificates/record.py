@@ -43,6 +43,10 @@ class CostRecord:
     values: tuple[float, ...]
     weights: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        for name in ("values", "weights"):  # a list could be changed, and not be hashed
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
     @classmethod
     def of(cls, costs: Array) -> CostRecord:
         """Return the record of costs that a certificate keeps."""
