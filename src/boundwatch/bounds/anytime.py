@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from boundwatch.bounds.wealth import log_sums
+
 Array = NDArray[np.float64]
 
 _SIZES = np.geomspace(0.002, 1.2, 40)
@@ -47,10 +49,7 @@ def anytime_log_wealth(failures: ArrayLike, n: ArrayLike, log_odds: ArrayLike) -
     k, trials, odds = (np.asarray(value, dtype=np.float64)[..., None] for value in (failures, n, log_odds))
     root = np.exp(odds / 2)
     bets = np.minimum(_SIZES * root, _MOST)
-    logs = k * np.log1p(bets / root**2) + (trials - k) * np.log1p(-bets) + _LOG_SHARES
-    top = logs.max(axis=-1, keepdims=True)  # scipy's logsumexp is ten times slower on so few numbers
-    wealth: Array = top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1))
-    return wealth
+    return log_sums(k * np.log1p(bets / root**2) + (trials - k) * np.log1p(-bets) + _LOG_SHARES)
 
 
 def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:

@@ -29,7 +29,7 @@ from boundwatch.bounds.joint_evidence import (
 )
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, alarm_line
 from boundwatch.bounds.memory import CostMemory, grid_points
-from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound
+from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound, log_sum
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
 from boundwatch.detectors import state as states
@@ -296,9 +296,7 @@ class JointCounts(Evidence):
     def _shows_no_worse(self) -> bool:
         side, (logs, zero, one) = self.sides[2], self._watched
         successes = self._n - self._failures
-        capitals = logs + self._failures * zero + successes * one
-        top = float(capitals.max())
-        if top + math.log(float(np.exp(capitals - top).sum())) < side.target:
+        if log_sum(logs + self._failures * zero + successes * one) < side.target:
             return False
         return side.log_e_value(_ENDS, _counts(self._n, self._failures)) >= side.target
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from boundwatch.bounds.joint_evidence import EvidenceTable, joint_log_evidence_many
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.memory import STEPS, grid_points
-from boundwatch.bounds.wealth import Array, Bets, clamp_bound
+from boundwatch.bounds.wealth import Array, Bets, clamp_bound, log_sums
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.evidence import Pair, marks_of
@@ -191,9 +191,7 @@ class CountStreams(Streams):
         zero, one = self._bets.log_factors(rate)
         hits = n - totals if chosen.mirrored else totals
         capitals = chosen.stream.log_shares + np.outer(n - hits, zero) + np.outer(hits, one)
-        top = capitals.max(axis=1, initial=-math.inf)
-        wealth: Array = top + np.log(np.exp(capitals - top[:, None]).sum(axis=1)) + log
-        return wealth
+        return log_sums(capitals) + log
 
     def _log_e_values(self, side: int, n: Array, totals: Array) -> Array:
         """Compute each pair of counts that occurs once."""
@@ -208,10 +206,9 @@ class CountStreams(Streams):
             different, which = np.unique(means, return_inverse=True)
             factors = [self._bets.log_factors(clamp_bound(mean)) for mean in different.tolist()]
             zero, one = (np.array(side)[which] for side in zip(*factors, strict=True))
-            logs = chosen.stream.log_shares + misses[streams, None] * zero + hits[streams, None] * one
-            top = logs.max(axis=1)
-            wealth: Array = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
-            return wealth
+            return log_sums(
+                chosen.stream.log_shares + misses[streams, None] * zero + hits[streams, None] * one
+            )
 
         evidence = joint_log_evidence_many(chosen.reference, log_wealth, hits.size, chosen.margin)
         return evidence[where.ravel()]

@@ -14,6 +14,7 @@ from scipy.special import bdtrc, betaincinv, logsumexp
 from boundwatch import bounds
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.rate_difference import fewest_that_differ
+from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
@@ -37,8 +38,7 @@ def _p_value(tail: str, n: NDArray[np.int64], null_mean: float) -> Callable[[Arr
     log_shares = np.full(sizes.shape, -np.inf)
     for row, (own, shares) in enumerate(bets):
         sizes[row, : own.size], log_shares[row, : own.size] = own, shares
-    with np.errstate(divide="ignore"):  # the whole capital is lost at a cost of 0
-        loses, gains = np.log1p(-sizes)[where], np.log1p(sizes * (1 / null_mean - 1))[where]
+    loses, gains = (each[where] for each in Bets(sizes, np.exp(log_shares)).log_factors(null_mean))
 
     def of_betting(failures: Array) -> Array:
         lost = (n - failures)[:, None]
