@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.reporting.svg import svg
 from boundwatch.server.watchers import Curve
 
 _WIDTH, _HEIGHT = 720, 220
@@ -72,7 +73,7 @@ def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> 
     parts.append(f'<polyline class="curve" points="{" ".join(means)}"/>')
     parts.append(_label(first, first + len(costs) - 1))
     what = "failure (1) or success (0)" if certificate.binary else "cost"
-    return _svg(
+    return _drawn(
         f"Episodes {first} to {first + len(costs) - 1}: {what} of each, their running mean, which ends at "
         f"{total / len(costs):.3f}, and the certified band from {certificate.lower:.3f} "
         f"to {certificate.upper:.3f}.",
@@ -108,7 +109,7 @@ def draw_evidence(curve: Curve, threshold: float | None, n: int, now: float) -> 
             f'<path class="limit" d="M{_LEFT} {height(mark):.1f}H{right}"/>',
             f'<text x="{right}" y="{height(mark) - 5:.1f}" text-anchor="end">alarm at {threshold:.3g}</text>',
         ]
-    return _svg(f"{said}.", parts)
+    return _drawn(f"{said}.", parts)
 
 
 def _y(share: float) -> float:
@@ -131,6 +132,5 @@ def _label(first: int, last: int) -> str:
     )
 
 
-def _svg(label: str, parts: Sequence[str]) -> Markup:
-    head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
-    return Markup(f"{head}{''.join(parts)}</svg>")  # noqa: S704 - numbers, and names that were escaped
+def _drawn(label: str, parts: Sequence[str]) -> Markup:
+    return Markup(svg(label, _WIDTH, _HEIGHT, parts))  # noqa: S704 - numbers, and names that were escaped
