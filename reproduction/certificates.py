@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,9 +13,9 @@ from scipy.stats import binom
 from boundwatch import bounds
 from boundwatch.bounds.pac_bayes import Variant
 from reproduction import style
-from reproduction.artifacts import Artifact, Cache
-from reproduction.figure import Caption, Claim, Results, Table, percent
-from reproduction.judging import SIGNIFICANT, Array
+from reproduction.artifacts import Array, Artifact, Cache
+from reproduction.figure import BaseSettings, Caption, Claim, Table, percent
+from reproduction.judging import SIGNIFICANT
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep
 
 NAME = "certificates"
@@ -23,7 +24,7 @@ Limits = Callable[[Array, float], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """What is computed."""
 
     sweep: Sweep = field(default_factory=Sweep)
@@ -37,14 +38,37 @@ class Settings:
     seed: int = 4
     """Of the draws."""
 
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the flights in the training distribution."""
+        return [self.sweep.flights("training")]
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Certificates of one kind and size, drawn again and again."""
+
+    n: int
+    kind: str
+    """Of the costs."""
+    method: str
+    truth: float
+    failures: int
+    gap: float
+    """Upper limit minus truth, in the mean."""
+    width: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out."""
+
+    delta: float
+    repetitions: int
+    rows: list[Repeated]
+
 
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, sizes=(100,), repetitions=200)
-
-
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    return [settings.sweep.flights("training")]
 
 
 def run(settings: Settings, cache: Cache) -> Results:
@@ -60,18 +84,10 @@ def run(settings: Settings, cache: Cache) -> Results:
             pool = pools[kind]
             lower, upper = limits(pool[chosen], settings.delta)
             truth = float(pool.mean())
-            rows.append(
-                {
-                    "n": n,
-                    "kind": kind,
-                    "method": name,
-                    "truth": truth,
-                    "failures": int(((lower > truth) | (upper < truth)).sum()),
-                    "gap": float((upper - truth).mean()),
-                    "width": float((upper - lower).mean()),
-                }
-            )
-    return {"delta": settings.delta, "repetitions": settings.repetitions, "rows": rows}
+            failures = int(((lower > truth) | (upper < truth)).sum())
+            gap, width = float((upper - truth).mean()), float((upper - lower).mean())
+            rows.append(Repeated(n, kind, name, truth, failures, gap, width))
+    return Results(settings.delta, settings.repetitions, rows)
 
 
 def _methods() -> list[tuple[str, str, Limits]]:
@@ -84,33 +100,31 @@ def _methods() -> list[tuple[str, str, Limits]]:
         ("bounded", "Theorem 1", _pac_bayes("pinsker")),
         ("bounded", "Theorem 1, kl", _pac_bayes("kl")),
         ("bounded", "pointwise", _pointwise),
-        ("bounded", "held out, Hoeffding", _by_mean(bounds.hoeffding_lower, bounds.hoeffding_upper)),
-        ("bounded", "held out, kl", _by_mean(bounds.chernoff_lower, bounds.chernoff_upper)),
-        (
-            "bounded",
-            "held out, betting",
-            lambda rows, delta: (
-                bounds.betting_lower(rows, delta / 2),
-                bounds.betting_upper(rows, delta / 2),
-            ),
-        ),
+        ("bounded", "held out, Hoeffding", _held_out(bounds.hoeffding_lower, bounds.hoeffding_upper, _means)),
+        ("bounded", "held out, kl", _held_out(bounds.chernoff_lower, bounds.chernoff_upper, _means)),
+        ("bounded", "held out, betting", _held_out(bounds.betting_lower, bounds.betting_upper, _costs)),
         (
             "binary",
             "held out, exact",
-            lambda rows, delta: (
-                bounds.clopper_pearson_lower(rows.sum(axis=1), rows.shape[1], delta / 2),
-                bounds.clopper_pearson_upper(rows.sum(axis=1), rows.shape[1], delta / 2),
-            ),
+            _held_out(bounds.clopper_pearson_lower, bounds.clopper_pearson_upper, _sums),
         ),
     ]
 
 
-def _by_mean(lower: Callable[..., Array], upper: Callable[..., Array]) -> Limits:
-    def limits(rows: Array, delta: float) -> tuple[Array, Array]:
-        means = rows.mean(axis=1)
-        return lower(means, rows.shape[1], delta / 2), upper(means, rows.shape[1], delta / 2)
+def _held_out(lower: Callable[..., Array], upper: Callable[..., Array], read: Callable[..., Any]) -> Limits:
+    return lambda rows, delta: (lower(*read(rows), delta / 2), upper(*read(rows), delta / 2))
 
-    return limits
+
+def _costs(rows: Array) -> tuple[Array]:
+    return (rows,)
+
+
+def _means(rows: Array) -> tuple[Array, int]:
+    return rows.mean(axis=1), rows.shape[1]
+
+
+def _sums(rows: Array) -> tuple[Array, int]:
+    return rows.sum(axis=1), rows.shape[1]
 
 
 def _pac_bayes(method: Variant) -> Limits:
@@ -124,28 +138,28 @@ def _pac_bayes(method: Variant) -> Limits:
 
 
 def _pointwise(rows: Array, delta: float) -> tuple[Array, Array]:
-    complexity = bounds.pointwise_complexity(rows.shape[1], delta, 0.0)
-    means = rows.mean(axis=1)
+    means, n = _means(rows)
+    complexity = bounds.pointwise_complexity(n, delta, 0.0)
     return bounds.kl_inverse_lower(means, complexity), bounds.kl_inverse_upper(means, complexity)
 
 
 def draw(results: Results) -> Figure:
     """Draw measured failure rates against the promise, and the gap to the truth."""
-    sizes = sorted({row["n"] for row in results["rows"]})
-    methods = list(dict.fromkeys(row["method"] for row in results["rows"]))
+    sizes = sorted({row.n for row in results.rows})
+    methods = list(dict.fromkeys(row.method for row in results.rows))
     figure = style.new_figure(10, 4)
     left, right = figure.subplots(1, 2, sharey=True)
     looks = ({"color": "#0072B2", "marker": "o"}, {"color": "#D55E00", "marker": "s"})
     for look, aside, n in zip(looks, (-0.14, 0.14), sizes, strict=False):
-        rows = [row for row in results["rows"] if row["n"] == n]
-        places = [methods.index(row["method"]) + aside for row in rows]  # beside, not upon each other
-        rates = [row["failures"] / results["repetitions"] for row in rows]
+        rows = [row for row in results.rows if row.n == n]
+        places = [methods.index(row.method) + aside for row in rows]  # beside, not upon each other
+        rates = [row.failures / results.repetitions for row in rows]
         left.plot(rates, places, linestyle="", markersize=7, label=f"{n:,} environments", **look)
-        right.plot([row["gap"] for row in rows], places, linestyle="", markersize=7, **look)
-    left.axvline(results["delta"], **style.PROMISE, label="promised: at most")
+        right.plot([row.gap for row in rows], places, linestyle="", markersize=7, **look)
+    left.axvline(results.delta, **style.PROMISE, label="promised: at most")
     left.set_yticks(range(len(methods)), methods)
     left.invert_yaxis()
-    left.set(xlabel="share of certificates that fail", xlim=(-0.005, 1.15 * results["delta"]))
+    left.set(xlabel="share of certificates that fail", xlim=(-0.005, 1.15 * results.delta))
     right.set(xlabel="upper limit minus true expected cost, mean")
     right.set_xlim(0, None)
     for axes in (left, right):
@@ -160,7 +174,7 @@ def caption(results: Results) -> Caption:
     return Caption(
         see="Left: every kind of certificate should fail at most as often as promised (dashed). Right: what "
         "it gives away; further left is better.",
-        numbers=f"{results['repetitions']:,} certificates of each kind and size, delta = {results['delta']}.",
+        numbers=f"{results.repetitions:,} certificates of each kind and size, delta = {results.delta}.",
         paper="The paper certifies once per experiment; it has no such figure.",
         differs="Costs are drawn with replacement from the policy's flights, so that the truth is known "
         "exactly. PAC-Bayes bounds are taken at a posterior that equals its prior: their coverage with "
@@ -173,35 +187,35 @@ def tables(results: Results) -> list[Table]:
     """Return the numbers of the figure."""
     lines = [
         {
-            "environments": f"{row['n']:,}",
-            "certificate": row["method"],
-            "fails": percent(row["failures"] / results["repetitions"]),
-            "promised": percent(results["delta"]),
-            "upper − truth": f"{row['gap']:.4f}",
-            "upper − lower": f"{row['width']:.4f}",
+            "environments": f"{row.n:,}",
+            "certificate": row.method,
+            "fails": percent(row.failures / results.repetitions),
+            "promised": percent(results.delta),
+            "upper − truth": f"{row.gap:.4f}",
+            "upper − lower": f"{row.width:.4f}",
         }
-        for row in results["rows"]
+        for row in results.rows
     ]
     return [Table.of("Promised against measured", lines)]
 
 
 def claims(results: Results) -> list[Claim]:
     """Check that certificates keep their promise."""
-    worst = max(results["rows"], key=lambda row: row["failures"])
-    repetitions = results["repetitions"]
-    rate = percent(worst["failures"] / repetitions)
+    worst = max(results.rows, key=lambda row: row.failures)
+    repetitions = results.repetitions
+    rate = percent(worst.failures / repetitions)
     # Corrected for having looked for the worst.
-    p_value = len(results["rows"]) * float(binom.sf(worst["failures"] - 1, repetitions, results["delta"]))
+    p_value = len(results.rows) * float(binom.sf(worst.failures - 1, repetitions, results.delta))
     kept = p_value > SIGNIFICANT
-    found = f"at most {rate} fail ({worst['method']}, {worst['n']:,} environments)"
+    found = f"at most {rate} fail ({worst.method}, {worst.n:,} environments)"
     return [
         Claim.judged(
             "The certified limits hold with probability at least 1 - delta.",
-            f"Of {repetitions:,} certificates of each kind at delta = {results['delta']}, "
-            f"{found if worst['failures'] else 'none fails'}; corrected p-value of exceeding the promise "
+            f"Of {repetitions:,} certificates of each kind at delta = {results.delta}, "
+            f"{found if worst.failures else 'none fails'}; corrected p-value of exceeding the promise "
             f"{min(p_value, 1.0):.2g}.",
             "",
-            "" if kept else f"{rate} are significantly more than {percent(results['delta'])}.",
+            "" if kept else f"{rate} are significantly more than {percent(results.delta)}.",
             beyond=True,
         )
     ]

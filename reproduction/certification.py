@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from boundwatch import Certificate
 from boundwatch.episodes import read_costs
-from reproduction.artifacts import Cache, Policy
-from reproduction.figure import Results
+from reproduction.artifacts import Cache
+from reproduction.figure import BaseSettings
 
 CertificateName = Literal["pointwise", "theorem-1"]
 RECORDED = "recorded-flights"
@@ -22,11 +22,56 @@ LABELS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Certified:
+class Certified(BaseSettings):
     """What every figure of a trained policy has among its settings."""
 
     certificate: CertificateName = field(default="pointwise", kw_only=True)
     """What the detectors compare with. Both are of the same policy, from the same training environments."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A certificate's limits, and the upper limit of each kind."""
+
+    kind: CertificateName
+    lower: float
+    upper: float
+    delta: float
+    theorem_1: float
+    pointwise: float
+
+    @classmethod
+    def of(cls, settings: Any, cache: Cache, **more: Any) -> Self:
+        """Return those of settings with a policy, with more numbers of a figure's own."""
+        certificate, bounds = certificate_of(settings, cache), bounds_of(settings.policy.load(cache))
+        return cls(
+            settings.certificate,
+            certificate.lower,
+            certificate.upper,
+            certificate.delta,
+            bounds["upper_pinsker"],
+            bounds["upper_pointwise"],
+            **more,
+        )
+
+    @property
+    def note(self) -> str:
+        """Say which bound a figure's policy is certified with, for its caption.
+
+        Examples
+        --------
+        >>> print(Limits("pointwise", 0.25, 0.31, 0.01, theorem_1=0.334, pointwise=0.31).note)
+        The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, whose upper limit would be
+        0.334.
+        >>> print(Limits("theorem-1", 0.23, 0.334, 0.01, theorem_1=0.334, pointwise=0.31).note)
+        The certificate is Theorem 1 as printed, [0.230, 0.334]; our pointwise bound's upper limit is 0.310.
+        """
+        limits = f"[{self.lower:.3f}, {self.upper:.3f}]"
+        if self.kind == "pointwise":
+            other = f", not Theorem 1, whose upper limit would be {self.theorem_1:.3f}"
+            return f"The certificate is our pointwise bound, {limits}{other}."
+        other = f"our pointwise bound's upper limit is {self.pointwise:.3f}"
+        return f"The certificate is Theorem 1 as printed, {limits}; {other}."
 
 
 def bounds_of(trained: Any) -> dict[str, float]:
@@ -35,11 +80,12 @@ def bounds_of(trained: Any) -> dict[str, float]:
     return bounds
 
 
-def certificate_of(kind: CertificateName, policy: Policy, cache: Cache) -> Certificate:
-    """Return the certificate of a policy. Each kind is valid by itself; none is chosen by its value."""
-    trained = policy.load(cache)
+def certificate_of(settings: Any, cache: Cache) -> Certificate:
+    """Return that of the settings' policy. Each kind is valid by itself; none is chosen by its value."""
+    trained = settings.policy.load(cache)
     certificate: Certificate = trained.certificate
-    return certificate if kind == "pointwise" else theorem_1(trained, cache.folder(policy))
+    pointwise = settings.certificate == "pointwise"
+    return certificate if pointwise else theorem_1(trained, cache.folder(settings.policy))
 
 
 def theorem_1(trained: Any, folder: Path) -> Certificate:
@@ -51,34 +97,3 @@ def theorem_1(trained: Any, folder: Path) -> Certificate:
         method="pinsker",
         binary=trained.certificate.binary,
     )
-
-
-def limits_of(kind: CertificateName, policy: Policy, cache: Cache) -> Results:
-    """Return a certificate's limits, for a figure's results, and the upper limit of the other kind."""
-    certificate, bounds = certificate_of(kind, policy, cache), bounds_of(policy.load(cache))
-    return {
-        "kind": kind,
-        "lower": certificate.lower,
-        "upper": certificate.upper,
-        "delta": certificate.delta,
-        "theorem_1": bounds["upper_pinsker"],
-        "pointwise": bounds["upper_pointwise"],
-    }
-
-
-def certificate_note(interval: Results) -> str:
-    """Say which bound a figure's policy is certified with, for its caption.
-
-    Examples
-    --------
-    >>> print(certificate_note({"kind": "pointwise", "lower": 0.25, "upper": 0.31, "theorem_1": 0.334}))
-    The certificate is our pointwise bound, [0.250, 0.310], not Theorem 1, whose upper limit would be 0.334.
-    >>> print(certificate_note({"kind": "theorem-1", "lower": 0.23, "upper": 0.334, "pointwise": 0.31}))
-    The certificate is Theorem 1 as printed, [0.230, 0.334]; our pointwise bound's upper limit is 0.310.
-    """
-    limits = f"[{interval['lower']:.3f}, {interval['upper']:.3f}]"
-    if interval["kind"] == "pointwise":
-        other = f", not Theorem 1, whose upper limit would be {interval['theorem_1']:.3f}"
-        return f"The certificate is our pointwise bound, {limits}{other}."
-    other = f"our pointwise bound's upper limit is {interval['pointwise']:.3f}"
-    return f"The certificate is Theorem 1 as printed, {limits}; {other}."

@@ -12,20 +12,20 @@ from matplotlib.figure import Figure
 from boundwatch.tasks.navigation.scene import THRESHOLDS
 from reproduction import recorded, style
 from reproduction.artifacts import Artifact, Cache
-from reproduction.certification import LABELS, Certified, bounds_of, certificate_of
-from reproduction.figure import Caption, Claim, Holds, Results, Table, percent
+from reproduction.certification import LABELS, CertificateName, Certified, bounds_of, certificate_of
+from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.judging import (
+    PAPERS_N,
     Shift,
+    Tallied,
     confidence_interval,
-    false_declarations,
+    corrected,
     no_false_declaration,
-    sizes_of,
     split,
-    tallies_of,
     tally,
+    where,
 )
 from reproduction.navigation import QUICK_RECIPE, QUICK_SWEEP, SWEEP, Flights, NavigationPolicy
-from reproduction.sweep import PAPERS_N
 
 NAME = "cost-function"
 TITLE = "Drone: the effect of the cost function"
@@ -57,18 +57,54 @@ class Settings(Certified):
     seed: int = 0
     """Of the flights."""
 
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the flights of every policy."""
+        names = ("training", *self.settings)
+        return [self.flights(threshold, name) for threshold in self.thresholds for name in names]
+
+    def flights(self, threshold: float, name: str) -> Flights:
+        """Return those of the policy for a threshold in a distribution."""
+        n = self.truth if name == "training" else self.environments
+        return Flights(self.policy.with_threshold(threshold), name, n, self.seed)
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The certificate of one policy."""
+
+    d_thresh: float
+    lower: float
+    upper: float
+    training_cost: float | None
+    expected_cost: float
+    standard_error: float
+    """Of the expected cost."""
+    bounds: dict[str, float]
+    """What the training says of its policy."""
+
+    @property
+    def millimeters(self) -> str:
+        """The threshold in words."""
+        return f"{1000 * self.d_thresh:.0f}"
+
+
+@dataclass(frozen=True)
+class Results(Tallied):
+    """What came out."""
+
+    kind: CertificateName
+    rate: float
+    delta: float
+    certificates: list[Threshold]
+
+    @property
+    def inside(self) -> int:
+        """In how many certified intervals the true expected cost lies."""
+        return sum(row.lower <= row.expected_cost <= row.upper for row in self.certificates)
+
 
 FULL = Settings()
 QUICK = Settings(NavigationPolicy(QUICK_RECIPE), (0.3, 0.5), QUICK_SWEEP, environments=512, truth=2048)
-
-
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    return [
-        _flights(settings, threshold, name)
-        for threshold in settings.thresholds
-        for name in ("training", *settings.settings)
-    ]
 
 
 def run(settings: Settings, cache: Cache) -> Results:
@@ -76,62 +112,47 @@ def run(settings: Settings, cache: Cache) -> Results:
     tallies, certificates = [], []
     for threshold in settings.thresholds:
         policy = settings.policy.with_threshold(threshold)
-        trained = policy.load(cache)
-        certificate = certificate_of(settings.certificate, policy, cache)
-        reference = _flights(settings, threshold, "training").costs(cache)
+        certificate = certificate_of(replace(settings, policy=policy), cache)
+        reference = settings.flights(threshold, "training").costs(cache)
         certificates.append(
-            {
-                "d_thresh": threshold,
-                "lower": certificate.lower,
-                "upper": certificate.upper,
-                "training_cost": certificate.mean_cost,
-                "expected_cost": float(reference.mean()),
-                "standard_error": float(reference.std() / reference.size**0.5),
-                "bounds": bounds_of(trained),
-            }
+            Threshold(
+                d_thresh=threshold,
+                lower=certificate.lower,
+                upper=certificate.upper,
+                training_cost=certificate.mean_cost,
+                expected_cost=float(reference.mean()),
+                standard_error=float(reference.std() / reference.size**0.5),
+                bounds=bounds_of(policy.load(cache)),
+            )
         )
         detector = confidence_interval(certificate, settings.rate)
         for name in settings.settings:
-            costs = _flights(settings, threshold, name).costs(cache)
+            costs = settings.flights(threshold, name).costs(cache)
             shift = Shift.between(costs, reference)
             for n in settings.sizes:
                 rows = split(costs, n, settings.environments // n)
                 tallies.append(replace(tally(detector, rows, name, shift), d_thresh=threshold))
-    return {
-        "kind": settings.certificate,
-        "rate": settings.rate,
-        "delta": settings.policy.recipe.delta,
-        "certificates": certificates,
-        "tallies": tallies,
-    }
-
-
-def _flights(settings: Settings, threshold: float, name: str) -> Flights:
-    n = settings.truth if name == "training" else settings.environments
-    return Flights(settings.policy.with_threshold(threshold), name, n, settings.seed)
+    delta = settings.policy.recipe.delta
+    return Results(tallies, settings.certificate, settings.rate, delta, certificates)
 
 
 def draw(results: Results) -> Figure:
     """Draw certificates with the truth, and for each threshold the share of ADVERSE against the shift."""
-    thresholds = [row["d_thresh"] for row in results["certificates"]]
-    columns = min(3, 1 + len(thresholds))
-    rows = -(-(1 + len(thresholds)) // columns)
+    count = 1 + len(results.certificates)
+    columns = min(3, count)
+    rows = -(-count // columns)
     figure = style.new_figure(11, 0.8 + 3.1 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     _draw_certificates(panels[0], results)
-    for axes, threshold in zip(panels[1:], thresholds, strict=False):
-        for n, look in zip(sizes_of(tallies_of(results)), LOOKS, strict=False):
-            points = sorted(
-                (row.shift, row.share())
-                for row in tallies_of(results)
-                if row.n == n and row.d_thresh == threshold
-            )
-            axes.plot(*zip(*points, strict=True), label=f"n = {n}", markersize=4, linewidth=1.4, **look)
-        published = recorded.published("figure_4_difficulty", f"{1000 * threshold:.0f}").values()
-        theirs = sorted((point.shift, point.share("confidence-interval")) for point in published)
-        axes.plot(*zip(*theirs, strict=True), label=f"the authors' curve, n = {PAPERS_N}", **THEIR_LOOK)
-        style.shift_panel(axes, f"d_thresh = {1000 * threshold:.0f} mm")
-    for axes in panels[1 + len(thresholds) :]:
+    for axes, row in zip(panels[1:], results.certificates, strict=False):
+        for n, look in zip(results.sizes, LOOKS, strict=False):
+            mine = [each.point for each in where(results.tallies, n=n, d_thresh=row.d_thresh)]
+            style.curve(axes, mine, label=f"n = {n}", markersize=4, linewidth=1.4, **look)
+        published = recorded.published("figure_4_difficulty", row.millimeters).values()
+        theirs = [(point.shift, point.share("confidence-interval")) for point in published]
+        style.curve(axes, theirs, label=f"the authors' curve, n = {PAPERS_N}", **THEIR_LOOK)
+        style.shift_panel(axes, f"d_thresh = {row.millimeters} mm")
+    for axes in panels[count:]:
         axes.set_axis_off()
     handles = [handle for axes in panels[:2] for handle in axes.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
@@ -143,12 +164,12 @@ def _draw_certificates(axes: Axes, results: Results) -> None:
     truth: dict[str, Any] = {"markersize": 14, "markeredgewidth": 2}
     printed: dict[str, Any] = {"color": "#D55E00", "markersize": 7}
     labels: Sequence[str | None] = ("certified", "true expected cost", "Theorem 1 as printed")
-    for place, row in enumerate(results["certificates"]):
-        axes.plot([place] * 2, [row["lower"], row["upper"]], label=labels[0], **limits)
-        axes.plot(place, row["expected_cost"], "k_", label=labels[1], **truth)
-        axes.plot(place, row["bounds"]["upper_pinsker"], "v", label=labels[2], **printed)
+    for place, row in enumerate(results.certificates):
+        axes.plot([place] * 2, [row.lower, row.upper], label=labels[0], **limits)
+        axes.plot(place, row.expected_cost, "k_", label=labels[1], **truth)
+        axes.plot(place, row.bounds["upper_pinsker"], "v", label=labels[2], **printed)
         labels = (None, None, None)  # the legend names each once
-    names = [f"{1000 * row['d_thresh']:.0f}" for row in results["certificates"]]
+    names = [row.millimeters for row in results.certificates]
     axes.set_xticks(range(len(names)), names)
     axes.set(xlabel="d_thresh, mm", ylabel="expected cost in training", xlim=(-0.6, len(names) - 0.4))
     axes.set_ylim(0, None)
@@ -157,19 +178,18 @@ def _draw_certificates(axes: Axes, results: Results) -> None:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    counts = {row.n: row.datasets for row in tallies_of(results)}
-    inside = [row for row in results["certificates"] if row["lower"] <= row["expected_cost"] <= row["upper"]]
+    counts = {row.n: row.datasets for row in results.tallies}
     return Caption(
         see="First panel: each threshold has its own cost in training; the true expected cost lies in "
-        f"{len(inside)} of {len(results['certificates'])} certified intervals. The others: the share of "
+        f"{results.inside} of {len(results.certificates)} certified intervals. The others: the share of "
         "ADVERSE against the shift in the policy's own cost, beside the curve that the authors published.",
-        numbers=f"{len(results['certificates'])} policies, each trained and certified for its cost; "
+        numbers=f"{len(results.certificates)} policies, each trained and certified for its cost; "
         + ", ".join(f"{datasets:,} datasets of {n}" for n, datasets in sorted(counts.items()))
-        + f" per setting; confidence interval at {percent(results['rate'])}, Hoeffding.",
+        + f" per setting; confidence interval at {percent(results.rate)}, Hoeffding.",
         paper="The paper trains policies for the five thresholds and uses 500 mm in simulation and 300 mm on "
         "hardware; it prints no figure over thresholds, but its authors published the curves. Its only "
         "expected cost in training is 0.149, for a threshold that it does not name.",
-        differs=f"Certificates are {LABELS[results['kind']]}; Theorem 1 as printed is drawn for comparison. "
+        differs=f"Certificates are {LABELS[results.kind]}; Theorem 1 as printed is drawn for comparison. "
         "All policies were trained in the same environments, so their certificates are not independent.",
     )
 
@@ -178,51 +198,53 @@ def tables(results: Results) -> list[Table]:
     """Return the certificates."""
     lines = [
         {
-            "d_thresh": f"{1000 * row['d_thresh']:.0f} mm",
-            "training cost": f"{row['training_cost']:.4f}",
-            "lower": f"{row['lower']:.4f}",
-            "upper (pointwise)": f"{row['upper']:.4f}",
-            "upper (Theorem 1, kl)": f"{row['bounds']['upper_kl']:.4f}",
-            "upper (Theorem 1)": f"{row['bounds']['upper_pinsker']:.4f}",
-            "true expected cost": f"{row['expected_cost']:.4f} ± {row['standard_error']:.4f}",
+            "d_thresh": f"{row.millimeters} mm",
+            "training cost": f"{row.training_cost:.4f}",
+            "lower": f"{row.lower:.4f}",
+            "upper (pointwise)": f"{row.upper:.4f}",
+            "upper (Theorem 1, kl)": f"{row.bounds['upper_kl']:.4f}",
+            "upper (Theorem 1)": f"{row.bounds['upper_pinsker']:.4f}",
+            "true expected cost": f"{row.expected_cost:.4f} ± {row.standard_error:.4f}",
         }
-        for row in results["certificates"]
+        for row in results.certificates
     ]
-    return [Table.of(f"Certificates, delta = {results['delta']}", lines)]
+    return [Table.of(f"Certificates, delta = {results.delta}", lines)]
 
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its certificates."""
-    rows = results["certificates"]
-    inside = [row for row in rows if row["lower"] <= row["expected_cost"] <= row["upper"]]
-    gap = max(row["upper"] - row["expected_cost"] for row in rows)
-    printed = max(row["bounds"]["upper_pinsker"] - row["expected_cost"] for row in rows)
-    costs = ", ".join(f"{row['expected_cost']:.3f} at {1000 * row['d_thresh']:.0f} mm" for row in rows)
-    checks = [check for check in false_declarations(tallies_of(results)) if check.verdict == "adverse"]
-    false, datasets = sum(c.false for c in checks), sum(c.tally.datasets for c in checks)
-    hits = sum(row.adverse for row in tallies_of(results)) - false
-    answer: tuple[Holds, str] = "not checkable here", "ADVERSE is not declared in any adverse setting."
-    if hits:
-        answer = no_false_declaration(false, min(c.p_value for c in checks) * len(checks))
-    valid = len(inside) == len(rows)
-    reasons = [] if valid else [f"{len(rows) - len(inside)} intervals are wrong."]
+    return [_strong_bound(results), _only_adverse(results)]
+
+
+def _strong_bound(results: Results) -> Claim:
+    rows = results.certificates
+    wrong = len(rows) - results.inside
+    gap = max(row.upper - row.expected_cost for row in rows)
+    printed = max(row.bounds["upper_pinsker"] - row.expected_cost for row in rows)
+    costs = ", ".join(f"{row.expected_cost:.3f} at {row.millimeters} mm" for row in rows)
+    reasons = [f"{wrong} intervals are wrong."] if wrong else []
     reasons += [f"The certified limit is {gap:.3f} above."] if gap >= 0.05 else []
     reasons += [f"Theorem 1 as printed is {printed:.3f} above."] if printed >= 0.05 else []
-    return [
-        Claim.judged(
-            "PAC-Bayes provides a strong bound on the expected cost (estimated as 0.149 over 50,000 held-out "
-            "environments).",
-            f"Expected costs: {costs}; the truth is inside {len(inside)} of {len(rows)} intervals; the upper "
-            f"limit is at most {gap:.3f} above it, Theorem 1 as printed {printed:.3f}.",
-            "true, and less than 0.05 above the expected cost (in part: all but Theorem 1 as printed).",
-            " ".join(reasons),
-            partly=valid and gap < 0.05,
-        ),
-        Claim(
-            "Only higher expected costs are declared ADVERSE, whichever the cost function.",
-            f"{false:,} of {datasets:,} datasets in settings that are not surely adverse, and {hits:,} "
-            "datasets in the others.",
-            *answer,
-            beyond=True,
-        ),
-    ]
+    return Claim.judged(
+        "PAC-Bayes provides a strong bound on the expected cost (estimated as 0.149 over 50,000 held-out "
+        "environments).",
+        f"Expected costs: {costs}; the truth is inside {results.inside} of {len(rows)} intervals; the upper "
+        f"limit is at most {gap:.3f} above it, Theorem 1 as printed {printed:.3f}.",
+        "true, and less than 0.05 above the expected cost (in part: all but Theorem 1 as printed).",
+        " ".join(reasons),
+        partly=not wrong and gap < 0.05,
+    )
+
+
+def _only_adverse(results: Results) -> Claim:
+    checks = results.checks("adverse")
+    false, datasets = sum(c.false for c in checks), sum(c.tally.datasets for c in checks)
+    hits = sum(row.adverse for row in results.tallies) - false
+    said = "Only higher expected costs are declared ADVERSE, whichever the cost function."
+    numbers = (
+        f"{false:,} of {datasets:,} datasets in settings that are not surely adverse, and {hits:,} datasets "
+        "in the others."
+    )
+    if not hits:
+        return Claim.unchecked(said, "ADVERSE is not declared in any adverse setting.", numbers, beyond=True)
+    return Claim.judged(said, numbers, "", *no_false_declaration(false, corrected(checks)), beyond=True)

@@ -6,30 +6,30 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from boundwatch import ConfidenceInterval
 from reproduction import recorded
 from reproduction.artifacts import Cache
-from reproduction.certification import certificate_note, certificate_of, limits_of
-from reproduction.figure import Caption, Claim, Results, Table, percent
+from reproduction.certification import Limits, certificate_of
+from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.judging import (
+    MAY_ERR,
     SIGNIFICANT,
     SURE,
     Check,
+    Tallied,
     Tally,
     confidence_interval,
     contested,
-    false_declarations,
+    corrected,
     hypothesis_test,
     no_false_declaration,
-    sizes_of,
-    tallies_of,
+    where,
 )
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
-from reproduction.sweep import IN_PART, Panel, SweepSettings, draw_verdicts, judged_at, onset, points
-from reproduction.sweep import artifacts as artifacts
+from reproduction.sweep import IN_PART, Panel, SweepSettings, draw_verdicts, onset, points
 
 NAME = "difficulty"
 TITLE = "Drone: the detectors on settings of varied difficulty"
+CONTESTED = "not below 2 % for both, nor above 98 % for both"
 DETECTORS = {"confidence-interval": "Confidence interval", "hypothesis-test": "Hypothesis test"}
 
 
@@ -43,27 +43,31 @@ class Settings(SweepSettings):
     """False-positive and false-negative rate of the confidence interval, delta included."""
 
 
+@dataclass(frozen=True)
+class Results(Tallied):
+    """What came out."""
+
+    certificate: Limits
+    expected_cost: float
+    benign_margin: dict[str, float]
+    """How far below the certified lower limit a mean must lie for BENIGN, by number of trials."""
+
+
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS)
 
 
 def run(settings: Settings, cache: Cache) -> Results:
     """Judge all datasets with both detectors."""
-    sweep = settings.sweep
-    certificate = certificate_of(settings.certificate, sweep.policy, cache)
+    certificate = certificate_of(settings, cache)
     interval = confidence_interval(certificate, settings.rate)
-    return {
-        "certificate": limits_of(settings.certificate, sweep.policy, cache),
-        "expected_cost": float(sweep.flights("training").costs(cache).mean()),
-        "benign_margin": {str(n): _hoeffding_margin(interval, n) for n in settings.sizes},
-        "tallies": settings.tallies((interval, hypothesis_test(certificate, settings.alpha)), cache),
-    }
-
-
-def _hoeffding_margin(detector: ConfidenceInterval, n: int) -> float:
-    """Return how far below the certified lower limit a mean must lie for BENIGN: more than it may be."""
-    finding = detector.decide([0.0] * n)
-    return finding.shift_upper + detector.certificate.lower
+    highest = {n: interval.decide([0.0] * n).shift_upper for n in settings.sizes}
+    return Results(
+        tallies=settings.tallies((interval, hypothesis_test(certificate, settings.alpha)), cache),
+        certificate=Limits.of(settings, cache),
+        expected_cost=float(settings.sweep.flights("training").costs(cache).mean()),
+        benign_margin={str(n): shift + certificate.lower for n, shift in highest.items()},
+    )
 
 
 def draw(results: Results) -> Figure:
@@ -72,7 +76,7 @@ def draw(results: Results) -> Figure:
     panels = [
         Panel(
             f"{name}, n = {{n}} trials",
-            [row for row in tallies_of(results) if row.detector == detector],
+            where(results.tallies, detector=detector),
             published,
         )
         for detector, name in DETECTORS.items()
@@ -82,11 +86,10 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    false = sum(check.false for check in false_declarations(tallies_of(results)))
-    first = tallies_of(results)[0]
-    settings = len({row.setting for row in tallies_of(results)} - {"training"})
-    interval = results["certificate"]
-    unsure = {row.setting for row in tallies_of(results) if abs(row.shift) <= SURE * row.shift_error}
+    false = sum(check.false for check in results.checks())
+    settings = len({row.setting for row in results.tallies} - {"training"})
+    interval = results.certificate
+    unsure = {row.setting for row in results.tallies if abs(row.shift) <= SURE * row.shift_error}
     unsure -= {"training"}
     sign = (
         f" In {', '.join(map(in_words, sorted(unsure)))} the sign of the shift is unsure: either would be."
@@ -97,18 +100,18 @@ def caption(results: Results) -> Caption:
         see="Between the dashed lines new environments of the training distribution; left of them settings "
         "with lower costs, right of them with higher ones. A green (dotted) bar right of them, or an orange "
         f"(hatched) bar between or left of them, would be a false declaration.{sign} "
-        f"There are {false} false declarations in {len(results['tallies'])} bars.",
-        numbers=f"The training distribution and {settings} settings, {first.datasets:,} datasets each, n "
-        f"as in the titles; delta = {interval['delta']}, true expected cost {results['expected_cost']:.3f}; "
+        f"There are {false} false declarations in {len(results.tallies)} bars.",
+        numbers=f"The training distribution and {settings} settings, {results.datasets:,} datasets each, n "
+        f"as in the titles; delta = {interval.delta}, true expected cost {results.expected_cost:.3f}; "
         "guaranteed rates as in the paper: 5 % for the confidence interval, 5 % plus delta for the "
         "hypothesis test.",
         paper="The paper's Figure 4 shows WITHIN near zero, ADVERSE far above it, BENIGN far below, and no "
         "false declarations. Its text says n = 10; the code that drew it has n = 50, and so its claims are "
         "judged there. The black bars are the authors' published curves, for their policy and its shifts.",
-        differs=certificate_note(interval)
+        differs=interval.note
         + " Even a cost of 0 in every trial need not be evidence enough for BENIGN: Hoeffding's margin is "
-        + ", ".join(f"{margin:.3f} with n = {n}" for n, margin in results["benign_margin"].items())
-        + f", and must be below the certified lower limit, {interval['lower']:.3f}. The drone is a "
+        + ", ".join(f"{margin:.3f} with n = {n}" for n, margin in results.benign_margin.items())
+        + f", and must be below the certified lower limit, {interval.lower:.3f}. The drone is a "
         "calibrated model, not the authors' recordings. Bars stand at equal distances, not to scale.",
     )
 
@@ -117,9 +120,9 @@ def tables(results: Results) -> list[Table]:
     """Return the shares behind the bars."""
     head = ("setting", "shift", "interval: adverse", "benign", "within", "test: adverse", "benign", "within")
     tables = []
-    for n in sizes_of(tallies_of(results)):
-        rows = sorted((row for row in tallies_of(results) if row.n == n), key=lambda row: row.shift)
-        intervals, tests = ([row for row in rows if row.detector == name] for name in DETECTORS)
+    for n in results.sizes:
+        rows = sorted(where(results.tallies, n=n), key=lambda row: row.shift)
+        intervals, tests = (where(rows, detector=name) for name in DETECTORS)
         lines = []
         for pair in zip(intervals, tests, strict=True):
             shares = [percent(row.share(v)) for row in pair for v in ("adverse", "benign", "within")]
@@ -130,16 +133,16 @@ def tables(results: Results) -> list[Table]:
 
 def _beside(results: Results) -> Table:
     """Compare the share of ADVERSE with the authors', setting by setting."""
-    n = judged_at(tallies_of(results))
     published = recorded.published("figure_4_difficulty")
     lines = []
-    for row in sorted(tallies_of(results), key=lambda row: row.shift):
-        if row.n == n and row.detector == "hypothesis-test" and row.setting in published:
-            point = published[row.setting]
-            shares = [point.share(row.detector), row.share()]
-            shares += [point.share(row.detector, "benign"), row.share("benign")]
+    rows = where(results.tallies, n=results.n, detector="hypothesis-test")
+    for row in sorted(rows, key=lambda row: row.shift):
+        if point := published.get(row.setting):
+            pairs = [(point.share(row.detector, v), row.share(v)) for v in ("adverse", "benign")]
             shifts = (f"{point.shift:+.3f}", f"{row.shift:+.3f}")
-            lines.append((in_words(row.setting), *shifts, *map(percent, shares)))
+            lines.append(
+                (in_words(row.setting), *shifts, *(percent(share) for pair in pairs for share in pair))
+            )
     header = (
         "setting",
         "shift: the authors'",
@@ -149,49 +152,48 @@ def _beside(results: Results) -> Table:
         "BENIGN: the authors'",
         "ours",
     )
-    return Table(f"The hypothesis test beside the authors' curve, n = {n}", header, tuple(lines))
+    return Table(f"The hypothesis test beside the authors' curve, n = {results.n}", header, tuple(lines))
 
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 4."""
-    tallies = tallies_of(results)
     found = []
     for detector, name in DETECTORS.items():
-        checks = [check for check in false_declarations(tallies) if check.tally.detector == detector]
+        checks = results.checks(detector=detector)
         false, worst = sum(c.false for c in checks), min(c.p_value for c in checks)
         # Where the sign of the shift is unsure, the same datasets are checked on both sides.
         datasets = sum({(c.tally.setting, c.tally.n): c.tally.datasets for c in checks}.values())
         found.append(
-            Claim(
+            Claim.judged(
                 f"The {name.lower()} detector declares no adverse environments as benign or vice versa.",
                 f"{false:,} false declarations in {datasets:,} datasets ({len(checks)} checks); smallest "
                 f"p-value of exceeding the promise {worst:.2g}.",
-                *no_false_declaration(false, worst * len(checks)),
+                "",
+                *no_false_declaration(false, corrected(checks)),
             )
         )
         if detector == "confidence-interval":
             found.append(_keeps_its_rates(checks))
-    n = judged_at(tallies)
-    at_n = [row for row in tallies if row.n == n]
-    return [*found, _similar(at_n), _marginally_better(at_n), _confident(results, n), _within(tallies)]
+    at_n = where(results.tallies, n=results.n)
+    return [*found, _similar(at_n), _marginally_better(at_n), _confident(results), _within(results.tallies)]
 
 
 def _keeps_its_rates(checks: list[Check]) -> Claim:
     """Compare the closest to its guarantee, corrected for having looked for it."""
     worst = max(checks, key=lambda check: check.rate / check.promised)
-    rate = worst.rate
-    p_value = min(min(check.p_value for check in checks) * len(checks), 1.0)
-    kept = p_value > SIGNIFICANT
+    p_value = min(corrected(checks), 1.0)
     where = f"{worst.verdict.upper()}, {in_words(worst.tally.setting)}, n = {worst.tally.n}"
     found = f"The closest of {len(checks)} rates to its guarantee of {percent(worst.promised)} is "
-    found += f"{percent(rate)} ({where})"
+    found += f"{percent(worst.rate)} ({where})"
     if not worst.false:
         found = f"All {len(checks)} rates are 0 %; the guarantee is {percent(worst.promised)}"
     return Claim.judged(
         "The confidence interval maintains its false-positive and its false-negative rate.",
         f"{found}; corrected p-value of exceeding it {p_value:.2g}.",
         "",
-        "" if kept else f"{percent(rate)} are significantly more than {percent(worst.promised)}.",
+        ""
+        if p_value > SIGNIFICANT
+        else f"{percent(worst.rate)} are significantly more than {percent(worst.promised)}.",
     )
 
 
@@ -238,10 +240,9 @@ def _marginally_better(tallies: list[Tally]) -> Claim:
     gain = test - interval
     return Claim.judged(
         said,
-        f"Share of right declarations, in the mean of {len(right)} settings in which it is not below 2 % for "
-        f"both, nor above 98 % for both: test {percent(test)}, interval {percent(interval)} "
-        f"(n = {tallies[0].n}). The test may err by delta more; at equal total error the two are one "
-        "detector.",
+        f"Share of right declarations, in the mean of {len(right)} settings in which it is {CONTESTED}: test "
+        f"{percent(test)}, interval {percent(interval)} (n = {tallies[0].n}). The test may err by delta "
+        "more; at equal total error the two are one detector.",
         "the test is ahead, by less than 10 points (in part: by more).",
         "" if 0 < gain < 0.1 else f"It is ahead by {points(gain)}.",
         partly=gain >= 0.1,
@@ -260,26 +261,24 @@ def _similar(tallies: list[Tally]) -> Claim:
     apart = sum(gap > 0.1 for gap in gaps)
     return Claim.judged(
         said,
-        f"With n = {tallies[0].n}, where the share of ADVERSE, or of BENIGN, is not below 2 % for both, nor "
-        "above 98 % for both "
-        f"({len(gaps)} of {len(pairs)} comparisons), it differs by {points(max(gaps))} at most, "
-        f"{points(mean)} in the mean.",
+        f"With n = {tallies[0].n}, where the share of ADVERSE, or of BENIGN, is {CONTESTED} ({len(gaps)} of "
+        f"{len(pairs)} comparisons), it differs by {points(max(gaps))} at most, {points(mean)} in the mean.",
         "at most 10 points (in part: in the mean);",
-        f"{apart} of {len(gaps)} differ by more. The test at alpha = 0.05 may "
-        "err by delta more than the interval at 5 %, which includes delta; where the power is steep, that is "
-        "visible."
+        f"{apart} of {len(gaps)} differ by more. {MAY_ERR}, which includes delta; where the power is steep, "
+        "that is visible."
         if apart
         else "",
         partly=mean <= 0.1,
     )
 
 
-def _confident(results: Results, n: int) -> Claim:
+def _confident(results: Results) -> Claim:
     """Look for shifts from which on both detectors declare the right verdict in 90 % of the datasets."""
-    found = {size: _onsets(results, size) for size in sizes_of(tallies_of(results))}
+    n = results.n
+    found = {size: _onsets(results, size) for size in results.sizes}
     missing = [verdict for verdict, (start, _) in found[n].items() if start is None]
     reasons = [found[n][verdict][1] for verdict in missing]
-    margin, lower = results["benign_margin"][str(n)], results["certificate"]["lower"]
+    margin, lower = results.benign_margin[str(n)], results.certificate.lower
     if "BENIGN" in missing and margin > lower:
         reasons.append(
             f"BENIGN is impossible with n = {n}: even {n} costs of 0 leave a margin of {margin:.3f}, above "
@@ -307,10 +306,9 @@ def _onsets(results: Results, n: int) -> dict[str, tuple[float | None, str]]:
     found: dict[str, tuple[float | None, str]] = {}
     for verdict, sign in (("adverse", 1), ("benign", -1)):
         shares: dict[float, float] = {}
-        for row in tallies_of(results):
-            if row.n == n and sign * row.shift > 0:
-                share = row.share(verdict)
-                shares[abs(row.shift)] = min(share, shares.get(abs(row.shift), 1.0))
+        for row in where(results.tallies, n=n):
+            if sign * row.shift > 0:
+                shares[abs(row.shift)] = min(row.share(verdict), shares.get(abs(row.shift), 1.0))
         smallest, name = onset({size: share >= 0.9 for size, share in shares.items()}), verdict.upper()
         why = f"In no setting do both declare {name}."
         if any(shares.values()):

@@ -6,16 +6,23 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from functools import cache
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from matplotlib.figure import Figure
 
 from reproduction.artifacts import Artifact, Cache
 
-Results = dict[str, Any]
-"""Every number of an experiment, as plain JSON values."""
-Row = TypeVar("Row")
 Holds = Literal["yes", "partly", "no", "not checkable here"]
+
+
+@dataclass(frozen=True)
+class BaseSettings:
+    """What is computed."""
+
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return what a run with these settings takes from the cache: if nothing else is said, nothing."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -71,23 +78,23 @@ class Claim:
         numbers: str,
         rule: str,
         failed: str,
-        *,
         partly: bool = False,
+        *,
+        note: str = "",
         beyond: bool = False,
     ) -> Claim:
         """Judge a sentence by its rule, which is empty where the sentence is its own.
 
-        It holds if nothing ``failed`` the rule, and otherwise perhaps in part.
+        It holds if nothing ``failed`` the rule, and otherwise perhaps in part. A ``note`` is said either way.
 
         Examples
         --------
         >>> Claim.judged("It rains.", "1 mm.", "at least 2 mm.", "1 mm is less.", partly=True).why
         'Compared as: at least 2 mm. 1 mm is less.'
         """
-        if not failed:
-            return cls(sentence, numbers, "yes", beyond=beyond)
-        why = f"Compared as: {rule} {failed}" if rule else failed
-        return cls(sentence, numbers, "partly" if partly else "no", why, beyond=beyond)
+        holds: Holds = "yes" if not failed else "partly" if partly else "no"
+        compared = f"Compared as: {rule}" if rule and failed else ""
+        return cls(sentence, numbers, holds, " ".join(filter(None, (note, compared, failed))), beyond=beyond)
 
     @classmethod
     def unchecked(
@@ -156,36 +163,29 @@ class Experiment(Protocol):
     TITLE: str
     """Its heading."""
     FULL: Any
-    """Settings, a frozen dataclass: the sizes of the paper."""
+    """`Settings`, a frozen dataclass: the sizes of the paper."""
     QUICK: Any
     """The same at sizes that a test can wait for."""
+    Results: Any
+    """Every number, a frozen dataclass that JSON can hold: the type of what `run` returns."""
 
-    def artifacts(self, settings: Any) -> Sequence[Artifact]:
-        """Return what `run` takes from the cache."""
-        ...
-
-    def run(self, settings: Any, cache: Cache) -> Results:
+    def run(self, settings: Any, cache: Cache) -> Any:
         """Compute every number."""
-        ...
 
-    def draw(self, results: Results) -> Figure:
+    def draw(self, results: Any) -> Figure:
         """Draw the figure."""
-        ...
 
-    def caption(self, results: Results) -> Caption:
+    def caption(self, results: Any) -> Caption:
         """Say what it shows."""
-        ...
 
-    def tables(self, results: Results) -> list[Table]:
+    def tables(self, results: Any) -> list[Table]:
         """Return the tables beside it."""
-        ...
 
-    def claims(self, results: Results) -> list[Claim]:
+    def claims(self, results: Any) -> list[Claim]:
         """Check what the paper says."""
-        ...
 
 
-def to_json(results: Results) -> str:
+def to_json(results: Any) -> str:
     r"""Return results as text: the same numbers give the same bytes.
 
     Examples
@@ -197,19 +197,31 @@ def to_json(results: Results) -> str:
 
 
 def _plain(row: Any) -> dict[str, Any]:
-    """Return a row, a dataclass, as an object of JSON, without what it does not say."""
-    return {name: value for name, value in dataclasses.asdict(row).items() if value is not None}
+    """Return a dataclass as an object of JSON, without what it need not say and does not."""
+    values = ((field, getattr(row, field.name)) for field in dataclasses.fields(row))
+    return {field.name: value for field, value in values if not (value is field.default is None)}
 
 
-def rows_of(results: Results, name: str, kind: type[Row]) -> list[Row]:
-    """Return rows of results as the dataclass that they were computed as, before JSON or after it.
+def from_json(kind: Any, content: Any) -> Any:
+    """Return what JSON says as the type that it was computed as, the dataclasses inside it included.
 
     Examples
     --------
-    >>> rows_of({"tables": [{"title": "T", "header": (), "rows": ()}]}, "tables", Table)[0].title
-    'T'
+    >>> from_json(list[Table], [{"title": "T", "header": [], "rows": [["1"]]}])
+    [Table(title='T', header=(), rows=(('1',),))]
     """
-    return [row if isinstance(row, kind) else kind(**row) for row in results.get(name, ())]
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        kinds = _kinds(kind)
+        return kind(**{name: from_json(kinds[name], value) for name, value in content.items()})
+    outer, inner = get_origin(kind), get_args(kind)
+    if outer in (list, tuple):
+        return outer(from_json(inner[0], value) for value in content)
+    if outer is dict:
+        return {name: from_json(inner[1], value) for name, value in content.items()}
+    return content
+
+
+_kinds = cache(get_type_hints)  # every row of thousands asks
 
 
 def percent(share: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,8 @@ from torch import Tensor
 from boundwatch.training import gaussians, objectives
 from boundwatch.training.optimizers import Optimizer
 from reproduction import style
-from reproduction.artifacts import Artifact, Cache
-from reproduction.figure import Caption, Claim, Results, Table
+from reproduction.artifacts import Cache
+from reproduction.figure import BaseSettings, Caption, Claim, Table
 
 NAME = "gradients"
 TITLE = "Appendix: gradients by evolutionary strategies, mixed or not"
@@ -27,7 +26,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """What is computed."""
 
     environments: int = 500
@@ -50,27 +49,57 @@ class Settings:
     """Of everything."""
 
 
+@dataclass(frozen=True)
+class Series:
+    """Trainings of one kind at one learning rate."""
+
+    kind: str
+    rate: float
+    bounds: list[list[float]]
+    """Before every step of each training, and after the last."""
+
+    @property
+    def ends(self) -> list[float]:
+        """The mean bound over the last ten steps of each."""
+        return [float(np.mean(bounds[-10:])) for bounds in self.bounds]
+
+    @property
+    def end(self) -> float:
+        """Their median."""
+        return float(np.median(self.ends))
+
+    @property
+    def spread(self) -> float:
+        """What 90 % of them lie within."""
+        low, high = np.quantile(self.ends, (0.05, 0.95))
+        return float(high - low)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out."""
+
+    steps: int
+    series: list[Series]
+
+    def best(self, kind: str) -> Series:
+        """Return the series of a kind at the rate that ends lowest."""
+        return min((series for series in self.series if series.kind == kind), key=lambda series: series.end)
+
+
 FULL = Settings()
 QUICK = Settings(environments=100, steps=30, repetitions=3, rates=(0.05,))
 
 
-def artifacts(settings: Settings) -> Sequence[Artifact]:  # noqa: ARG001  (every experiment has settings)
-    """Return nothing: the toy is trained at once."""
-    return ()
-
-
-def run(settings: Settings, cache: Cache) -> Results:  # noqa: ARG001
+def run(settings: Settings, cache: Cache) -> Results:  # noqa: ARG001  (every experiment has a cache)
     """Minimize C + √R both ways from the same start, with the same samples."""
+    repetitions = range(settings.repetitions)
     series = [
-        {
-            "kind": kind,
-            "rate": rate,
-            "bounds": [_train(settings, kind, rate, k) for k in range(settings.repetitions)],
-        }
+        Series(kind, rate, [_train(settings, kind, rate, repetition) for repetition in repetitions])
         for kind in KINDS
         for rate in settings.rates
     ]
-    return {"steps": settings.steps, "series": series}
+    return Results(settings.steps, series)
 
 
 def _train(settings: Settings, kind: str, rate: float, repetition: int) -> list[float]:
@@ -113,11 +142,11 @@ def draw(results: Results) -> Figure:
     figure = style.new_figure(6.4, 4)
     axes = figure.subplots()
     for kind, label in KINDS.items():
-        series = best(results, kind)
-        for bounds in series["bounds"]:
+        series = results.best(kind)
+        for bounds in series.bounds:
             axes.plot(bounds, linewidth=0.6, alpha=0.3, **LOOKS[kind])
-        median = np.median(series["bounds"], axis=0)
-        axes.plot(median, linewidth=2.2, label=f"{label} (rate {series['rate']:g})", **LOOKS[kind])
+        median = np.median(series.bounds, axis=0)
+        axes.plot(median, linewidth=2.2, label=f"{label} (rate {series.rate:g})", **LOOKS[kind])
     axes.set(xlabel="step", ylabel="C + √R")
     axes.legend(frameon=False)
     style.bare(axes)
@@ -126,13 +155,12 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = results["series"][0]
     return Caption(
         see="The bound that Algorithm 4 minimizes, over its steps: every training (thin), and the median "
         "(thick). Blue: the gradients of cost and regularizer from the same samples, as in the paper. "
         "Orange: the regularizer's gradient by its closed form, without noise.",
-        numbers=f"{len(first['bounds'])} trainings of each kind and learning rate, the same random numbers "
-        "for both kinds; each at the rate with the lowest median of the last ten steps.",
+        numbers=f"{len(results.series[0].bounds)} trainings of each kind and learning rate, the same random "
+        "numbers for both kinds; each at the rate with the lowest median of the last ten steps.",
         paper="The paper's appendix says that mixing converges poorly, and shows nothing.",
         differs="A toy instead of the arm, with its 500 environments and 10 latent "
         "numbers; the corrected factor of the regularizer's gradient in both.",
@@ -142,23 +170,23 @@ def caption(results: Results) -> Caption:
 def tables(results: Results) -> list[Table]:
     """Return where each ends."""
     lines = tuple(
-        (KINDS[series["kind"]], f"{series['rate']:g}", f"{_end(series):.4f}", f"{_spread(series):.4f}")
-        for series in results["series"]
+        (KINDS[series.kind], f"{series.rate:g}", f"{series.end:.4f}", f"{series.spread:.4f}")
+        for series in results.series
     )
     return [Table("The last ten steps", ("gradients", "rate", "median bound", "spread (90 %)"), lines)]
 
 
 def claims(results: Results) -> list[Claim]:
     """Check what the appendix says."""
-    mixed, same = (best(results, kind) for kind in ("mixed", "same samples"))
-    worse = _end(mixed) - _end(same)
-    gained = float(np.median([bounds[0] for bounds in same["bounds"]])) - _end(same)
+    mixed, same = (results.best(kind) for kind in ("mixed", "same samples"))
+    worse = mixed.end - same.end
+    gained = float(np.median([bounds[0] for bounds in same.bounds])) - same.end
     return [
         Claim.judged(
             "Estimating the cost's gradient by evolutionary strategies and the regularizer's analytically "
             "converges poorly.",
-            f"Median bound over the last ten steps, each at its best learning rate: {_end(mixed):.4f} mixed, "
-            f"{_end(same):.4f} with both from the same samples, which gain {gained:.4f} from the start.",
+            f"Median bound over the last ten steps, each at its best learning rate: {mixed.end:.4f} mixed, "
+            f"{same.end:.4f} with both from the same samples, which gain {gained:.4f} from the start.",
             "mixed gradients gain at least a tenth less (in part: at least a fiftieth).",
             ""
             if worse >= 0.1 * gained
@@ -168,18 +196,3 @@ def claims(results: Results) -> list[Claim]:
             partly=worse >= 0.02 * gained,
         )
     ]
-
-
-def best(results: Results, kind: str) -> Results:
-    """Return the series of a kind at the rate that ends lowest."""
-    found: Results = min((s for s in results["series"] if s["kind"] == kind), key=_end)
-    return found
-
-
-def _end(series: Results) -> float:
-    return float(np.median([np.mean(bounds[-10:]) for bounds in series["bounds"]]))
-
-
-def _spread(series: Results) -> float:
-    low, high = np.quantile([np.mean(bounds[-10:]) for bounds in series["bounds"]], (0.05, 0.95))
-    return float(high - low)

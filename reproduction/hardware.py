@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from boundwatch.detectors.base import TailName, Verdict
 from reproduction import recorded, style
-from reproduction.artifacts import Artifact, Cache
-from reproduction.figure import Caption, Claim, Results, Table, rows_of
+from reproduction.artifacts import Cache
+from reproduction.figure import BaseSettings, Caption, Claim, Table
 from reproduction.judging import confidence_interval, hypothesis_test
 from reproduction.rereading import curves, first_alarm, sequential_test
 
@@ -38,7 +38,7 @@ FLAT = 0.0005
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(BaseSettings):
     """What is computed."""
 
     alpha: float = 0.05
@@ -69,19 +69,30 @@ class Replay:
     """The trial after which each first says ADVERSE, 0 for never."""
 
 
-def artifacts(settings: Settings) -> Sequence[Artifact]:  # noqa: ARG001  (every experiment has settings)
-    """Return nothing: the trials were recorded."""
-    return ()
+@dataclass(frozen=True)
+class Results:
+    """What came out."""
+
+    alpha: float
+    certificates: dict[str, float]
+    """Upper limits, by robot."""
+    delta: float
+    replays: list[Replay]
+
+    def of(self, *settings: str) -> list[Replay]:
+        """Return the replays of some settings, in their order."""
+        replays = {replay.setting: replay for replay in self.replays}
+        return [replays[setting] for setting in settings]
 
 
-def run(settings: Settings, cache: Cache) -> Results:  # noqa: ARG001
+def run(settings: Settings, cache: Cache) -> Results:  # noqa: ARG001  (every experiment has a cache)
     """Judge all recorded trials."""
-    return {
-        "alpha": settings.alpha,
-        "certificates": {robot: recorded.certificate(robot).upper for robot in ("drone", "arm")},
-        "delta": recorded.certificate("drone").delta,
-        "replays": [_replay(settings.alpha, trials) for trials in recorded.hardware()],
-    }
+    return Results(
+        alpha=settings.alpha,
+        certificates={robot: recorded.certificate(robot).upper for robot in ("drone", "arm")},
+        delta=recorded.certificate("drone").delta,
+        replays=[_replay(settings.alpha, trials) for trials in recorded.hardware()],
+    )
 
 
 def _replay(alpha: float, trials: recorded.Trials) -> Replay:
@@ -113,17 +124,16 @@ def draw(results: Results) -> Figure:
     """Draw the paper's Figures 7, 3b and 3c with the recorded points, and the sequential test beside them."""
     figure = style.new_figure(12.5, 4.6)
     left, middle, right = figure.subplots(1, 3, sharey=True)
-    replays = _replays(results)
-    _draw_settings(left, [replays[name] for name in (*WIND, EASIER, HARDER)], len(WIND))
+    _draw_settings(left, results.of(*WIND, EASIER, HARDER), len(WIND))
     style.bare(left, "Drone: wind, and fields (Figure 7)")
     left.set_xlabel("ten flights each")
-    _draw_settings(middle, [replays[name] for name in PLACEMENTS], len(PLACEMENTS))
+    _draw_settings(middle, results.of(*PLACEMENTS), len(PLACEMENTS))
     style.bare(middle, "Arm: where mugs stand (Figure 3b)")
     middle.set_xlabel("side of the square; ten grasps each")
-    for name, hollow in (("mugs", True), ("bowls", False)):
-        for detector, values in replays[name].evidence.items():
+    for replay in results.of("mugs", "bowls"):
+        for detector, values in replay.evidence.items():
             look = style.line(detector, label=None, zorder=ORDER[detector])
-            if hollow:
+            if replay.setting == "mugs":
                 look |= {"markerfacecolor": "none", "alpha": 0.75}
             right.plot(range(1, len(values) + 1), values, **look)
     right.annotate("bowls", (5, 1.16), fontsize=9, ha="center")
@@ -133,7 +143,7 @@ def draw(results: Results) -> Figure:
     right.set_xticks(range(1, 11))
     left.set_ylabel("evidence of an adverse shift")
     for axes in (left, middle, right):
-        axes.axhline(1 - results["alpha"], **style.PROMISE)
+        axes.axhline(1 - results.alpha, **style.PROMISE)
     style.legend_below(figure, left, 3, fontsize=9)
     return figure
 
@@ -149,28 +159,21 @@ def _draw_settings(axes: Axes, replays: Sequence[Replay], joined: int) -> None:
     for place, replay in enumerate(replays):
         if alarm := replay.crossed["sequential-test"]:
             top = max(values[-1] for values in replay.evidence.values())
-            axes.annotate(
-                f"after {alarm}",
-                (place, top),
-                xytext=(0, 6),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
+            style.write(axes, f"after {alarm}", (place, top), above=6, fontsize=8)
     names = [replay.setting.split(":")[0].replace("wind ", "") for replay in replays]
     axes.set_xticks(range(len(names)), names, fontsize=8)
 
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    drone, arm = (results["certificates"][robot] for robot in ("drone", "arm"))
+    drone, arm = (results.certificates[robot] for robot in ("drone", "arm"))
     return Caption(
         see="The costs that the paper's authors recorded on their drone and their arm, judged by their two "
         "detectors and by the sequential test (black). Above the dashed line (0.95; for the sequential test "
         "0.96) the verdict is ADVERSE. “After 5”: the sequential test alarmed after the fifth trial. Only "
         "the sequential test may be read after every trial, as the panel on the right reads all three.",
         numbers=f"Fourteen settings of ten trials each. The certificates are the authors': expected cost at "
-        f"most {drone} for the drone and at most {arm} for the arm, at delta = {results['delta']}. Each "
+        f"most {drone} for the drone and at most {arm} for the arm, at delta = {results.delta}. Each "
         "setting has its own error rate: 5 % plus delta for the tests, 5 % with delta for the intervals and "
         "the sequential test.",
         paper="The paper's Figures 3 and 7. Of its numbers, the text prints 1 - p >= 0.81 and ΔC = -0.11 for "
@@ -184,7 +187,7 @@ def caption(results: Results) -> Caption:
 def tables(results: Results) -> list[Table]:
     """Return every setting, with the paper's printed numbers beside ours."""
     lines = []
-    for replay in _replays(results).values():
+    for replay in results.replays:
         printed = PRINTED.get(replay.setting)
         said = {name: "ADVERSE" if v == Verdict.ADVERSE else "–" for name, v in replay.verdicts.items()}
         alarm = replay.crossed["sequential-test"]
@@ -226,7 +229,7 @@ def claims(results: Results) -> list[Claim]:
 
 def _silent(results: Results, setting: str, said: str, *, after_every_trial: bool = False) -> Claim:
     """Neither of the paper's detectors may alarm, after all trials or after any."""
-    replay = _replays(results)[setting]
+    (replay,) = results.of(setting)
     loud = [name for name in PAPERS if replay.crossed[name]] if after_every_trial else _adverse(replay)
     return Claim.judged(
         said,
@@ -238,7 +241,7 @@ def _silent(results: Results, setting: str, said: str, *, after_every_trial: boo
 
 
 def _harder(results: Results) -> Claim:
-    replay = _replays(results)[HARDER]
+    (replay,) = results.of(HARDER)
     ours = (f"{replay.test:.2f}", f"{replay.interval:.2f}")
     adverse = _adverse(replay)
     sharper = replay.verdicts["sharper test"] == Verdict.ADVERSE
@@ -256,7 +259,7 @@ def _harder(results: Results) -> Claim:
 
 
 def _wind(results: Results) -> Claim:
-    replays = [_replays(results)[name] for name in WIND]
+    replays = results.of(*WIND)
     flat = _not_rising(replays)
     detected = len(_adverse(replays[-1])) == len(PAPERS)
     return Claim.judged(
@@ -270,7 +273,7 @@ def _wind(results: Results) -> Claim:
 
 
 def _placements(results: Results) -> Claim:
-    replays = [_replays(results)[name] for name in PLACEMENTS]
+    replays = results.of(*PLACEMENTS)
     flat = _not_rising(replays)
     falls = any(
         after.test < before.test - FLAT or after.interval < before.interval - FLAT
@@ -287,7 +290,7 @@ def _placements(results: Results) -> Claim:
 
 
 def _only_50(results: Results) -> Claim:
-    replays = [_replays(results)[name] for name in PLACEMENTS]
+    replays = results.of(*PLACEMENTS)
     both = _declared(replays)
     return Claim.judged(
         "On hardware, both detectors declare ADVERSE for placements within 50 cm, and for no smaller square.",
@@ -300,9 +303,9 @@ def _only_50(results: Results) -> Claim:
 
 
 def _bowls(results: Results) -> Claim:
-    replay = _replays(results)["bowls"]
+    (replay,) = results.of("bowls")
     first = {name: replay.crossed[name] for name in PAPERS}
-    at_three = all(replay.evidence[name][2] >= 1 - results["alpha"] for name in PAPERS)
+    at_three = all(replay.evidence[name][2] >= 1 - results.alpha for name in PAPERS)
     return Claim.judged(
         "On hardware, bowls are detected after 3 trials.",
         f"In the recordings the test crosses its threshold at trial {first['hypothesis-test']} and the "
@@ -320,7 +323,7 @@ def _bowls(results: Results) -> Claim:
 
 def _sequential(results: Results) -> Claim:
     """Ours: nothing that the paper's detectors see is lost, although the test may be read at any time."""
-    replays = _replays(results).values()
+    replays = results.replays
     theirs = [replay for replay in replays if _adverse(replay)]
     missed = [replay.setting for replay in theirs if not replay.crossed["sequential-test"]]
     more = [replay for replay in replays if replay.crossed["sequential-test"] and not _adverse(replay)]
@@ -355,12 +358,8 @@ def _numbers(replay: Replay) -> str:
 
 
 def _series(replays: Sequence[Replay]) -> str:
-    return (
-        "1 - p "
-        + ", ".join(f"{replay.test:.3f}" for replay in replays)
-        + "; ΔC "
-        + ", ".join(f"{replay.interval:+.3f}" for replay in replays)
-    )
+    tests = ", ".join(f"{replay.test:.3f}" for replay in replays)
+    return f"1 - p {tests}; ΔC {', '.join(f'{replay.interval:+.3f}' for replay in replays)}"
 
 
 def _declared(replays: Sequence[Replay], *names: str) -> str:
@@ -381,7 +380,3 @@ def _alarmed(replays: Sequence[Replay]) -> str:
 def _when(replay: Replay) -> str:
     alarm = replay.crossed["sequential-test"]
     return f"alarms after trial {alarm}" if alarm else "does not alarm"
-
-
-def _replays(results: Results) -> dict[str, Replay]:
-    return {replay.setting: replay for replay in rows_of(results, "replays", Replay)}

@@ -18,8 +18,8 @@ from boundwatch._support.files import read_bytes
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
 from reproduction.certification import LABELS, RECORDED
-from reproduction.figure import Experiment, Holds, Judged, Results, Table, counted_as, percent, style_of, told
-from reproduction.judging import SIGNIFICANT, false_declarations, tallies_of
+from reproduction.figure import Experiment, Holds, Judged, Table, counted_as, percent, style_of, told
+from reproduction.judging import SIGNIFICANT, Tallied, corrected
 from reproduction.navigation import in_words
 from reproduction.processor import instructions
 
@@ -47,7 +47,7 @@ class Shown:
 
     experiment: Experiment
     settings: Any
-    results: Results
+    results: Any
     judged: Sequence[Judged]
 
 
@@ -152,11 +152,10 @@ def _claims_table(title: str, claims: list[tuple[str, Judged]]) -> Html:
     return Html(f'<div class="wide"><table>{header}{"".join(lines)}</table></div>')
 
 
-def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
+def _guarantees(results: Mapping[str, Any]) -> Iterator[Html]:
     """Test "declared falsely at most as often as guaranteed" wherever something was declared."""
-    found = [
-        (name, check) for name, result in results.items() for check in false_declarations(tallies_of(result))
-    ]
+    tallied = {name: found for name, found in results.items() if isinstance(found, Tallied)}
+    found = [(name, check) for name, one in tallied.items() for check in one.checks()]
     checks = [check for _, check in found]
     yield page.heading("False declarations against the guaranteed rates")
     if not checks:
@@ -164,12 +163,12 @@ def _guarantees(results: Mapping[str, Results]) -> Iterator[Html]:
         return
     false, datasets = sum(c.false for c in checks), sum(c.tally.datasets for c in checks)
     worst = min(check.p_value for check in checks)
-    corrected = min(worst * len(checks), 1.0)
-    verdict = f"{'No' if corrected > SIGNIFICANT else 'Some'} rate is significantly above"
+    p_value = min(corrected(checks), 1.0)
+    verdict = f"{'No' if p_value > SIGNIFICANT else 'Some'} rate is significantly above"
     yield page.paragraph(
         f"{verdict} its guarantee: in {len(checks)} combinations of setting, detector, tail, number of "
         f"trials and verdict, {false:,} of {datasets:,} datasets were declared falsely. The smallest "
-        f"p-value of an exact binomial test against the guaranteed rate is {worst:.2g}, {corrected:.2g} "
+        f"p-value of an exact binomial test against the guaranteed rate is {worst:.2g}, {p_value:.2g} "
         "after Bonferroni's correction. Where the sign of the shift is not certain, both verdicts count "
         "as false. All datasets of a policy share one certificate, which is true or not for all of them: the "
         "figure on certificates counts how often certificates fail."

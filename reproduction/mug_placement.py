@@ -10,19 +10,22 @@ from matplotlib.figure import Figure
 from boundwatch.planning.exact import fewest_failures
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
-from reproduction.certification import Certified, certificate_note, certificate_of, limits_of
-from reproduction.figure import Caption, Claim, Results, Table, percent, rows_of
+from reproduction.certification import Certified, Limits, certificate_of
+from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
 from reproduction.judging import (
+    MAY_ERR,
+    RISING,
     Indicated,
     Shift,
+    Tallied,
     both_tails,
     contested,
     indicated,
     rising,
     split,
-    tallies_of,
     tally,
+    where,
 )
 
 NAME = "mug-placement"
@@ -52,61 +55,71 @@ class Settings(Certified):
     seed: int = 10
     """Of the grasps."""
 
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the grasps of every placement."""
+        return [self.grasps(placement) for placement in self.placements]
+
+    def grasps(self, placement: int) -> Grasps:
+        """Return those of one placement."""
+        return Grasps(self.policy, self.environments, placement=placement, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class MugLimits(Limits):
+    """A certificate's limits, and what they are from."""
+
+    n: int
+    """Mugs in training."""
+    mean_cost: float
+    """Failures with them."""
+
+
+@dataclass(frozen=True)
+class Results(Tallied):
+    """What came out."""
+
+    certificate: MugLimits
+    alpha: float
+    environments: int
+    """Grasps per placement that give the true shift."""
+    placements: list[Indicated]
+
+    @property
+    def by_shift(self) -> list[Indicated]:
+        """The placements in the order of the true shift."""
+        return sorted(self.placements, key=lambda row: row.shift)
+
 
 FULL = Settings()
 QUICK = Settings(GraspingPolicy(QUICK_RECIPE), placements=(1, 3, 6), datasets=3, environments=80)
 
 
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    return [_grasps(settings, placement) for placement in settings.placements]
-
-
-def _grasps(settings: Settings, placement: int) -> Grasps:
-    return Grasps(settings.policy, settings.environments, placement=placement, seed=settings.seed)
-
-
 def run(settings: Settings, cache: Cache) -> Results:
     """Judge the datasets of every placement."""
-    certificate = certificate_of(settings.certificate, settings.policy, cache)
+    certificate = certificate_of(settings, cache)
     used = settings.trials * settings.datasets
-    reference = _grasps(settings, settings.placements[0]).costs(cache)[used:]
+    reference = settings.grasps(settings.placements[0]).costs(cache)[used:]
     tallies, placements = [], []
     for placement in settings.placements:
-        costs = _grasps(settings, placement).costs(cache)
-        same = placement == settings.placements[0]
+        costs = settings.grasps(placement).costs(cache)
+        name, same = f"placement:{placement}", placement == settings.placements[0]
         shift = Shift(0.0, 0.0) if same else Shift.between(costs[used:], reference)
         datasets = split(costs, settings.trials, settings.datasets)
         detectors = both_tails(certificate, settings.alpha)
-        tallies += [tally(detector, datasets, f"placement:{placement}", shift) for detector in detectors]
+        tallies += [tally(detector, datasets, name, shift) for detector in detectors]
+        cost = float(costs[used:].mean())
         placements.append(
-            Indicated.of(
-                certificate,
-                settings.alpha,
-                datasets,
-                setting=f"placement:{placement}",
-                shift=shift,
-                cost=float(costs[used:].mean()),
-            )
+            Indicated.of(certificate, settings.alpha, datasets, setting=name, shift=shift, cost=cost)
         )
-    return {
-        "certificate": {
-            **limits_of(settings.certificate, settings.policy, cache),
-            "n": certificate.n,
-            "mean_cost": certificate.mean_cost,
-        },
-        "alpha": settings.alpha,
-        "environments": settings.environments - used,
-        "placements": placements,
-        "tallies": tallies,
-    }
+    limits = MugLimits.of(settings, cache, n=certificate.n, mean_cost=certificate.mean_cost)
+    return Results(tallies, limits, settings.alpha, settings.environments - used, placements)
 
 
 def draw(results: Results) -> Figure:
     """Draw both indicators with one standard deviation against the true shift."""
     figure = style.new_figure(7.2, 4.4)
     axes = figure.subplots()
-    rows = _by_shift(results)
+    rows = results.by_shift
     shifts = [row.shift for row in rows]
     for detector, hatch in (("hypothesis-test", "////"), ("confidence-interval", "\\\\\\\\")):
         look = style.line(detector, label=f"{LABELS[detector]}: mean, and one standard deviation")
@@ -126,14 +139,14 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = tallies_of(results)[0]
-    interval = results["certificate"]
+    first = results.tallies[0]
+    limits = results.certificate
     return Caption(
         see="The two indicators against the true shift: the paper's rise with it. Above the dashed line "
         "ADVERSE is declared.",
-        numbers=f"{first.datasets} datasets of {first.n} for each of {len(results['placements'])} "
-        f"placements; true failure rates from {results['environments']} other grasps each. "
-        f"{certificate_note(interval)} It is from {interval['n']} mugs at delta = {interval['delta']}.",
+        numbers=f"{first.datasets} datasets of {first.n} for each of {len(results.placements)} "
+        f"placements; true failure rates from {results.environments} other grasps each. "
+        f"{limits.note} It is from {limits.n} mugs at delta = {limits.delta}.",
         paper="The paper's Figure 2b. In the authors' published recordings their policy fails in "
         + ", ".join(percent(share) for share in PAPER_FAILURES)
         + " of the grasps at the six placements.",
@@ -146,12 +159,11 @@ def caption(results: Results) -> Caption:
 def tables(results: Results) -> list[Table]:
     """Return failure rates and detections."""
     lines = []
-    for row in rows_of(results, "placements", Indicated):
+    for row in results.placements:
         number = _number(row)
         found = {
             (each.detector, each.tail): f"{each.adverse} of {each.datasets}"
-            for each in tallies_of(results)
-            if each.setting == row.setting
+            for each in where(results.tallies, setting=row.setting)
         }
         lines.append(
             {
@@ -170,40 +182,41 @@ def tables(results: Results) -> list[Table]:
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 2b, and of the certificate."""
-    interval = results["certificate"]
-    rows = _by_shift(results)
-    rise, why = rising(rows, tallies_of(results)[0].datasets, lambda row: f"{10 * _number(row)} cm")
-    shares = {
-        (row.setting, row.detector): row.share() for row in tallies_of(results) if row.tail == "hoeffding"
-    }
+    shares = {(row.setting, row.detector): row.share() for row in where(results.tallies, tail="hoeffding")}
     return [
-        Claim.judged(
-            "The bound on the failure rate is 0.1 with delta = 0.01.",
-            f"From {interval['n']} mugs (training failures {percent(interval['mean_cost'])}): "
-            f"{interval['pointwise']:.3f} by the pointwise bound, {interval['theorem_1']:.3f} by Theorem 1 "
-            f"as printed; failure rate on {results['environments']} new mugs "
-            f"{percent(rows_of(results, 'placements', Indicated)[0].mean_cost)}.",
-            "at most 0.1 by Theorem 1 (in part: by another bound, the one in use here).",
-            ""
-            if interval["theorem_1"] <= 0.1
-            else "With 500 mugs Theorem 1 as printed is at least 0.140, whatever the policy.",
-            partly=interval["upper"] <= 0.1,
-        ),
-        Claim(
-            "Both indicators increase monotonically with the shift.",
-            f"In the order of the true shift, {indicated(rows)}.",
-            rise,
-            "Both rise with the failures in a dataset by construction; that these datasets fail in the order "
-            f"of the true shift is what is checked, on the means. {why}",
-        ),
+        _bound(results),
+        _rises(results),
         _similar(results, shares),
         _declared_at(shares),
         _benign(results),
     ]
 
 
-def _by_shift(results: Results) -> list[Indicated]:
-    return sorted(rows_of(results, "placements", Indicated), key=lambda row: row.shift)
+def _bound(results: Results) -> Claim:
+    limits = results.certificate
+    return Claim.judged(
+        "The bound on the failure rate is 0.1 with delta = 0.01.",
+        f"From {limits.n} mugs (training failures {percent(limits.mean_cost)}): {limits.pointwise:.3f} by "
+        f"the pointwise bound, {limits.theorem_1:.3f} by Theorem 1 as printed; failure rate on "
+        f"{results.environments} new mugs {percent(results.placements[0].mean_cost)}.",
+        "at most 0.1 by Theorem 1 (in part: by another bound, the one in use here).",
+        ""
+        if limits.theorem_1 <= 0.1
+        else "With 500 mugs Theorem 1 as printed is at least 0.140, whatever the policy.",
+        partly=limits.upper <= 0.1,
+    )
+
+
+def _rises(results: Results) -> Claim:
+    rows = results.by_shift
+    return Claim.judged(
+        "Both indicators increase monotonically with the shift.",
+        f"In the order of the true shift, {indicated(rows)}.",
+        "",
+        *rising(rows, results.datasets, lambda row: f"{10 * _number(row)} cm"),
+        note="Both rise with the failures in a dataset by construction; that these datasets fail in the "
+        f"order of the true shift is what is checked, on the means. {RISING}",
+    )
 
 
 def _number(row: Indicated) -> int:
@@ -215,15 +228,14 @@ def _similar(results: Results, shares: Mapping[tuple[str, str], float]) -> Claim
     pairs = [[shares[setting, name] for name in LABELS] for setting in sorted({s for s, _ in shares})]
     told = [pair for pair in pairs if contested(*pair)]
     paper = "Both approaches perform similarly."
-    n, interval = tallies_of(results)[0].n, results["certificate"]
-    levels = (results["alpha"], results["alpha"] - interval["delta"])
-    needed = [fewest_failures("hoeffding", level, n, interval["upper"]) for level in levels]
+    n, limits = results.n, results.certificate
+    levels = (results.alpha, results.alpha - limits.delta)
+    needed = [fewest_failures("hoeffding", level, n, limits.upper) for level in levels]
     if needed[0] == needed[1]:
         return Claim.unchecked(
             paper,
             "They are one detector here, by construction: nothing could have told them apart.",
-            f"With a bound of {interval['upper']:.3f} both declare ADVERSE from {needed[0]} failures of {n} "
-            "on.",
+            f"With a bound of {limits.upper:.3f} both declare ADVERSE from {needed[0]} failures of {n} on.",
         )
     if not told:
         return Claim.unchecked(
@@ -242,22 +254,20 @@ def _similar(results: Results, shares: Mapping[tuple[str, str], float]) -> Claim
         "10 % at most, in part if in the mean.",
         ""
         if max(gaps) <= 0.1
-        else "The test at alpha = 0.05 may err by delta more than the interval at 5 % with delta included, "
-        "and where one failure more or less decides, they differ.",
+        else f"{MAY_ERR} with delta included, and where one failure more or less decides, they differ.",
         partly=mean <= 0.1,
     )
 
 
 def _benign(results: Results) -> Claim:
     """Say what became of OOD-benign, which the paper computed for the arm and did not report."""
-    rows, interval = tallies_of(results), results["certificate"]
-    declared = sum(row.benign for row in rows)
+    rows = results.tallies
     return Claim.unchecked(
         "OOD-benign was computed for grasping too, and not reported: the settings were harder than training.",
         "The paper reports nothing to compare, and a policy that hardly ever fails cannot be beaten: with a "
-        f"certified lower limit of {interval['lower']:.3f} no dataset of {rows[0].n} can show fewer "
+        f"certified lower limit of {results.certificate.lower:.3f} no dataset of {rows[0].n} can show fewer "
         "failures.",
-        f"BENIGN in {declared} of {sum(row.datasets for row in rows)} verdicts.",
+        f"BENIGN in {sum(row.benign for row in rows)} of {sum(row.datasets for row in rows)} verdicts.",
     )
 
 

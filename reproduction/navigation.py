@@ -128,10 +128,6 @@ class Sweep:
         """Return the flights in a distribution."""
         return Flights(self.policy, distribution, self.environments, self.seed)
 
-    def artifacts(self) -> list[Artifact]:
-        """Return all of them."""
-        return [self.flights(name) for name in ("training", *self.settings)]
-
 
 @lru_cache(maxsize=4)  # every figure asks for it several times, and its world takes a while to make
 def _loaded(folder: Path) -> Run:

@@ -18,20 +18,10 @@ from boundwatch import Certificate, plan
 from boundwatch.detectors.base import TailName, Verdict
 from boundwatch.episodes import read_costs
 from reproduction import style
-from reproduction.artifacts import Artifact, Cache
-from reproduction.certification import theorem_1
-from reproduction.figure import Caption, Claim, Results, Table
-from reproduction.judging import (
-    Array,
-    Shift,
-    Tally,
-    confidence_interval,
-    counted,
-    sizes_of,
-    split,
-    tallies_of,
-    tally,
-)
+from reproduction.artifacts import Array, Artifact, Cache
+from reproduction.certification import bounds_of, theorem_1
+from reproduction.figure import Caption, Claim, Table
+from reproduction.judging import Shift, Tallied, Tally, confidence_interval, counted, split, tally, where
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
 from reproduction.rereading import sequential_test
 from reproduction.sweep import SweepSettings
@@ -53,18 +43,50 @@ class Settings(SweepSettings):
     held_out_seed: int = 1
     """Of its flights; they are neither the training's nor those that give the true shift."""
 
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the flights over difficulty, and those of the held-out certificate."""
+        return [*super().artifacts(), self.held_out_flights()]
+
+    def held_out_flights(self) -> Flights:
+        """Return the flights of the held-out certificate."""
+        return Flights(self.sweep.policy, "training", self.held_out, self.held_out_seed)
+
+
+@dataclass(frozen=True)
+class Certain:
+    """A certificate's limits."""
+
+    lower: float
+    upper: float
+    delta_upper: float
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many trials a detector needs in a setting for a power of 90 %."""
+
+    certificate: str
+    setting: str
+    shift: float
+    tail: str
+    verdict: str
+    trials: int | None
+    """None if 1000 do not do."""
+    mean_trials: float | None
+
+
+@dataclass(frozen=True)
+class Results(Tallied):
+    """What came out."""
+
+    rate: float
+    certificates: dict[str, Certain]
+    held_out: int
+    trials: list[Trials]
+
 
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, held_out=1000)
-
-
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    return [*settings.sweep.artifacts(), _held_out(settings)]
-
-
-def _held_out(settings: Settings) -> Flights:
-    return Flights(settings.sweep.policy, "training", settings.held_out, settings.held_out_seed)
 
 
 def run(settings: Settings, cache: Cache) -> Results:
@@ -85,29 +107,18 @@ def run(settings: Settings, cache: Cache) -> Results:
             found += _sequential_tallies(certificate, settings, streams, name, shift)
             tallies += [replace(row, certificate=label) for row in found]
             trials += _trials(label, certificate, settings.rate, costs, name, shift)
-    return {
-        "rate": settings.rate,
-        "certificates": {
-            label: {"lower": c.lower, "upper": c.upper, "delta_upper": c.delta_upper}
-            for label, c in certificates.items()
-        },
-        "held_out": settings.held_out,
-        "tallies": tallies,
-        "trials": trials,
-    }
+    limits = {label: Certain(c.lower, c.upper, c.delta_upper) for label, c in certificates.items()}
+    return Results(tallies, settings.rate, limits, settings.held_out, trials)
 
 
 def _certificates(settings: Settings, cache: Cache) -> dict[str, Certificate]:
     """Certify the same policy three ways. Each is valid by itself; none is chosen by its value."""
-    trained = settings.sweep.policy.load(cache)
-    costs = read_costs(cache.folder(settings.sweep.policy) / "costs.csv").costs
-    delta = trained.recipe.delta
+    trained, folder = settings.policy.load(cache), cache.folder(settings.policy)
+    costs, delta = read_costs(folder / "costs.csv").costs, trained.recipe.delta
     return {
-        THEOREM_1: theorem_1(trained, cache.folder(settings.sweep.policy)),
-        POINTWISE: Certificate.from_pointwise(
-            costs, delta, log_ratio=trained.summary["trained"]["log_ratio"]
-        ),
-        HELD_OUT: Certificate.from_held_out(_held_out(settings).costs(cache), delta),
+        THEOREM_1: theorem_1(trained, folder),
+        POINTWISE: Certificate.from_pointwise(costs, delta, log_ratio=bounds_of(trained)["log_ratio"]),
+        HELD_OUT: Certificate.from_held_out(settings.held_out_flights().costs(cache), delta),
     }
 
 
@@ -138,21 +149,14 @@ def _sequential_tallies(
 
 def _trials(
     label: str, certificate: Certificate, rate: float, costs: Array, setting: str, shift: Shift
-) -> list[Results]:
+) -> list[Trials]:
     """Return the trials that each detector needs for a power of 90 %; nothing inside the interval."""
     if certificate.lower <= costs.mean() <= certificate.upper:
         return []
     answer = plan(certificate, costs=costs, alpha=rate - certificate.delta_upper)
+    difference, verdict = shift.difference, answer.verdict.value
     return [
-        {
-            "certificate": label,
-            "setting": setting,
-            "shift": shift.difference,
-            "tail": power.tail,
-            "verdict": answer.verdict.value,
-            "trials": power.trials[0.9],
-            "mean_trials": power.mean_trials,
-        }
+        Trials(label, setting, difference, power.tail, verdict, power.trials[0.9], power.mean_trials)
         for power in answer.powers
         if power.detector != "hypothesis-test"  # at equal total error it is the confidence interval
     ]
@@ -160,11 +164,7 @@ def _trials(
 
 def _powers(results: Results, label: str, tail: str, n: int) -> list[tuple[float, float]]:
     """Return true shifts and the shares of ADVERSE there, in order."""
-    return sorted(
-        (row.shift, row.share())
-        for row in tallies_of(results)
-        if (row.certificate, row.tail, row.n) == (label, tail, n)
-    )
+    return sorted(row.point for row in where(results.tallies, certificate=label, tail=tail, n=n))
 
 
 def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | None:
@@ -181,20 +181,18 @@ def smallest_shift(results: Results, label: str, tail: str, n: int) -> float | N
 
 def draw(results: Results) -> Figure:
     """Draw power against shift at each number of trials, and trials against shift."""
-    sizes = sizes_of(tallies_of(results))
+    sizes = results.sizes
     figure = style.new_figure(12, 4.6)
     *powers, right = figure.subplots(1, len(sizes) + 1)
     curves = _curves(results)
     for axes, n in zip(powers, sizes, strict=True):
         for label, tail, look in curves:
-            axes.plot(*zip(*_powers(results, label, tail, n), strict=True), **look)
+            style.curve(axes, _powers(results, label, tail, n), **look)
         axes.axhline(0.9, color="#bbbbbb", linewidth=0.8, zorder=0)
         style.shift_panel(axes, f"n = {n} trials")
     for label, tail, look in curves:
         needed = _adverse_trials(results, label, tail)
-        points = sorted((shift, trials) for shift, trials in needed.values() if trials)
-        if points:
-            right.plot(*zip(*points, strict=True), **look)
+        style.curve(right, [(shift, trials) for shift, trials in needed.values() if trials], **look)
     right.set(xlabel="true shift of the expected cost", ylabel="trials for a power of 90 %", yscale="log")
     style.bare(right, "trials needed")
     style.legend_below(figure, powers[0], 2)
@@ -204,7 +202,7 @@ def draw(results: Results) -> Figure:
 def _curves(results: Results) -> list[tuple[str, str, dict[str, Any]]]:
     """Return certificate, tail and look: one more step from the paper's method with each."""
     same = "pointwise certificate (same data)"
-    extra = f"held-out certificate ({results['held_out']:,} additional environments)"
+    extra = f"held-out certificate ({results.held_out:,} additional environments)"
     look = {"color": "#009E73", "linestyle": (0, (1, 1.5)), "marker": "x", "linewidth": 1.2}
     return [
         (THEOREM_1, "hoeffding", style.line("hoeffding", label="the paper: Theorem 1, Hoeffding")),
@@ -218,26 +216,25 @@ def _curves(results: Results) -> list[tuple[str, str, dict[str, Any]]]:
 def _adverse_trials(results: Results, label: str, tail: str) -> dict[str, tuple[float, int | None]]:
     """Return, by adverse setting, its shift and the trials for a power of 90 %; none if 1000 do not do."""
     return {
-        row["setting"]: (row["shift"], row["trials"])
-        for row in results["trials"]
-        if row["certificate"] == label and row["tail"] == tail and row["verdict"] == "adverse"
+        row.setting: (row.shift, row.trials)
+        for row in results.trials
+        if (row.certificate, row.tail, row.verdict) == (label, tail, "adverse")
     }
 
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = tallies_of(results)[0]
     return Caption(
         see="All curves have the same guaranteed error. Left and middle: a curve further to the left sees "
         "smaller shifts with the same trials. Right: a lower curve needs fewer trials. The sequential test "
         "(thick) may in addition be read after every trial, and stops when it alarms.",
-        numbers=f"{first.datasets:,} datasets per setting; total error {100 * results['rate']:.0f} %, delta "
+        numbers=f"{results.datasets:,} datasets per setting; total error {100 * results.rate:.0f} %, delta "
         "included; trials from datasets drawn from each setting's costs. For the sequential test: the share "
         "of alarms within n trials.",
         paper="The paper has no such figure; the gray curve is its method.",
         differs="The paper's certificate and the pointwise one are of the same policy, from the same "
         "training environments. The dotted curve is an extra, not a fair comparison: its certificate took "
-        f"{results['held_out']:,} additional environments. At equal total error the hypothesis test and the "
+        f"{results.held_out:,} additional environments. At equal total error the hypothesis test and the "
         "confidence interval are the same detector, so one curve stands for both. The exact tail needs "
         "binary costs; see grasping.",
     )
@@ -245,17 +242,17 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the smallest shift seen, and trials."""
-    sizes = sizes_of(tallies_of(results))
+    sizes = results.sizes
     names = {"hoeffding": "Hoeffding", "kl": "kl", "betting": "betting", "mixture": "sequential test"}
-    data = {HELD_OUT: f" ({results['held_out']:,} additional environments)"}
+    data = {HELD_OUT: f" ({results.held_out:,} additional environments)"}
     lines = []
-    for label in results["certificates"]:
+    for label, certificate in results.certificates.items():
         for tail, name in names.items():
             seen = [smallest_shift(results, label, tail, n) for n in sizes]
             lines.append(
                 (
                     label + data.get(label, ""),
-                    f"{results['certificates'][label]['upper']:.4f}",
+                    f"{certificate.upper:.4f}",
                     name,
                     *("none" if shift is None else f"{shift:+.3f}" for shift in seen),
                 )
@@ -280,7 +277,7 @@ def claims(results: Results) -> list[Claim]:
 
 def _smaller_shifts(results: Results) -> Claim:
     parts, worse = [], []
-    for n in sizes_of(tallies_of(results)):
+    for n in results.sizes:
         paper = smallest_shift(results, THEOREM_1, "hoeffding", n)
         ours = smallest_shift(results, POINTWISE, "betting", n)
         extra = smallest_shift(results, HELD_OUT, "betting", n)
@@ -291,7 +288,7 @@ def _smaller_shifts(results: Results) -> Claim:
     return Claim.judged(
         "With the same data and the same guaranteed error, the pointwise certificate and the betting tail "
         "see smaller shifts than Theorem 1 and Hoeffding.",
-        f"The smallest shift seen with a power of 90 %, and in brackets with {results['held_out']:,} "
+        f"The smallest shift seen with a power of 90 %, and in brackets with {results.held_out:,} "
         f"additional environments: {'; '.join(parts)}.",
         "smaller with each n (in part: with one).",
         f"Not so with {', '.join(worse)}." if worse else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from boundwatch import Certificate, SequentialTest, Verdict
 from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
 from boundwatch.planning.exact import fewest_failures
-from reproduction.figure import Results
-from reproduction.judging import Array, confidence_interval, hypothesis_test
+from reproduction.artifacts import Array
+from reproduction.judging import confidence_interval, hypothesis_test
 
 READERS = {
     "hoeffding": "Hoeffding test, read after every trial",
@@ -77,12 +78,21 @@ def sequential_test(certificate: Certificate, alpha: float) -> SequentialTest:
     )
 
 
-def false_alarms(bound: float, alpha: float, delta: float, horizon: int) -> Results:
-    """Return the exact probability of a false alarm within n trials, at a failure rate equal to the bound.
+@dataclass(frozen=True)
+class Looking:
+    """What looking after every trial does, at a failure rate equal to the certified bound."""
+
+    bound: float
+    false_alarms: dict[str, list[float]]
+    """The exact probability of one within 1, 2, … trials, by reader."""
+
+
+def looking(bound: float, alpha: float, delta: float, horizon: int) -> Looking:
+    """Look so many times with every reader.
 
     Examples
     --------
-    >>> found = false_alarms(0.1, 0.05, 0.01, 10)["false_alarms"]
+    >>> found = looking(0.1, 0.05, 0.01, 10).false_alarms
     >>> {reader: round(series[-1], 4) for reader, series in found.items()}
     {'hoeffding': 0.0139, 'interval': 0.0126, 'exact': 0.0554, 'sequential': 0.0206}
     """
@@ -94,4 +104,4 @@ def false_alarms(bound: float, alpha: float, delta: float, horizon: int) -> Resu
     threshold = exact_threshold(bound, test.alpha_adverse)
     needed = alarm_counts(Bets.for_costs(binary=True), bound, math.log(threshold), horizon)
     series["sequential"] = alarm_distribution(needed, bound)[0].cumsum()[1:].tolist()
-    return {"bound": bound, "false_alarms": series}
+    return Looking(bound, series)

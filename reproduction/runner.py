@@ -31,7 +31,7 @@ from reproduction import (
 )
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import RECORDED, CertificateName, Certified
-from reproduction.figure import Experiment, Judged, Results, to_json
+from reproduction.figure import Experiment, Judged, from_json, to_json
 from reproduction.navigation import Sweep
 from reproduction.processor import instructions
 
@@ -70,17 +70,18 @@ class Computed(Artifact):
 
     def needs(self) -> Sequence[Artifact]:
         """Return what the experiment takes from the cache."""
-        return EXPERIMENTS[self.experiment].artifacts(self.settings)
+        artifacts: Sequence[Artifact] = self.settings.artifacts()
+        return artifacts
 
     def make(self, folder: Path, cache: Cache) -> None:
         """Run the experiment."""
         results = EXPERIMENTS[self.experiment].run(self.settings, cache)
         write_text(folder / "results.json", to_json(results))
 
-    def load(self, cache: Cache) -> Results:
+    def load(self, cache: Cache) -> Any:
         """Return the results."""
-        results: Results = json.loads(read_bytes(cache.folder(self) / "results.json"))
-        return results
+        content = json.loads(read_bytes(cache.folder(self) / "results.json"))
+        return from_json(EXPERIMENTS[self.experiment].Results, content)
 
 
 def all_settings(*, quick: bool) -> dict[str, Any]:
@@ -238,7 +239,7 @@ def reproduce(
     return page
 
 
-def judge(experiment: Experiment, results: Mapping[str, Sequence[Results]]) -> list[Judged]:
+def judge(experiment: Experiment, results: Mapping[str, Sequence[Any]]) -> list[Judged]:
     """Judge an experiment's claims for every policy and certificate; the first ones' numbers are told."""
     claims = {kind: [experiment.claims(one) for one in found] for kind, found in results.items()}
     (first, *_), *_ = claims.values()

@@ -21,15 +21,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from boundwatch import ConfidenceInterval
 from boundwatch.detectors.base import Verdict
-from reproduction import style
-from reproduction.artifacts import Artifact, Cache
+from reproduction import baselines, style
+from reproduction.artifacts import Array, Artifact, Cache
 from reproduction.baseline_network import AUTHORS, NETWORKS, POLICY, BaselineNetwork, Outputs, Seen
-from reproduction.certification import certificate_note, certificate_of, limits_of
-from reproduction.figure import Caption, Claim, Results, Table, percent
+from reproduction.certification import Limits, certificate_of
+from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.irrelevant_shift import DISTRIBUTION
-from reproduction.judging import Array, Tally, counted, sizes_of, split, tallies_of, tally
+from reproduction.judging import Tally, confidence_interval, counted, split, where
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
 from reproduction.sweep import VISIBLE, SweepSettings, points, true_shift
 
@@ -84,6 +83,15 @@ class Settings(SweepSettings):
     feature_seed: int = 7
     """Of them."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All distributions, with that of the shift that does not matter."""
+        return ("training", DISTRIBUTION, *self.sweep.settings)
+
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the flights in all of them, and what the networks say there."""
+        return [*super().artifacts(), *(self.seen(name) for name in self.names)]
+
     def network(self) -> BaselineNetwork:
         """Return the network with the authors' shape."""
         return BaselineNetwork(self.sweep.policy, self.steps)
@@ -94,32 +102,22 @@ class Settings(SweepSettings):
         return Seen(self.network(), name, self.environments + more, self.sweep.seed)
 
 
+@dataclass(frozen=True)
+class Results(baselines.Results):
+    """What came out."""
+
+    calibration: int
+
+
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, environments=2048, calibration=2048, steps=150, features=32)
 
 
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    names = ("training", DISTRIBUTION, *settings.sweep.settings)
-    return [found for name in names for found in (settings.sweep.flights(name), settings.seen(name))]
-
-
 def run(settings: Settings, cache: Cache) -> Results:
     """Set thresholds in new training environments, and judge others and all settings."""
-    sweep = settings.sweep
-    certificate = certificate_of(settings.certificate, sweep.policy, cache)
-    detector = ConfidenceInterval(
-        certificate, false_positive_rate=settings.alpha, false_negative_rate=settings.alpha
-    )
-    tallies: list[Tally] = []
-    baselines: list[Tally] = []
-    names = ("training", DISTRIBUTION, *sweep.settings)
-    shifts = {name: true_shift(sweep, name, cache) for name in names}
-    for name in names:
-        costs = sweep.flights(name).costs(cache)
-        tallies += [
-            tally(detector, split(costs, n, sweep.datasets), name, shifts[name]) for n in settings.sizes
-        ]
+    detector = confidence_interval(certificate_of(settings, cache), settings.alpha, "betting")
+    found: list[Tally] = []
+    shifts = {name: true_shift(settings.sweep, name, cache) for name in settings.names}
     for network in NETWORKS:
         statistics = statistics_of(*settings.network().training(cache, network), settings)
         usual = settings.seen("training").outputs(cache, network)
@@ -129,22 +127,17 @@ def run(settings: Settings, cache: Cache) -> Results:
             for n, usual in calibration.items()
             for kind, statistic in statistics.items()
         }
-        for name in names:
+        for name in settings.names:
             seen = settings.seen(name).outputs(cache, network).part(slice(-settings.environments, None))
             for n, datasets in _datasets(seen, settings.sizes).items():
                 for kind, statistic in statistics.items():
                     strange = statistic(datasets) > thresholds[kind, n]
                     verdicts = np.where(strange, Verdict.ADVERSE, Verdict.WITHIN)
-                    baselines.append(
+                    found.append(
                         counted(verdicts, setting=name, shift=shifts[name], detector=f"{network}:{kind}", n=n)
                     )
-    return {
-        "alpha": settings.alpha,
-        "certificate": limits_of(settings.certificate, sweep.policy, cache),
-        "calibration": settings.calibration,
-        "tallies": tallies,
-        "baselines": baselines,
-    }
+    limits, tallies = Limits.of(settings, cache), settings.tallies((detector,), cache)
+    return Results(tallies, settings.alpha, limits, found, settings.calibration)
 
 
 def _datasets(seen: Outputs, sizes: Sequence[int]) -> dict[int, Outputs]:
@@ -243,8 +236,7 @@ def _squared_distances(a: Array, b: Array) -> Array:
 
 def draw(results: Results) -> Figure:
     """Draw the share of datasets that each calls shifted, against the true shift; one row per network."""
-    rows = tallies_of(results, "tallies", "baselines")
-    sizes = sizes_of(rows)
+    sizes = results.sizes
     figure = style.new_figure(5.5 * len(sizes), 8.0)
     grid = figure.subplots(len(NETWORKS), len(sizes), sharey=True, squeeze=False)
     for above, network in zip(grid, NETWORKS, strict=True):
@@ -252,13 +244,12 @@ def draw(results: Results) -> Figure:
         for axes, n in zip(above, sizes, strict=True):
             for name, look in shown.items():
                 look = {"markersize": 5, "linewidth": 1.3} | look
-                mine = [row for row in rows if row.n == n and row.detector == name]
-                curve = sorted((r.shift, r.share()) for r in mine if r.setting != DISTRIBUTION)
-                axes.plot(*zip(*curve, strict=True), **look)
+                mine = where(results.everybody, n=n, detector=name)
+                style.curve(axes, [row.point for row in mine if row.setting != DISTRIBUTION], **look)
                 # Fields of another kind: a line to their neighbors in cost would say that these are alike.
-                (apart,) = (row for row in mine if row.setting == DISTRIBUTION)
+                (apart,) = where(mine, setting=DISTRIBUTION)
                 axes.plot(apart.shift, apart.share(), **look | {"label": None, "fillstyle": "none"})
-            axes.axhline(results["alpha"], **style.PROMISE)
+            axes.axhline(results.alpha, **style.PROMISE)
             style.shift_panel(axes, f"baselines read {READ[network]}, n = {n} trials", None)
         above[0].set_ylabel("share of datasets called shifted")
     style.legend_below(figure, figure.axes[0], 4)
@@ -267,17 +258,16 @@ def draw(results: Results) -> Figure:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    ours, theirs = (tallies_of(results, kind) for kind in ("tallies", "baselines"))
-    counts = sorted({(row.n, row.datasets) for row in theirs})
+    counts = sorted({(row.n, row.datasets) for row in results.baselines})
     return Caption(
         see="Left of zero the policy pays less than in training: an alarm there is about nothing that hurts. "
         "Right of zero, a higher curve notices smaller adverse shifts. All baselines alarm on 5 % of new "
         "training environments (dashed), by calibration; ours is guaranteed to alarm on no more. Hollow: "
         "four obstacles, the shift that does not matter to the task.",
-        numbers=f"{ours[0].datasets:,} datasets per setting for ours; for the baselines "
+        numbers=f"{results.datasets:,} datasets per setting for ours; for the baselines "
         + " and ".join(f"{datasets:,} with n = {n}" for n, datasets in counts)
-        + f", with thresholds from {results['calibration']:,} other environments of the training "
-        "distribution. " + certificate_note(results["certificate"]),
+        + f", with thresholds from {results.calibration:,} other environments of the training "
+        "distribution. " + results.certificate.note,
         paper="The paper compares with MSP and MaxLogit only, of a network that normalizes each batch by "
         "itself.",
         differs="Ours is the interval with the betting tail, the default. The baselines read the policy, or "
@@ -293,11 +283,10 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return how often each alarms where nothing changed, where it does not matter, and where it does."""
-    rows = tallies_of(results, "tallies", "baselines")
     lines = []
-    for n in sizes_of(rows):
+    for n in results.sizes:
         for name, label in LABELS.items():
-            mine = {row.setting: row for row in rows if row.n == n and row.detector == name}
+            mine = {row.setting: row for row in where(results.everybody, n=n, detector=name)}
             easier = max((r.share() for r in mine.values() if r.shift < -VISIBLE), default=0.0)
             harder = [r.share() for r in mine.values() if r.shift > VISIBLE] or [0.0]
             shares = (mine["training"].share(), mine[DISTRIBUTION].share(), easier, float(np.mean(harder)))
@@ -319,20 +308,17 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _irrelevant(results: Results) -> Claim:
-    rows = tallies_of(results, "tallies", "baselines")
-    most = {
-        name: max((row.share() for row in rows if row.detector == name and row.shift < 0), default=0.0)
-        for name in LABELS
-    }
+    easier = [row for row in results.everybody if row.shift < 0]
+    most = {name: max((r.share() for r in where(easier, detector=name)), default=0.0) for name in LABELS}
     quiet = [name for name, share in most.items() if name != OURS and share <= 0.5]
-    loud = most[OURS] > results["alpha"]
+    loud = most[OURS] > results.alpha
     return Claim.judged(
         "At the same false-alarm rate, every input detector alarms where the policy pays less than in "
         "training, and ours does not.",
         "Largest share at a shift below 0: "
         + ", ".join(f"{LABELS[name]} {percent(share)}" for name, share in most.items())
         + ".",
-        f"every baseline in most datasets of some setting, ours in at most {percent(results['alpha'])} of "
+        f"every baseline in most datasets of some setting, ours in at most {percent(results.alpha)} of "
         "each (in part: ours).",
         f"Not so: {', '.join(LABELS[name] for name in quiet + [OURS] * loud)}." if quiet or loud else "",
         partly=not loud,
@@ -343,19 +329,19 @@ def _irrelevant(results: Results) -> Claim:
 def _more_power(results: Results) -> Claim:
     """Say where an input detector sees an adverse shift more often than ours."""
     said = "Where the cost rises, no input detector alarms visibly more often than ours."
-    rows = tallies_of(results, "tallies", "baselines")
+    rows = results.everybody
     adverse = sorted({(row.shift, row.setting) for row in rows if row.shift > VISIBLE})
     losses, wins = [], 0
-    for n in sizes_of(rows):
+    for n in results.sizes:
         for shift, setting in adverse:
-            shares = {r.detector: r.share() for r in rows if (r.setting, r.n) == (setting, n)}
+            shares = {row.detector: row.share() for row in where(rows, setting=setting, n=n)}
             ours = shares.pop(OURS)
             best = max(shares, key=lambda name: shares[name])
             wins += ours - shares[best] >= VISIBLE
             if shares[best] - ours >= VISIBLE:
                 told = f"{LABELS[best]} {percent(shares[best])}, ours {percent(ours)}"
                 losses.append(f"{shift:+.2f}, n = {n} ({told})")
-    compared = len(adverse) * len(sizes_of(rows))
+    compared = len(adverse) * len(results.sizes)
     if not compared:
         return Claim.unchecked(said, "No setting is adverse.", beyond=True)
     return Claim.judged(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -60,11 +60,22 @@ def line(name: str, **changes: Any) -> dict[str, Any]:
     return {"markersize": 4.5, "linewidth": 1.5, **LINES[name], **changes}
 
 
+def curve(axes: Axes, points: Iterable[tuple[float, float]], **look: Any) -> None:
+    """Join points, if there are any, from left to right."""
+    if ordered := sorted(points):
+        axes.plot(*zip(*ordered, strict=True), **look)
+
+
 def bare(axes: Axes, title: str = "") -> None:
     """Take away what carries no information; put a title, if there is one, above the left edge."""
     axes.spines[["top", "right"]].set_visible(False)
     if title:
         axes.set_title(title, loc="left", fontsize=10)
+
+
+def write(axes: Axes, text: str, at: tuple[float, float], above: float, **look: Any) -> None:
+    """Write a text so many points above a place, to which it is centered if nothing else is said."""
+    axes.annotate(text, at, xytext=(0, above), textcoords="offset points", **{"ha": "center"} | look)
 
 
 def level(axes: Axes, height: float, text: str, above: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
@@ -11,53 +11,53 @@ from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified
 from reproduction.figure import percent
-from reproduction.judging import Detector, Shift, Tally, sizes_of, split, tally
-from reproduction.navigation import Sweep
+from reproduction.judging import PAPERS_N, Detector, Shift, Tally, split, tally
+from reproduction.navigation import NavigationPolicy, Sweep
 from reproduction.recorded import Published
 
 VISIBLE = 0.05
 """What a difference of mean shares of datasets must be at least, to be visible in a figure."""
 IN_PART = "in part: one of the two"
-PAPERS_N = 50
-"""Trials in the datasets of the paper's Figures 4 to 6: its text says 10, the code that drew them 50."""
 
 
 @dataclass(frozen=True)
-class SweepSettings(Certified):
-    """What is computed."""
+class OfSweep(Certified):
+    """What is computed of a policy that is deployed in settings of varied difficulty."""
 
     sweep: Sweep = field(default_factory=Sweep)
-    """Policy and settings of difficulty."""
+    """The policy, and the flights that datasets are drawn from."""
+
+    @property
+    def policy(self) -> NavigationPolicy:
+        """The sweep's."""
+        return self.sweep.policy
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The distributions in which datasets are judged: training's, and every setting's."""
+        return ("training", *self.sweep.settings)
+
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the flights in all of them, and in training."""
+        return [self.sweep.flights(name) for name in dict.fromkeys(("training", *self.names))]
+
+
+@dataclass(frozen=True)
+class SweepSettings(OfSweep):
+    """What is computed for a figure over difficulty."""
+
     sizes: tuple[int, ...] = (10, 50)
     """Trials in a dataset: what the paper's text says, and what the code behind its figures has."""
 
     def tallies(self, detectors: Sequence[Detector], cache: Cache) -> list[Tally]:
-        """Judge the datasets of each size, in the training distribution and in every setting."""
+        """Judge the datasets of each distribution and size."""
         found = []
-        for name in ("training", *self.sweep.settings):
+        for name in self.names:
             costs, shift = self.sweep.flights(name).costs(cache), true_shift(self.sweep, name, cache)
             for n in self.sizes:
                 datasets = split(costs, n, self.sweep.datasets)
                 found += [tally(detector, datasets, name, shift) for detector in detectors]
         return found
-
-
-def artifacts(settings: SweepSettings) -> Sequence[Artifact]:
-    """Return what a figure over difficulty takes from the cache."""
-    return settings.sweep.artifacts()
-
-
-def judged_at(tallies: Iterable[Tally]) -> int:
-    """Return the number of trials that the paper's claims are judged at: its own, or else the most there are.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace as Row
-    >>> judged_at([Row(n=10), Row(n=50), Row(n=100)]), judged_at([Row(n=10)])
-    (50, 10)
-    """
-    sizes = sizes_of(tallies)
-    return PAPERS_N if PAPERS_N in sizes else sizes[-1]
 
 
 def true_shift(sweep: Sweep, distribution: str, cache: Cache) -> Shift:
@@ -108,7 +108,7 @@ class Panel:
 
 def draw_verdicts(panels: Sequence[Panel], width: float, bold: str) -> Figure:
     """Draw stacked bars: panels beside each other, numbers of trials below each other."""
-    sizes = sizes_of(row for panel in panels for row in panel.rows)
+    sizes = sorted({row.n for panel in panels for row in panel.rows})
     figure = style.new_figure(width, 0.8 + 3.1 * len(sizes))
     grid = figure.subplots(len(sizes), len(panels), sharey=True, squeeze=False)
     for above, n in zip(grid, sizes, strict=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ from scipy.stats import binom
 
 from boundwatch import bounds
 from reproduction import style
-from reproduction.artifacts import Artifact, Cache
-from reproduction.certification import Certified, certificate_note, certificate_of, limits_of
-from reproduction.figure import Caption, Claim, Results, Table, percent
-from reproduction.judging import Array, Shift
-from reproduction.navigation import QUICK_SWEEP_SETTINGS, Sweep, in_words
+from reproduction.artifacts import Array, Cache
+from reproduction.certification import Limits, certificate_of
+from reproduction.figure import Caption, Claim, Table, percent
+from reproduction.judging import Shift
+from reproduction.navigation import QUICK_SWEEP_SETTINGS, in_words
+from reproduction.sweep import OfSweep
 
 NAME = "theorem-3"
 TITLE = "Drone: numerical validation of Theorem 3"
@@ -28,11 +28,9 @@ CURVES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Settings(Certified):
+class Settings(OfSweep):
     """What is computed."""
 
-    sweep: Sweep = field(default_factory=Sweep)
-    """The policy, and the flights that datasets are drawn from."""
     distributions: tuple[str, ...] = ("training", "difficulty:4.12")
     """Where the policy is deployed: no shift, and the setting that the authors' code has for this figure."""
     datasets: int = 500_000
@@ -44,15 +42,50 @@ class Settings(Certified):
     seed: int = 3
     """Of the datasets."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The distributions."""
+        return self.distributions
+
+
+@dataclass(frozen=True)
+class LowerLimits:
+    """Lower limits of the shift, by Theorem 3, for all datasets of n trials."""
+
+    n: int
+    max: float
+    percentile_90: float
+    too_high: int
+    """How many exceed the true shift."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One distribution, with every number of trials."""
+
+    setting: str
+    shift: float
+    shift_error: float
+    rows: list[LowerLimits]
+
+    @property
+    def worst(self) -> LowerLimits:
+        """Where the limit is wrong most often."""
+        return max(self.rows, key=lambda row: row.too_high)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What came out."""
+
+    datasets: int
+    rate: float
+    series: list[Series]
+    certificate: Limits
+
 
 FULL = Settings()
 QUICK = Settings(QUICK_SWEEP_SETTINGS, datasets=5_000)
-
-
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    names = dict.fromkeys(("training", *settings.distributions))
-    return [settings.sweep.flights(name) for name in names]
 
 
 def run(settings: Settings, cache: Cache) -> Results:
@@ -61,7 +94,7 @@ def run(settings: Settings, cache: Cache) -> Results:
     Datasets are drawn with replacement from the flights, so the mean cost of the flights is the exact
     expected cost of what is tested.
     """
-    certificate = certificate_of(settings.certificate, settings.sweep.policy, cache)
+    certificate = certificate_of(settings, cache)
     reference = settings.sweep.flights("training").costs(cache)
     level = settings.rate - certificate.delta_upper
     series = []
@@ -74,21 +107,10 @@ def run(settings: Settings, cache: Cache) -> Results:
         rows = []
         for n in range(1, settings.most_trials + 1):
             limits = bounds.hoeffding_lower(means[:, n - 1].astype(np.float64), n, level) - certificate.upper
-            rows.append(
-                {
-                    "n": n,
-                    "max": float(limits.max()),
-                    "percentile_90": float(np.quantile(limits, 0.9)),
-                    "too_high": int((limits > shift.difference).sum()),
-                }
-            )
-        series.append({"setting": name, "shift": shift.difference, "shift_error": shift.error, "rows": rows})
-    return {
-        "datasets": settings.datasets,
-        "rate": settings.rate,
-        "series": series,
-        "certificate": limits_of(settings.certificate, settings.sweep.policy, cache),
-    }
+            too_high = int((limits > shift.difference).sum())
+            rows.append(LowerLimits(n, float(limits.max()), float(np.quantile(limits, 0.9)), too_high))
+        series.append(Series(name, shift.difference, shift.error, rows))
+    return Results(settings.datasets, settings.rate, series, Limits.of(settings, cache))
 
 
 def _running_means(costs: Array, settings: Settings, rng: np.random.Generator) -> np.ndarray:
@@ -103,15 +125,15 @@ def _running_means(costs: Array, settings: Settings, rng: np.random.Generator) -
 
 def draw(results: Results) -> Figure:
     """Draw the largest limit and its 90th percentile against the true shift."""
-    figure = style.new_figure(5 * len(results["series"]), 4)
-    panels = figure.subplots(1, len(results["series"]), squeeze=False)[0]
-    for axes, series in zip(panels, results["series"], strict=True):
-        n = [row["n"] for row in series["rows"]]
+    figure = style.new_figure(5 * len(results.series), 4)
+    panels = figure.subplots(1, len(results.series), squeeze=False)[0]
+    for axes, series in zip(panels, results.series, strict=True):
+        n = [row.n for row in series.rows]
         for name, look in CURVES.items():
-            axes.plot(n, [row[name] for row in series["rows"]], **look)
-        axes.axhline(series["shift"], **style.PROMISE, label="true shift")
+            axes.plot(n, [getattr(row, name) for row in series.rows], **look)
+        axes.axhline(series.shift, **style.PROMISE, label="true shift")
         axes.set(xlabel="trials", ylabel="shift of the expected cost")
-        style.bare(axes, f"{in_words(series['setting'])}: true shift {series['shift']:+.3f}")
+        style.bare(axes, f"{in_words(series.setting)}: true shift {series.shift:+.3f}")
     style.legend_below(figure, figure.axes[0], 3)
     return figure
 
@@ -122,11 +144,11 @@ def caption(results: Results) -> Caption:
         see="Theorem 3 promises that the lower limit exceeds the true shift in at most 10 % of the datasets: "
         "the solid line must stay below the true shift (dashed, horizontal) at every number of trials; the "
         "largest of all limits (orange, long dashes) may exceed it.",
-        numbers=f"{results['datasets']:,} datasets for each curve, n = 1 to "
-        f"{results['series'][0]['rows'][-1]['n']}; confidence {1 - results['rate']:.2f}, delta included.",
+        numbers=f"{results.datasets:,} datasets for each curve, n = 1 to "
+        f"{results.series[0].rows[-1].n}; confidence {1 - results.rate:.2f}, delta included.",
         paper="The paper's Figure 9, for which it does not say where the policy was deployed; shown here for "
         "no shift, and for the setting in the authors' code. It took the percentile over 100,000 datasets.",
-        differs=certificate_note(results["certificate"])
+        differs=results.certificate.note
         + " Datasets are drawn with replacement from the simulated flights of each distribution, so "
         "their expected cost is known exactly; the training's is estimated from as many flights. All "
         "datasets share one certificate, so these failures are those of the test data alone.",
@@ -135,42 +157,38 @@ def caption(results: Results) -> Caption:
 
 def tables(results: Results) -> list[Table]:
     """Return the worst failure rate of each series."""
-    lines = []
-    for series in results["series"]:
-        worst = max(series["rows"], key=lambda row: row["too_high"])
-        lines.append(
-            {
-                "deployed in": in_words(series["setting"]),
-                "true shift": f"{series['shift']:+.4f}",
-                "limit too high, at worst": percent(worst["too_high"] / results["datasets"]),
-                "at n": str(worst["n"]),
-                "promised": percent(results["rate"]),
-            }
-        )
+    lines = [
+        {
+            "deployed in": in_words(series.setting),
+            "true shift": f"{series.shift:+.4f}",
+            "limit too high, at worst": percent(series.worst.too_high / results.datasets),
+            "at n": str(series.worst.n),
+            "promised": percent(results.rate),
+        }
+        for series in results.series
+    ]
     return [Table.of("How often the limit is wrong", lines)]
 
 
 def claims(results: Results) -> list[Claim]:
     """Check what the paper says of its Figure 9: for every number of trials in every distribution."""
-    datasets = results["datasets"]
-    series, worst = max(
-        ((series, row) for series in results["series"] for row in series["rows"]),
-        key=lambda pair: pair[1]["too_high"],
-    )
-    wrong = percent(worst["too_high"] / datasets)
-    p_value = float(binom.sf(worst["too_high"] - 1, datasets, results["rate"]))
-    kept = worst["too_high"] < results["rate"] * datasets
+    datasets = results.datasets
+    series = max(results.series, key=lambda series: series.worst.too_high)
+    worst = series.worst
+    wrong = percent(worst.too_high / datasets)
+    p_value = float(binom.sf(worst.too_high - 1, datasets, results.rate))
+    kept = worst.too_high < results.rate * datasets
     found = (
-        f"Of all n and distributions it is wrong most often in {in_words(series['setting'])}, "
-        f"n = {worst['n']}: in {worst['too_high']:,} of {datasets:,} datasets ({wrong})"
+        f"Of all n and distributions it is wrong most often in {in_words(series.setting)}, "
+        f"n = {worst.n}: in {worst.too_high:,} of {datasets:,} datasets ({wrong})"
     )
-    if not worst["too_high"]:
+    if not worst.too_high:
         found = f"It is never wrong, in {datasets:,} datasets of each n and distribution"
     return [
         Claim.judged(
             "The lower limit of Theorem 3 is valid more than 90 % of the time.",
             f"{found}; p-value of exceeding the promise {p_value:.2g}.",
             "",
-            "" if kept else f"{wrong} is not less than {percent(results['rate'])}.",
+            "" if kept else f"{wrong} is not less than {percent(results.rate)}.",
         )
     ]

@@ -10,16 +10,26 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boundwatch import Certificate, ConfidenceInterval, HypothesisTest
+from boundwatch import Certificate
 from boundwatch.episodes import read_costs
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import Wind
-from reproduction import style
+from reproduction import baselines, style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.baselines import OURS, THEIRS, Watch
-from reproduction.certification import Certified, certificate_note, certificate_of, limits_of
-from reproduction.figure import Caption, Claim, Results, Table, percent, rows_of
-from reproduction.judging import INDICATORS, Indicated, Shift, indicated, rising, split, tallies_of
+from reproduction.certification import Certified, Limits, certificate_of
+from reproduction.figure import Caption, Claim, Table, percent
+from reproduction.judging import (
+    INDICATORS,
+    RISING,
+    Indicated,
+    Shift,
+    confidence_interval,
+    hypothesis_test,
+    indicated,
+    rising,
+    split,
+)
 from reproduction.navigation import QUICK_RECIPE, Flights, NavigationPolicy
 
 NAME = "wind"
@@ -65,6 +75,45 @@ class Settings(Certified):
     recorded: tuple[Recorded, ...] = ()
     """Recorded costs, shown beside the simulated ones."""
 
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The settings of the figure."""
+        return (*(f"windy:{speed:g}" for speed in self.speeds), *FIELDS)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The same, and with the fan elsewhere."""
+        return (*self.shown, *(f"windy:{self.speeds[-1]:g}@{place:g}" for place in self.places))
+
+    def artifacts(self) -> Sequence[Artifact]:
+        """Return the flights in all of them, and in training."""
+        return [self.flights(name) for name in ("training", *self.names)]
+
+    def flights(self, name: str) -> Flights:
+        """Return the flights in one of them."""
+        n = self.truth if name == "training" else self.trials * self.datasets
+        return Flights(self.policy, name, n, self.seed)
+
+
+@dataclass(frozen=True)
+class Results(baselines.Results):
+    """What came out."""
+
+    expected_cost: float
+    indicators: list[Indicated]
+    recorded: list[dict[str, Any]]
+    """Costs that somebody recorded, judged; among the keys are the detectors."""
+
+    @property
+    def windy(self) -> list[Indicated]:
+        """The winds of the figure, in order; those with the fan elsewhere are for the table."""
+        return [row for row in self.indicators if row.setting.startswith("windy:") and "@" not in row.setting]
+
+    @property
+    def fields(self) -> list[Indicated]:
+        """The fields without wind."""
+        return [row for row in self.indicators if row.setting in FIELDS]
+
 
 FULL = Settings()
 QUICK = Settings(
@@ -88,70 +137,47 @@ def with_recorded(settings: Settings, arguments: Iterable[str]) -> Settings:
     recorded = []
     for argument in arguments:
         setting, separator, path = argument.partition("=")
-        if not separator or setting not in _settings(settings):
+        if not separator or setting not in settings.shown:
             raise InvalidSetting(
                 f"--costs {argument}: {setting!r} is not a setting of the figure wind; "
-                f"write SETTING=FILE with one of {', '.join(_settings(settings))}"
+                f"write SETTING=FILE with one of {', '.join(settings.shown)}"
             )
         recorded.append(Recorded(setting, tuple(read_costs(path).costs.tolist())))
     return dataclasses.replace(settings, recorded=tuple(recorded))
 
 
-def _settings(settings: Settings) -> tuple[str, ...]:
-    return (*(f"windy:{speed:g}" for speed in settings.speeds), *FIELDS)
-
-
-def _elsewhere(settings: Settings) -> tuple[str, ...]:
-    return tuple(f"windy:{settings.speeds[-1]:g}@{place:g}" for place in settings.places)
-
-
-def artifacts(settings: Settings) -> Sequence[Artifact]:
-    """Return what `run` takes from the cache."""
-    return [_flights(settings, name) for name in ("training", *_settings(settings), *_elsewhere(settings))]
-
-
-def _flights(settings: Settings, name: str) -> Flights:
-    n = settings.truth if name == "training" else settings.trials * settings.datasets
-    return Flights(settings.policy, name, n, settings.seed)
-
-
 def run(settings: Settings, cache: Cache) -> Results:
     """Judge all datasets; describe the first, all that the paper would have, and all together."""
-    certificate = certificate_of(settings.certificate, settings.policy, cache)
-    watch = Watch(certificate, settings.policy.load(cache).logits.astype(float), settings.alpha)
-    reference = _flights(settings, "training").costs(cache)
-    tallies, baselines, evidence = [], [], []
-    for name in (*_settings(settings), *_elsewhere(settings)):
-        flights = _flights(settings, name)
+    certificate, watch = certificate_of(settings, cache), Watch(settings, cache)
+    reference = settings.flights("training").costs(cache)
+    tallies, others, indicators = [], [], []
+    for name in settings.names:
+        flights = settings.flights(name)
         costs = flights.costs(cache)
-        shift = Shift.between(costs, reference)
+        shift, cost = Shift.between(costs, reference), float(costs.mean())
         ours, theirs = watch.judge(flights, cache, shift, settings.trials, settings.datasets)
         tallies += ours
-        baselines += theirs
+        others += theirs
         datasets = split(costs, settings.trials, settings.datasets)
-        evidence.append(
-            Indicated.of(
-                certificate, settings.alpha, datasets, setting=name, shift=shift, cost=float(costs.mean())
-            )
+        indicators.append(
+            Indicated.of(certificate, settings.alpha, datasets, setting=name, shift=shift, cost=cost)
         )
-    return {
-        "alpha": settings.alpha,
-        "certificate": limits_of(settings.certificate, settings.policy, cache),
-        "expected_cost": float(reference.mean()),
-        "tallies": tallies,
-        "baselines": baselines,
-        "indicators": evidence,
-        "recorded": [
-            {"setting": row.setting, **_judge_recorded(certificate, settings.alpha, row.costs)}
-            for row in settings.recorded
-        ],
-    }
+    return Results(
+        tallies=tallies,
+        alpha=settings.alpha,
+        certificate=Limits.of(settings, cache),
+        baselines=others,
+        expected_cost=float(reference.mean()),
+        indicators=indicators,
+        recorded=[_judge_recorded(certificate, settings.alpha, row) for row in settings.recorded],
+    )
 
 
-def _judge_recorded(certificate: Certificate, alpha: float, costs: Sequence[float]) -> dict[str, Any]:
-    test = HypothesisTest(certificate, alpha_adverse=alpha, tail="hoeffding").decide(costs)
-    interval = ConfidenceInterval(certificate, false_positive_rate=alpha, tail="hoeffding").decide(costs)
+def _judge_recorded(certificate: Certificate, alpha: float, recorded: Recorded) -> dict[str, Any]:
+    test = hypothesis_test(certificate, alpha).decide(recorded.costs)
+    interval = confidence_interval(certificate, alpha).decide(recorded.costs)
     return {
+        "setting": recorded.setting,
         "n": test.n,
         "mean_cost": test.mean_cost,
         "hypothesis-test": 1 - test.p_adverse,
@@ -164,18 +190,18 @@ def draw(results: Results) -> Figure:
     """Draw the indicators and the share of alarms against the wind, and the two fields beside them."""
     figure = style.new_figure(10, 4.8)
     left, right = figure.subplots(1, 2)
-    windy, rows = _windy(results), [*_windy(results), *_fields(results)]
+    windy, rows = results.windy, results.windy + results.fields
     _draw_indicators(left, results, "hypothesis-test", 0.0, "1 − p")
     _draw_indicators(left, results, "confidence-interval", 0.95, "ΔC + 0.95")
     left.axhline(0.95, **style.PROMISE)
     left.set_ylabel("evidence of an adverse shift")
     for name in (*OURS, *THEIRS):
-        shares = [_share(results, row.setting, name) for row in rows]
+        shares = [results.share(name, setting=row.setting) for row in rows]
         right.plot(range(len(windy)), shares[: len(windy)], **style.line(name))
         right.plot(
             range(len(windy), len(rows)), shares[len(windy) :], **style.line(name, label=None, linestyle="")
         )
-    right.axhline(results["alpha"], **style.PROMISE)
+    right.axhline(results.alpha, **style.PROMISE)
     right.set(ylabel="share of datasets called shifted (ADVERSE)", ylim=(-0.02, 1.02))
     for axes in (left, right):
         axes.set_xticks(range(len(rows)), [_percentage(row.setting) for row in rows], fontsize=9)
@@ -188,11 +214,11 @@ def draw(results: Results) -> Figure:
 
 def _draw_indicators(axes: Axes, results: Results, detector: str, offset: float, label: str) -> None:
     """Draw one indicator in every setting, a little beside the tick so that two do not hide each other."""
-    windy, rows = _windy(results), [*_windy(results), *_fields(results)]
+    windy, rows = results.windy, results.windy + results.fields
     aside = -0.09 if detector == "hypothesis-test" else 0.09
     places = {row.setting: place + aside for place, row in enumerate(rows)}
     look = style.line(detector, label=f"{label}: mean and one standard deviation")
-    for group in (windy, *([row] for row in _fields(results))):
+    for group in (windy, *([row] for row in results.fields)):
         at = [places[row.setting] for row in group]
         mean = [row.mean[detector] + offset for row in group]
         deviation = [row.deviation[detector] for row in group]
@@ -203,23 +229,10 @@ def _draw_indicators(axes: Axes, results: Results, detector: str, offset: float,
     mark = {"marker": "x" if aside < 0 else "+", "linestyle": "", "markersize": 9, "color": look["color"]}
     beside = [place + 1.5 * aside for place in places.values()]
     axes.plot(beside, first, label=f"{label}: the first ten trials", **mark)
-    if results["recorded"]:
-        at = [places[row["setting"]] for row in results["recorded"]]
-        recorded = [row[detector] + offset for row in results["recorded"]]
+    if results.recorded:
+        at = [places[row["setting"]] for row in results.recorded]
+        recorded = [row[detector] + offset for row in results.recorded]
         axes.plot(at, recorded, label=f"{label}: recorded", **mark | {"marker": "*", "markersize": 12})
-
-
-def _rows(results: Results) -> list[Indicated]:
-    return rows_of(results, "indicators", Indicated)
-
-
-def _windy(results: Results) -> list[Indicated]:
-    """Return the winds of the figure, in order; those with the fan elsewhere are for the table."""
-    return [row for row in _rows(results) if row.setting.startswith("windy:") and "@" not in row.setting]
-
-
-def _fields(results: Results) -> list[Indicated]:
-    return [row for row in _rows(results) if row.setting in FIELDS]
 
 
 def _percentage(setting: str) -> str:
@@ -229,14 +242,12 @@ def _percentage(setting: str) -> str:
 
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
-    first = tallies_of(results)[0]
     return Caption(
         see="Wind moves the drone and cannot be seen in the depth image. Left: the two indicators over the "
         "wind; above the dashed line (0.95) ADVERSE is declared. Right: how often it is. The baselines "
         "look at the network's outputs, which wind does not change: they cannot notice it.",
-        numbers=f"{first.n} trials in a dataset, {first.datasets} datasets in each setting, of which "
-        "the crosses show the first; costs with d_thresh = 300 mm. "
-        + certificate_note(results["certificate"]),
+        numbers=f"{results.n} trials in a dataset, {results.datasets} datasets in each setting, of which "
+        "the crosses show the first; costs with d_thresh = 300 mm. " + results.certificate.note,
         paper="The paper flew ten trials in each setting on hardware: no alarm without wind and in easier "
         "fields, 1 - p = 0.81 and ΔC = -0.11 in harder ones, alarms at full wind. Its recorded flights are "
         "replayed in the figure on hardware.",
@@ -250,19 +261,19 @@ def caption(results: Results) -> Caption:
 def tables(results: Results) -> list[Table]:
     """Return every setting's shift, indicators and alarms; the same with the fan elsewhere."""
     header = ("true shift", "1 − p (mean)", "ΔC (mean)", "test", "interval", "MSP", "MaxLogit")
-    shown = [*_windy(results), *_fields(results)]
+    shown = results.windy + results.fields
     lines = [(_percentage(row.setting), *_cells(results, row)) for row in shown]
     found = [Table("Evidence, and shares of alarms", ("setting", *header), tuple(lines))]
-    places = {float(row.setting.partition("@")[2]): row for row in _rows(results) if "@" in row.setting}
-    places |= {USUAL_PLACE: _windy(results)[-1]}
+    places = {float(row.setting.partition("@")[2]): row for row in results.indicators if "@" in row.setting}
+    places |= {USUAL_PLACE: results.windy[-1]}
     if len(places) > 1:
         lines = [
             (f"{place:g} m" + (" (the figure's)" if place == USUAL_PLACE else ""), *_cells(results, row))
             for place, row in sorted(places.items())
         ]
-        title = f"Where the fan stands, at {_percentage(_windy(results)[-1].setting)} of the wind"
+        title = f"Where the fan stands, at {_percentage(results.windy[-1].setting)} of the wind"
         found.append(Table(title, ("from the start", *header), tuple(lines)))
-    if results["recorded"]:
+    if results.recorded:
         recorded = [
             {
                 "setting": row["setting"],
@@ -272,7 +283,7 @@ def tables(results: Results) -> list[Table]:
                 "ΔC": f"{row['confidence-interval']:+.3f}",
                 "verdict": row["verdict"],
             }
-            for row in results["recorded"]
+            for row in results.recorded
         ]
         found.append(Table.of("Recorded costs", recorded))
     return found
@@ -283,7 +294,7 @@ def _cells(results: Results, row: Indicated) -> tuple[str, ...]:
         f"{row.shift:+.3f}",
         f"{row.mean['hypothesis-test']:.3f}",
         f"{row.mean['confidence-interval']:+.3f}",
-        *(percent(_share(results, row.setting, name)) for name in (*OURS, *THEIRS)),
+        *(percent(results.share(name, setting=row.setting)) for name in (*OURS, *THEIRS)),
     )
 
 
@@ -293,23 +304,22 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _rises(results: Results) -> Claim:
-    windy = _windy(results)
-    datasets = tallies_of(results)[0].datasets
-    rise, why = rising(windy, datasets, lambda row: f"{_percentage(row.setting)} of the wind")
-    return Claim(
+    windy = results.windy
+    return Claim.judged(
         "Both indicators increase monotonically as the wind, and with it the shift, increases.",
         f"In the order of the wind, {indicated(windy)}; true shift: "
         + ", ".join(f"{row.shift:+.3f}" for row in windy)
         + ".",
-        rise,
-        "By construction the mean of ΔC is the true shift less a constant; that the indicators rise with "
-        f"the wind is what is checked, on the means. {why}",
+        "",
+        *rising(windy, results.datasets, lambda row: f"{_percentage(row.setting)} of the wind"),
+        note="By construction the mean of ΔC is the true shift less a constant; that the indicators rise "
+        f"with the wind is what is checked, on the means. {RISING}",
     )
 
 
 def _at_full_wind(results: Results) -> Claim:
-    full = _windy(results)[-1]
-    shares = [_share(results, full.setting, name) for name in OURS]
+    full = results.windy[-1]
+    shares = [results.share(name, setting=full.setting) for name in OURS]
     return Claim.judged(
         "ADVERSE is detected at 100 % wind from ten trials.",
         f"In {' and '.join(percent(share) for share in shares)} of the datasets of ten, by the test and "
@@ -325,14 +335,14 @@ def _at_full_wind(results: Results) -> Claim:
 
 def _invisible(results: Results) -> Claim:
     """Say that this could not have come out otherwise."""
-    calm, full = _windy(results)[0].setting, _windy(results)[-1].setting
+    calm, full = results.windy[0].setting, results.windy[-1].setting
     return Claim.unchecked(
         "Wind is invisible to MSP and MaxLogit.",
         "True by construction, here as there: they read the network's outputs, which do not depend on wind. "
         "A simulation cannot refute it.",
         "; ".join(
-            f"{style.LINES[name]['label']}: {percent(_share(results, calm, name))} of the datasets without "
-            f"wind, {percent(_share(results, full, name))} at full wind"
+            f"{style.LINES[name]['label']}: {percent(results.share(name, setting=calm))} of the datasets "
+            f"without wind, {percent(results.share(name, setting=full))} at full wind"
             for name in THEIRS
         )
         + ", in different fields of the same distribution.",
@@ -341,23 +351,23 @@ def _invisible(results: Results) -> Claim:
 
 def _quiet(results: Results) -> Claim:
     """Check easier fields."""
-    share = max(_share(results, "easier", name) for name in OURS)
-    (row,) = (row for row in _fields(results) if row.setting == "easier")
+    share = max(results.share(name, setting="easier") for name in OURS)
+    (row,) = (row for row in results.fields if row.setting == "easier")
     said = "In easier fields the detectors are not triggered."
-    if not any(tally.adverse for tally in tallies_of(results)):
+    if not any(tally.adverse for tally in results.tallies):
         return Claim.unchecked(said, "Nothing triggers them here: silence shows nothing.")
     return Claim.judged(
         said,
         f"They are in {percent(share)} of the datasets; true shift {row.shift:+.3f}.",
-        f"at most {percent(results['alpha'])}.",
-        "" if share <= results["alpha"] else f"{percent(share)} is more.",
+        f"at most {percent(results.alpha)}.",
+        "" if share <= results.alpha else f"{percent(share)} is more.",
     )
 
 
 def _harder(results: Results) -> Claim:
     """Check the paper's one set of ten trials in harder fields, in which neither detector alarmed."""
-    (row,) = (row for row in _fields(results) if row.setting == "harder")
-    shares = [_share(results, "harder", name) for name in OURS]
+    (row,) = (row for row in results.fields if row.setting == "harder")
+    shares = [results.share(name, setting="harder") for name in OURS]
     printed = {"hypothesis-test": 0.81, "confidence-interval": -0.11}
     far = [
         INDICATORS[name]
@@ -377,12 +387,3 @@ def _harder(results: Results) -> Claim:
         " ".join(reasons),
         partly=max(shares) <= 0.5 and len(far) < len(printed),
     )
-
-
-def _share(results: Results, setting: str, name: str) -> float:
-    (row,) = (
-        row
-        for row in tallies_of(results, "tallies", "baselines")
-        if row.setting == setting and row.detector == name
-    )
-    return row.share()

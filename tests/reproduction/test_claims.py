@@ -19,6 +19,7 @@ from reproduction.judging import (
 
 import boundwatch as bw
 from boundwatch.errors import InvalidSetting
+from doctored.made_up import filled
 from rates import FALSE_FAIL
 from reproduction import (
     power,
@@ -58,28 +59,26 @@ def test_an_uncertain_sign_counts_against_both_verdicts(shift, verdicts):
 
 
 def test_a_limit_that_is_too_high_is_reported():
-    rows = [{"n": n, "max": 0.2, "percentile_90": 0.0, "too_high": 500} for n in (1, 2)]
-    results = {
-        "datasets": 10_000,
-        "rate": 0.1,
-        "series": [{"setting": "training", "shift": 0.0, "rows": rows}],
-    }
+    rows = [theorem_3.LowerLimits(n, max=0.2, percentile_90=0.0, too_high=500) for n in (1, 2)]
+    series = [theorem_3.Series("training", 0.0, 0.0, rows)]
+    results = filled(theorem_3.Results, datasets=10_000, rate=0.1, series=series)
     assert theorem_3.claims(results)[0].holds == "yes"
-    rows[1]["too_high"] = 1500
+    rows[1] = replace(rows[1], too_high=1500)
     assert theorem_3.claims(results)[0].holds == "no"
 
 
-def powers(ratios: list[float]) -> dict:
+def powers(ratios: list[float]) -> power.Results:
     """Return results in which the paper's method needs so many times the trials of ours."""
     trials = [
-        {
-            "certificate": label,
-            "tail": tail,
-            "setting": str(place),
-            "shift": 0.1 * place,
-            "verdict": "adverse",
-        }
-        | {"trials": round(10 * ratio) if label == power.THEOREM_1 else 10}
+        filled(
+            power.Trials,
+            certificate=label,
+            tail=tail,
+            setting=str(place),
+            shift=0.1 * place,
+            verdict="adverse",
+            trials=round(10 * ratio) if label == power.THEOREM_1 else 10,
+        )
         for place, ratio in enumerate(ratios)
         for label, tail in (
             (power.THEOREM_1, "hoeffding"),
@@ -88,7 +87,7 @@ def powers(ratios: list[float]) -> dict:
             (power.HELD_OUT, "mixture"),
         )
     ]
-    return {"trials": trials, "held_out": 1000}
+    return filled(power.Results, trials=trials)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +100,9 @@ def test_fewer_trials_means_in_every_setting(ratios, holds):
 
 def test_what_only_additional_environments_reach_does_not_count():
     results = powers([2.0])
-    for row in results["trials"]:
-        if row["certificate"] == power.POINTWISE:
-            row["trials"] = None
+    results.trials[:] = [
+        replace(row, trials=None) if row.certificate == power.POINTWISE else row for row in results.trials
+    ]
     assert power._fewer_trials(results).holds == "no"
 
 
@@ -113,9 +112,9 @@ def test_too_few_environments_are_refused():
 
 
 def test_a_guarantee_is_exceeded_at_one_level_everywhere():
-    assert no_false_declaration(1, SIGNIFICANT + 1e-9)[0] == "partly"
-    holds, why = no_false_declaration(1, SIGNIFICANT)
-    assert (holds, bool(why)) == ("no", True)
+    for corrected, partly in ((SIGNIFICANT + 1e-9, True), (SIGNIFICANT, False)):
+        why, in_part = no_false_declaration(1, corrected)
+        assert (bool(why), in_part) == (True, partly)
 
 
 def test_certificates_of_one_figure_can_be_told_apart():

@@ -7,17 +7,19 @@ import dataclasses
 import numpy as np
 import pytest
 from reproduction.baseline_network import Outputs
+from reproduction.certification import Limits
+from reproduction.judging import Tally
 from scipy.spatial.distance import cdist
 from scipy.stats import ks_2samp
 
-from doctored.made_up import SHIFTS, change, judged, row
+from doctored.made_up import SHIFTS, change, filled, judged, row
 from reproduction import baselines, difficulty, irrelevant_shift, rates, stronger_baselines
 
 # Difficulty
 
 
 @pytest.fixture
-def varied() -> dict:
+def varied() -> difficulty.Results:
     declared = {"easiest": {"benign": 950}, "harder": {"adverse": 500}, "hardest": {"adverse": 950}}
     tallies = [
         row(setting, detector, n, **declared.get(setting, {}))
@@ -26,12 +28,8 @@ def varied() -> dict:
         for n in (10, 50)
     ]
     change(tallies, to={"adverse": 520}, setting="harder", detector="hypothesis-test")
-    return {
-        "certificate": {"kind": "pointwise", "lower": 0.27, "upper": 0.32, "delta": 0.01, "theorem_1": 0.34},
-        "expected_cost": 0.3,
-        "benign_margin": {"10": 0.2, "50": 0.1},
-        "tallies": tallies,
-    }
+    limits = filled(Limits, kind="pointwise", lower=0.27)
+    return difficulty.Results(tallies, limits, expected_cost=0.3, benign_margin={"10": 0.2, "50": 0.1})
 
 
 def all_hold(claims, number):
@@ -68,34 +66,34 @@ def test_over_difficulty_every_claim_can_hold(varied):
     ],
 )
 def test_over_difficulty_numbers_decide(varied, setting, detector, to, claim, holds):
-    change(varied["tallies"], to=to, setting=setting, detector=detector)
+    change(varied.tallies, to=to, setting=setting, detector=detector)
     judged(difficulty.claims(varied)[claim], holds)
 
 
 def test_reasons_name_what_differs(varied, compared):
-    change(varied["tallies"], to={"adverse": 620}, setting="harder", detector="hypothesis-test", n=50)
+    change(varied.tallies, to={"adverse": 620}, setting="harder", detector="hypothesis-test", n=50)
     assert "; 1 of 3 differ by more" in difficulty.claims(varied)[3].why
-    change(compared["baselines"], to={"adverse": 50}, setting="training", detector="msp")
+    change(compared.baselines, to={"adverse": 50}, setting="training", detector="msp")
     claim = baselines.claims(compared)[2]
     assert claim.ours.endswith("(corrected p at most 0.01): MaxLogit with n = 10, MaxLogit with n = 50.")
     assert "Not so: MSP. " in claim.why
 
 
 def test_a_baseline_that_is_above_with_another_number_of_trials_is_so_in_part(compared):
-    change(compared["baselines"], to={"adverse": 50}, setting="training")
-    change(compared["baselines"], to={"adverse": 100}, setting="training", detector="max-logit", n=10)
+    change(compared.baselines, to={"adverse": 50}, setting="training")
+    change(compared.baselines, to={"adverse": 100}, setting="training", detector="max-logit", n=10)
     claim = baselines.claims(compared)[2]
     judged(claim, "partly")
     assert claim.ours.endswith("(corrected p at most 0.01): MaxLogit with n = 10.")
     assert "Not so: MSP, MaxLogit. " in claim.why
     # Alone it would be above: four rates are looked at.
-    change(compared["baselines"], to={"adverse": 70}, setting="training", detector="max-logit", n=10)
+    change(compared.baselines, to={"adverse": 70}, setting="training", detector="max-logit", n=10)
     judged(baselines.claims(compared)[2], "no")
 
 
 def test_datasets_are_counted_once(varied, compared):
     # Two detectors, n = 10 and 50, six settings: one of them with a shift of either sign.
-    change(varied["tallies"], to={"shift_error": 0.1}, setting="hard")
+    change(varied.tallies, to={"shift_error": 0.1}, setting="hard")
     assert difficulty.claims(varied)[0].ours.startswith(
         "0 false declarations in 12,000 datasets (14 checks);"
     )
@@ -109,8 +107,8 @@ def test_what_never_happens_has_no_place(varied, permitted, compared):
     assert claims[1].ours.startswith("All 12 rates are 0 %; the guarantee is 5 %;")
     assert claims[6].ours == "For shifts below 0.05 in size all datasets are WITHIN."
     assert baselines.claims(compared)[0].ours.startswith("Never in the training distribution")
-    change(varied["tallies"], to={"adverse": 1}, setting="training", detector="confidence-interval", n=50)
-    change(compared["tallies"], to={"adverse": 1}, setting="easy", detector="hypothesis-test", n=50)
+    change(varied.tallies, to={"adverse": 1}, setting="training", detector="confidence-interval", n=50)
+    change(compared.tallies, to={"adverse": 1}, setting="easy", detector="hypothesis-test", n=50)
     claims = difficulty.claims(varied)
     assert "0.1 % (ADVERSE, training, n = 50)" in claims[1].ours
     assert "at least 99.9 % of the datasets are WITHIN (confidence interval, n = 50," in claims[6].ours
@@ -119,43 +117,41 @@ def test_what_never_happens_has_no_place(varied, permitted, compared):
         "the closest is 40 %, where 90 % are permitted (ADVERSE, training, n = 10)"
         in rates._kept(permitted).ours
     )
-    for each in permitted["tallies"]:
-        each |= {"adverse": 0, "benign": 0}
+    change(permitted.tallies, to={"adverse": 0, "benign": 0})
     assert rates._kept(permitted).ours.endswith("checks; all rates are 0 %.")
 
 
 def test_from_a_shift_on_means_at_all_larger_ones(varied):
-    change(varied["tallies"], to={"adverse": 950}, setting="hard", n=50)
+    change(varied.tallies, to={"adverse": 950}, setting="hard", n=50)
     assert "n = 50: ADVERSE from a shift of +0.50 on" in difficulty.claims(varied)[5].ours
-    change(varied["tallies"], to={"adverse": 950}, setting="harder", n=50)
+    change(varied.tallies, to={"adverse": 950}, setting="harder", n=50)
     assert "n = 50: ADVERSE from a shift of +0.08 on" in difficulty.claims(varied)[5].ours
-    change(varied["tallies"], to={"adverse": 890}, setting="hardest", n=50)
+    change(varied.tallies, to={"adverse": 890}, setting="hardest", n=50)
     judged(claim := difficulty.claims(varied)[5], "partly")
     assert "ADVERSE is declared in 89 % of the datasets at the largest shift, +0.50." in claim.why
 
 
 def test_settings_that_are_plain_do_not_make_detectors_similar(varied):
     # Two detectors that differ wherever they can: the other settings are no excuse.
-    change(varied["tallies"], to={"adverse": 0}, detector="hypothesis-test", setting="hardest")
-    change(varied["tallies"], to={"benign": 0}, detector="hypothesis-test", setting="easiest")
+    change(varied.tallies, to={"adverse": 0}, detector="hypothesis-test", setting="hardest")
+    change(varied.tallies, to={"benign": 0}, detector="hypothesis-test", setting="easiest")
     judged(difficulty.claims(varied)[3], "no")
 
 
 def test_neither_side_with_confidence_is_a_no(varied):
-    change(varied["tallies"], to={"adverse": 0, "benign": 0}, n=10)
+    change(varied.tallies, to={"adverse": 0, "benign": 0}, n=10)
     judged(difficulty.claims(varied)[5], "yes")  # the paper's own number of trials counts
-    change(varied["tallies"], to={"adverse": 0, "benign": 0}, n=50)
+    change(varied.tallies, to={"adverse": 0, "benign": 0}, n=50)
     judged(difficulty.claims(varied)[5], "no")
-    varied["benign_margin"]["50"] = 0.4
+    varied.benign_margin["50"] = 0.4
     assert "BENIGN is impossible with n = 50" in difficulty.claims(varied)[5].why
 
 
 def test_detectors_that_say_nothing_are_not_similar_and_none_is_within_nowhere(varied):
-    for each in varied["tallies"]:
-        each |= {"adverse": 0, "benign": 0, "within": 1000}
+    change(varied.tallies, to={"adverse": 0, "benign": 0})
     judged(difficulty.claims(varied)[3], "not checkable here")
     judged(difficulty.claims(varied)[4], "not checkable here")
-    varied["tallies"] = [each for each in varied["tallies"] if abs(each["shift"]) > 0.05]
+    varied.tallies[:] = [each for each in varied.tallies if abs(each.shift) > 0.05]
     judged(difficulty.claims(varied)[6], "not checkable here")
 
 
@@ -171,16 +167,21 @@ EVEN, SKEWED, LOW = ({"false_positive_rate": a, "false_negative_rate": b} for a,
 
 
 @pytest.fixture
-def permitted() -> dict:
+def permitted() -> rates.Results:
     tallies = [
-        row(setting, n=n, **{"benign" if shift < 0 else "adverse": found.get(setting, 0)})
-        | {"false_positive_rate": positive, "false_negative_rate": negative}
+        row(
+            setting,
+            n=n,
+            false_positive_rate=positive,
+            false_negative_rate=negative,
+            **{"benign" if shift < 0 else "adverse": found.get(setting, 0)},
+        )
         for (positive, negative), found in DECLARED.items()
         for setting, shift in SHIFTS.items()
         for n in (10, 50)
     ]
-    usual, *others = (list(pair) for pair in DECLARED)
-    return {"usual": usual, "rates": others, "tallies": tallies}
+    usual, *others = DECLARED
+    return filled(rates.Results, usual=usual, rates=tuple(others), tallies=tallies)
 
 
 def test_of_rates_every_claim_can_hold(permitted):
@@ -217,19 +218,19 @@ def test_of_rates_every_claim_can_hold(permitted):
 )
 def test_of_rates_numbers_decide(permitted, where, to, claim, holds):
     for setting in where["setting"]:
-        change(permitted["tallies"], to=to, **where | {"setting": setting})
+        change(permitted.tallies, to=to, **where | {"setting": setting})
     judged(rates.claims(permitted)[claim], holds)
 
 
 def test_where_benign_begins_is_told(permitted):
     assert rates.claims(permitted)[4].ours.endswith("most datasets are BENIGN from -0.300 down.")
-    change(permitted["tallies"], to={"benign": 500}, setting="easiest", n=50, **SKEWED)
+    change(permitted.tallies, to={"benign": 500}, setting="easiest", n=50, **SKEWED)
     assert rates.claims(permitted)[4].ours.endswith("most datasets are BENIGN nowhere.")
 
 
 def test_how_far_within_falls_is_told(permitted):
     for setting in ("training", "easy", "hard"):
-        change(permitted["tallies"], to={"adverse": 10, "benign": 0}, setting=setting, n=50, **EVEN)
+        change(permitted.tallies, to={"adverse": 10, "benign": 0}, setting=setting, n=50, **EVEN)
     assert rates.claims(permitted)[0].why.endswith("(in part: if it falls at all). Here it falls by 1 point.")
 
 
@@ -237,24 +238,25 @@ def test_how_far_within_falls_is_told(permitted):
 
 
 @pytest.fixture
-def compared() -> dict:
+def compared() -> baselines.Results:
     ours = {"harder": {"adverse": 100}, "hardest": {"adverse": 950}}
     theirs = {"training": 100, "easiest": 700, "easy": 300, "hard": 300, "harder": 500, "hardest": 1000}
-    return {
-        "alpha": 0.05,
-        "tallies": [
+    return filled(
+        baselines.Results,
+        alpha=0.05,
+        tallies=[
             row(setting, detector, n, **ours.get(setting, {}))
             for setting in SHIFTS
             for detector in baselines.OURS
             for n in (10, 50)
         ],
-        "baselines": [
+        baselines=[
             row(setting, detector, n, adverse=theirs[setting])
             for setting in SHIFTS
             for detector in baselines.THEIRS
             for n in (10, 50)
         ],
-    }
+    )
 
 
 def test_beside_baselines_every_claim_can_hold(compared):
@@ -282,10 +284,10 @@ def test_beside_baselines_every_claim_can_hold(compared):
     ],
 )
 def test_beside_baselines_numbers_decide(compared, detector, setting, alarms, claim, holds):
-    kind = "tallies" if detector in baselines.OURS else "baselines"
+    rows = compared.tallies if detector in baselines.OURS else compared.baselines
     if (claim, alarms) == (5, 700):  # one of the two is worse, the other not
-        change(compared["baselines"], to={"adverse": 0}, detector="msp", setting="harder")
-    change(compared[kind], to={"adverse": alarms}, detector=detector, setting=setting, n=50)
+        change(compared.baselines, to={"adverse": 0}, detector="msp", setting="harder")
+    change(rows, to={"adverse": alarms}, detector=detector, setting=setting, n=50)
     judged(baselines.claims(compared)[claim], holds)
 
 
@@ -301,12 +303,12 @@ def test_beside_baselines_numbers_decide(compared, detector, setting, alarms, cl
 )
 def test_baselines_that_do_not_alarm_do_not_do_what_the_paper_says(compared, settings, alarms, claim):
     for setting in settings:
-        change(compared["baselines"], to={"adverse": alarms}, setting=setting)
+        change(compared.baselines, to={"adverse": alarms}, setting=setting)
     judged(baselines.claims(compared)[claim], "no")
 
 
 def test_baselines_are_judged_with_the_papers_number_of_trials(compared):
-    change(compared["baselines"], to={"adverse": 0}, n=10)
+    change(compared.baselines, to={"adverse": 0}, n=10)
     all_hold(baselines.claims(compared), 7)
 
 
@@ -314,32 +316,28 @@ def test_baselines_are_judged_with_the_papers_number_of_trials(compared):
     ("low", "high", "claim"), [(-0.05, 1.0, 3), (-0.15, 1.0, 4), (-1.0, 0.05, 5), (-1.0, 0.25, 6)]
 )
 def test_without_such_settings_nothing_is_claimed(compared, low, high, claim):
-    for kind in ("tallies", "baselines"):
-        compared[kind] = [each for each in compared[kind] if low < each["shift"] <= high]
+    for rows in (compared.tallies, compared.baselines):
+        rows[:] = [each for each in rows if low < each.shift <= high]
     judged(baselines.claims(compared)[claim], "not checkable here")
 
 
 def test_detectors_that_never_alarm_do_not_alarm_only_with_reason(compared):
-    change(compared["tallies"], to={"adverse": 0}, n=10)
-    change(compared["tallies"], to={"adverse": 0}, n=50)
+    change(compared.tallies, to={"adverse": 0}, n=10)
+    change(compared.tallies, to={"adverse": 0}, n=50)
     judged(baselines.claims(compared)[1], "not checkable here")
 
 
 # A shift that does not matter
 
 
-def irrelevant(shift: float, msp: int, logit: int, ours: int, with_10: int = 0) -> dict:
-    def found(detector: str, alarms: int) -> list[dict]:
-        return [
-            row("easy", detector, n, adverse=count) | {"shift": shift}
-            for n, count in ((50, alarms), (10, with_10))
-        ]
+def irrelevant(shift: float, msp: int, logit: int, ours: int, with_10: int = 0) -> baselines.Results:
+    def found(detector: str, alarms: int) -> list[Tally]:
+        counts = ((50, alarms), (10, with_10))
+        return [row("easy", detector, n, adverse=count, shift=shift) for n, count in counts]
 
-    return {
-        "alpha": 0.05,
-        "tallies": [each for name in baselines.OURS for each in found(name, ours)],
-        "baselines": found("msp", msp) + found("max-logit", logit),
-    }
+    tallies = [each for name in baselines.OURS for each in found(name, ours)]
+    theirs = found("msp", msp) + found("max-logit", logit)
+    return filled(baselines.Results, tallies=tallies, alpha=0.05, baselines=theirs)
 
 
 @pytest.mark.parametrize(
@@ -361,19 +359,20 @@ def test_of_the_irrelevant_shift_numbers_decide(results, answers):
 
 
 @pytest.fixture
-def calibrated() -> dict:
+def calibrated() -> stronger_baselines.Results:
     ours = {"harder": 400, "hardest": 990}
     theirs = {"training": 50, "easiest": 900, "easy": 300, "hard": 100, "harder": 300, "hardest": 990}
-    return {
-        "alpha": 0.05,
-        "tallies": [row(setting, n=n, adverse=ours.get(setting, 0)) for setting in SHIFTS for n in (10, 50)],
-        "baselines": [
+    return filled(
+        stronger_baselines.Results,
+        alpha=0.05,
+        tallies=[row(setting, n=n, adverse=ours.get(setting, 0)) for setting in SHIFTS for n in (10, 50)],
+        baselines=[
             row(setting, name, n, adverse=0 if setting == "hard" else theirs[setting])
             for setting in SHIFTS
             for name in stronger_baselines.BASELINES
             for n in (10, 50)
         ],
-    }
+    )
 
 
 def test_what_is_said_of_stronger_baselines_can_hold(calibrated):
@@ -393,7 +392,7 @@ def test_what_is_said_of_stronger_baselines_can_hold(calibrated):
     ],
 )
 def test_of_stronger_baselines_numbers_decide(calibrated, kind, where, alarms, claim, holds):
-    change(calibrated[kind], to={"adverse": alarms}, **where)
+    change(getattr(calibrated, kind), to={"adverse": alarms}, **where)
     found = stronger_baselines.claims(calibrated)[claim]
     judged(found, holds)
     if claim == 1 and holds != "yes":

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 from reproduction.artifacts import Cache
 from reproduction.judging import Shift, both_tails, split, tally
-from reproduction.rereading import false_alarms, first_alarms
+from reproduction.rereading import first_alarms, looking
 
 from boundwatch import Certificate
-from doctored.made_up import filled, indicated
+from doctored.made_up import change, filled, indicated, tallied
 from reproduction import mug_placement, mugs_and_bowls
 
 DETECTORS = ("hypothesis-test", "confidence-interval")
 BOUND = 0.02
 
 
-def mugs_and_bowls_results(bound: float = BOUND, mugs: float = 0.01, bowls: float = 0.9) -> dict:
+def mugs_and_bowls_results(
+    bound: float = BOUND, mugs: float = 0.01, bowls: float = 0.9
+) -> mugs_and_bowls.Results:
     """Run the detectors on made-up grasps with these failure rates."""
     certificate = Certificate.from_bounds(lower=0.0, upper=bound, delta=0.01, binary=True)
     rng = np.random.default_rng(3)
@@ -32,27 +34,22 @@ def mugs_and_bowls_results(bound: float = BOUND, mugs: float = 0.01, bowls: floa
         for n in (4, 5, 10):
             rows = split(costs, n, 1000 // n)
             detectors = both_tails(certificate, 0.05)
-            tallies += [dataclasses.asdict(tally(detector, rows, name, shift)) for detector in detectors]
+            tallies += [tally(detector, rows, name, shift) for detector in detectors]
         alarms = first_alarms(certificate, 0.05, split(costs, 10, 100))
-        streams[name] = {"failures": rate, "shift": shift.difference, "alarms": alarms}
-    return {
-        "alpha": 0.05,
-        "trials": 10,
-        "certificate": {
-            "kind": "pointwise",
-            "lower": 0.0,
-            "upper": bound,
-            "delta_upper": 0.01,
-            "theorem_1": 0.14,
-        },
-        "streams": streams,
-        "tallies": tallies,
-        "looking": [false_alarms(b, 0.05, 0.01, 500) for b in (bound, 0.1, 0.5)],
-    }
+        streams[name] = mugs_and_bowls.Stream(rate, shift.difference, {}, alarms)
+    return filled(
+        mugs_and_bowls.Results,
+        tallies=tallies,
+        alpha=0.05,
+        trials=10,
+        certificate=filled(mugs_and_bowls.OneSided, upper=bound, delta_upper=0.01),
+        streams=streams,
+        looking=[looking(b, 0.05, 0.01, 500) for b in (bound, 0.1, 0.5)],
+    )
 
 
 @pytest.fixture(scope="module")
-def good() -> dict:
+def good() -> mugs_and_bowls.Results:
     return mugs_and_bowls_results()
 
 
@@ -67,14 +64,14 @@ def test_everything_holds_where_it_should(good):
 @pytest.mark.parametrize(("four", "five", "holds"), [(51, 51, "yes"), (50, 51, "partly"), (10, 50, "no")])
 def test_bowls_are_judged_at_a_fixed_size_read_once_by_both(good, four, five, holds):
     results = copy.deepcopy(good)
-    for row in results["tallies"]:
-        if row["setting"] == "bowls" and (row["detector"], row["tail"]) == (DETECTORS[1], "hoeffding"):
-            row |= {"datasets": 100, "adverse": {4: four, 5: five, 10: 100}[row["n"]]}
+    for n, adverse in ((4, four), (5, five), (10, 100)):
+        where = {"setting": "bowls", "detector": DETECTORS[1], "tail": "hoeffding", "n": n}
+        change(results.tallies, to={"datasets": 100, "adverse": adverse, "benign": 0}, **where)
     claim = mugs_and_bowls._bowls(results)
     assert claim.holds == holds
     assert ("needs 3 failures of 4 and 3 failures of 5" in claim.why) == (holds != "yes")
     # What rereading finds is shown beside, and decides nothing.
-    results["streams"]["bowls"]["alarms"] |= {"hoeffding": [0] * 100, "interval": [0] * 100}
+    results.streams["bowls"].alarms.update({"hoeffding": [0] * 100, "interval": [0] * 100})
     assert mugs_and_bowls._bowls(results).holds == holds
 
 
@@ -82,7 +79,7 @@ def test_bowls_are_judged_at_a_fixed_size_read_once_by_both(good, four, five, ho
 @pytest.mark.parametrize("reader", ["hoeffding", "interval"])
 def test_mugs_may_trigger_neither_detector(good, reader, alarms, holds):
     results = copy.deepcopy(good)
-    results["streams"]["mugs"]["alarms"][reader] = [3] * alarms + [0] * (100 - alarms)
+    results.streams["mugs"].alarms[reader] = [3] * alarms + [0] * (100 - alarms)
     claim = mugs_and_bowls._mugs(results)
     assert claim.holds == holds
     assert bool(claim.why) == (holds != "yes")
@@ -91,9 +88,8 @@ def test_mugs_may_trigger_neither_detector(good, reader, alarms, holds):
 @pytest.mark.parametrize(("false", "holds"), [(5, "yes"), (7, "partly"), (30, "no")])
 def test_false_positives_are_compared_with_what_the_interval_promises(good, false, holds):
     results = copy.deepcopy(good)
-    for row in results["tallies"]:
-        if (row["setting"], row["detector"], row["n"]) == ("mugs", DETECTORS[1], 10):
-            row |= {"datasets": 100, "adverse": false}
+    to = {"datasets": 100, "adverse": false, "benign": 0}
+    change(results.tallies, to=to, setting="mugs", detector=DETECTORS[1], n=10)
     claim = mugs_and_bowls._false_positives(results)
     assert claim.holds == holds
     assert bool(claim.why) == (holds != "yes")
@@ -117,7 +113,7 @@ def test_detectors_that_cannot_declare_anything_prove_nothing():
 )
 def test_rereading_is_judged_in_the_papers_setting(good, bound, reader, alarms, holds):
     results = copy.deepcopy(good)
-    series = results["looking"][bound]["false_alarms"][reader]
+    series = results.looking[bound].false_alarms[reader]
     series[9:] = [alarms] * (len(series) - 9)
     claim = mugs_and_bowls._ten_looks(results)
     assert claim.holds == holds
@@ -136,7 +132,7 @@ def test_rereading_is_judged_in_the_papers_setting(good, bound, reader, alarms, 
 def test_beyond_the_paper_both_tests_must_break_and_the_sequential_one_hold(good, changes, holds):
     results = copy.deepcopy(good)
     for reader, alarms in changes.items():
-        results["looking"][-1]["false_alarms"][reader][-1] = alarms
+        results.looking[-1].false_alarms[reader][-1] = alarms
     claim = mugs_and_bowls._many_looks(results)
     assert claim.beyond
     assert claim.holds == holds
@@ -145,28 +141,22 @@ def test_beyond_the_paper_both_tests_must_break_and_the_sequential_one_hold(good
 
 @pytest.mark.parametrize(("bound", "expected"), [(0.5, 0.093), (0.25, 0.069)])
 def test_looking_after_every_trial_breaks_the_level_of_a_fixed_sample(bound, expected):
-    alarms = false_alarms(bound, 0.05, 0.01, 500)["false_alarms"]
+    alarms = looking(bound, 0.05, 0.01, 500).false_alarms
     assert round(alarms["hoeffding"][-1], 3) == expected
     assert alarms["exact"][-1] > alarms["hoeffding"][-1] > alarms["interval"][-1]
     assert 0.0 < alarms["sequential"][-1] <= 0.04  # with delta, 5 % in all
 
 
-def placements(means: list[float], *, upper: float = 0.02, printed: float = 0.09) -> dict:
+def placements(means: list[float], *, upper: float = 0.02, printed: float = 0.09) -> mug_placement.Results:
     """Return results with these means of both indicators, in the order of the shift."""
     rows = [indicated(f"placement:{n}", 0.1 * n, mean, mean, 0.1) for n, mean in enumerate(means, 1)]
     tallies = [
-        filled(setting=f"placement:{n}", detector=name, adverse=adverse, datasets=20)
+        tallied(setting=f"placement:{n}", detector=name, adverse=adverse, datasets=20)
         for n, adverse in enumerate((0, 2, 9, 18, 20), 1)
         for name in DETECTORS
     ]
-    interval = {"kind": "pointwise", "lower": 0.0, "upper": upper, "delta": 0.01, "n": 500, "mean_cost": 0.0}
-    return {
-        "alpha": 0.05,
-        "certificate": interval | {"pointwise": upper, "theorem_1": printed},
-        "environments": 800,
-        "placements": rows,
-        "tallies": tallies,
-    }
+    limits = mug_placement.MugLimits("pointwise", 0.0, upper, 0.01, printed, upper, n=500, mean_cost=0.0)
+    return mug_placement.Results(tallies, limits, alpha=0.05, environments=800, placements=rows)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +217,7 @@ def test_the_papers_bound_must_come_from_the_papers_theorem(upper, printed, hold
 
 def test_benign_is_counted_and_said_not_to_be_checkable():
     results = placements([0.0, 1.0])
-    results["tallies"][0]["benign"] = 3
+    change(results.tallies, to={"benign": 3}, setting="placement:1", detector=DETECTORS[0])
     claim = mug_placement._benign(results)
     assert claim.holds == "not checkable here"
     assert claim.ours == "BENIGN in 3 of 200 verdicts."
@@ -267,6 +257,6 @@ def test_the_true_shift_comes_from_grasps_that_no_dataset_has(monkeypatch):
     trained = SimpleNamespace(certificate=certificate, summary=bounds)
     monkeypatch.setattr(mug_placement.GraspingPolicy, "load", lambda _policy, _cache: trained)
     results = mug_placement.run(settings, Cache(Path("unused")))
-    assert results["environments"] == 100
-    assert [row.mean_cost for row in results["placements"]] == [0.0, 0.5]
-    assert results["placements"][1].shift == 0.5
+    assert results.environments == 100
+    assert [row.mean_cost for row in results.placements] == [0.0, 0.5]
+    assert results.placements[1].shift == 0.5

@@ -6,25 +6,20 @@ import dataclasses
 
 import pytest
 
-from doctored.made_up import judged, row
+from doctored.made_up import filled, judged, row
 from reproduction import certificates, cost_function, gradients, power, theorem_3
 
 # Cost functions
 
 
-def certified(upper: float, printed: float, false: int, hits: int = 900) -> dict:
+def certified(upper: float, printed: float, false: int, hits: int = 900) -> cost_function.Results:
+    limits = {"lower": 0.27, "upper": upper, "bounds": {"upper_pinsker": printed}}
     rows = [
-        {
-            "d_thresh": threshold,
-            "lower": 0.27,
-            "upper": upper,
-            "expected_cost": 0.3,
-            "bounds": {"upper_pinsker": printed},
-        }
+        filled(cost_function.Threshold, d_thresh=threshold, expected_cost=0.3, **limits)
         for threshold in (0.3, 0.5)
     ]
     tallies = [row("easy", adverse=false), row("hardest", adverse=hits)]
-    return {"certificates": rows, "tallies": tallies}
+    return filled(cost_function.Results, certificates=rows, tallies=tallies)
 
 
 @pytest.mark.parametrize(
@@ -47,22 +42,29 @@ def test_of_cost_functions_numbers_decide(results, answers):
 # Theorem 3
 
 
+def limits(**wrong: tuple[int, ...]) -> theorem_3.Results:
+    """Return results in which so many limits are too high, by setting and number of trials."""
+    series = [
+        filled(
+            theorem_3.Series,
+            setting=setting,
+            rows=[filled(theorem_3.LowerLimits, n=n, too_high=count) for n, count in enumerate(counts, 1)],
+        )
+        for setting, counts in wrong.items()
+    ]
+    return filled(theorem_3.Results, datasets=10_000, rate=0.1, series=series)
+
+
 @pytest.mark.parametrize(("wrong", "holds"), [(0, "yes"), (999, "yes"), (1000, "no"), (1500, "no")])
 def test_the_worst_number_of_trials_decides_on_theorem_3(wrong, holds):
-    series = [
-        {"setting": "training", "rows": [{"n": 1, "too_high": 0}, {"n": 2, "too_high": 5}]},
-        {"setting": "hard", "rows": [{"n": 1, "too_high": 0}, {"n": 2, "too_high": wrong}]},
-    ]
-    (claim,) = theorem_3.claims({"datasets": 10_000, "rate": 0.1, "series": series})
+    (claim,) = theorem_3.claims(limits(training=(0, 5), hard=(0, wrong)))
     judged(claim, holds)
     assert claim.paper.endswith("90 % of the time.")
 
 
 def test_what_is_never_wrong_is_not_wrong_most_often_somewhere():
-    results = {"datasets": 10_000, "rate": 0.1}
     for wrong, begins in ((0, "It is never wrong, in 10,000"), (1, "Of all n and distributions")):
-        series = [{"setting": "training", "rows": [{"n": 1, "too_high": wrong}]}]
-        (claim,) = theorem_3.claims(results | {"series": series})
+        (claim,) = theorem_3.claims(limits(training=(wrong,)))
         assert claim.ours.startswith(begins)
 
 
@@ -71,20 +73,20 @@ def test_what_is_never_wrong_is_not_wrong_most_often_somewhere():
 
 @pytest.mark.parametrize(("failures", "holds"), [(0, "yes"), (200, "yes"), (215, "yes"), (260, "no")])
 def test_certificates_fail_at_most_as_often_as_promised(failures, holds):
-    rows = [{"n": 100, "method": name, "failures": min(failures, 10)} for name in "abc"]
-    rows.append({"n": 100, "method": "d", "failures": failures})
-    (claim,) = certificates.claims({"delta": 0.1, "repetitions": 2000, "rows": rows})
+    counts = dict.fromkeys("abc", min(failures, 10)) | {"d": failures}
+    rows = [filled(certificates.Repeated, n=100, method=k, failures=count) for k, count in counts.items()]
+    (claim,) = certificates.claims(certificates.Results(0.1, 2000, rows))
     judged(claim, holds)
     assert ("none fails" in claim.ours) == (failures == 0)
     assert claim.beyond
 
 
-def powers(**shares: int) -> dict:
+def powers(**shares: int) -> power.Results:
     """Return power in two settings with n = 10 and 50: 950 in the further, this much in the nearer."""
     kinds = {"paper": (power.THEOREM_1, "hoeffding"), "ours": (power.POINTWISE, "betting")}
     kinds["extra"] = (power.HELD_OUT, "betting")
     rows = [
-        row(setting, n=n, adverse=adverse) | {"certificate": label, "tail": tail}
+        row(setting, n=n, adverse=adverse, certificate=label, tail=tail)
         for name, (label, tail) in kinds.items()
         for n in (10, 50)
         for setting, adverse in (
@@ -93,7 +95,7 @@ def powers(**shares: int) -> dict:
             ("hardest", 950),
         )
     ]
-    return {"tallies": rows, "trials": [], "held_out": 1000}
+    return filled(power.Results, tallies=rows, held_out=1000)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +122,9 @@ def test_a_worse_number_of_trials_is_counted():
     needed = {(power.THEOREM_1, "hoeffding"): 10, (power.POINTWISE, "betting"): 5}
     needed[power.POINTWISE, "mixture"] = 20
     trials = [
-        {
-            "setting": "hard",
-            "shift": 0.1,
-            "verdict": "adverse",
-            "certificate": label,
-            "tail": tail,
-            "trials": n,
-        }
-        for (label, tail), n in needed.items()
+        power.Trials(label, "hard", 0.1, tail, "adverse", n, None) for (label, tail), n in needed.items()
     ]
-    claim = power._fewer_trials({"trials": trials, "held_out": 1000})
+    claim = power._fewer_trials(filled(power.Results, trials=trials))
     judged(claim, "partly")
     assert "Not so in 1 of 2 comparisons." in claim.why
 
@@ -142,15 +136,15 @@ def test_a_worse_number_of_trials_is_counted():
 def test_mixed_gradients_must_gain_visibly_less_to_converge_poorly(mixed, holds):
     ends = {"same samples": (0.3, 0.2), "mixed": (0.3, mixed)}
     series = [
-        {"kind": kind, "rate": rate, "bounds": [[0.6, *[end] * 10]]}
+        gradients.Series(kind, rate, [[0.6, *[end] * 10]])
         for kind, found in ends.items()
         for rate, end in zip((0.02, 0.05), found, strict=True)
     ]
-    judged(gradients.claims({"series": series})[0], holds)
+    judged(gradients.claims(gradients.Results(10, series))[0], holds)
 
 
 def test_both_kinds_of_gradients_descend():
     settings = dataclasses.replace(gradients.QUICK, repetitions=1)
-    for series in gradients.run(settings, None)["series"]:
-        (bounds,) = series["bounds"]
-        assert bounds[-1] < bounds[0] - 0.05, series["kind"]
+    for series in gradients.run(settings, None).series:
+        (bounds,) = series.bounds
+        assert bounds[-1] < bounds[0] - 0.05, series.kind

@@ -8,7 +8,7 @@ import math
 
 import pytest
 from reproduction.artifacts import Cache
-from reproduction.figure import to_json
+from reproduction.figure import from_json, to_json
 from scipy.stats import binom
 
 from doctored.made_up import judged
@@ -17,31 +17,30 @@ from reproduction import hardware, recorded
 CLAIMS = ("calm", "easier", "harder", "wind", "placements", "only 50", "bowls", "mugs", "sequential")
 
 
-def results(**costs: tuple[float, ...]) -> dict:
+def results(**costs: tuple[float, ...]) -> hardware.Results:
     """Replay the recordings with other costs in some settings, named by their first word."""
     trials = [
         dataclasses.replace(t, costs=costs.get(t.setting.replace(" ", "_").split(":")[0], t.costs))
         for t in recorded.hardware()
     ]
     replays = [hardware._replay(0.05, trial) for trial in trials]
-    return hardware.run(hardware.FULL, Cache(None)) | {"replays": replays}
+    return dataclasses.replace(hardware.run(hardware.FULL, Cache(None)), replays=replays)
 
 
 @pytest.fixture(scope="module")
-def replayed() -> dict:
+def replayed() -> hardware.Results:
     return hardware.run(hardware.FULL, Cache(None))
 
 
 def test_the_papers_numbers_come_out(replayed):
-    replays = {replay.setting: replay for replay in replayed["replays"]}
-    harder, windy = replays[hardware.HARDER], replays["wind 100 %"]
+    harder, windy = replayed.of(hardware.HARDER, "wind 100 %")
     assert (round(harder.test, 3), round(harder.interval, 3)) == (0.814, -0.111)
     assert (round(windy.test, 3), round(windy.interval, 3)) == (0.996, 0.126)
-    assert len(replays) == 14
+    assert len({replay.setting for replay in replayed.replays}) == 14
 
 
 def test_the_replay_agrees_with_formulas_written_out_here(replayed):
-    for trials, replay in zip(recorded.hardware(), replayed["replays"], strict=True):
+    for trials, replay in zip(recorded.hardware(), replayed.replays, strict=True):
         bound = {"drone": 0.22216, "arm": 0.1}[trials.robot]
         mean = sum(trials.costs) / 10
         assert replay.test == pytest.approx(1 - math.exp(-20 * max(mean - bound, 0) ** 2))
@@ -61,16 +60,12 @@ def test_what_the_recordings_say_of_the_papers_sentences(replayed):
 
 
 def test_the_table_has_the_columns_that_its_header_names(replayed):
-    (table,) = hardware.tables({"replays": _read_back(replayed)["replays"]})
+    (table,) = hardware.tables(from_json(hardware.Results, json.loads(to_json(replayed))))
     rows = {row[1]: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert rows["40 cm"]["paper's interval"] == "–"
     assert rows["40 cm"]["sharper interval"] == "ADVERSE"
     assert rows[hardware.HARDER]["1 − p"] == "0.814 (paper: 0.81)"
     assert rows[hardware.HARDER]["sequential test"] == "after 5"
-
-
-def _read_back(found: dict) -> dict:
-    return json.loads(to_json(found))
 
 
 def failures(n: int) -> tuple[float, ...]:
@@ -104,7 +99,7 @@ def test_each_rule_can_fail_and_says_why(costs, claim, holds):
 
 def test_an_alarm_that_the_sequential_test_misses_is_said():
     late = results(mugs=(0.0,) * 10)
-    replays = [dataclasses.replace(r, crossed=r.crossed | {"sequential-test": 0}) for r in late["replays"]]
-    claim = hardware.claims(late | {"replays": replays})[-1]
+    replays = [dataclasses.replace(r, crossed=r.crossed | {"sequential-test": 0}) for r in late.replays]
+    claim = hardware.claims(dataclasses.replace(late, replays=replays))[-1]
     judged(claim, "no")
     assert "bowls" in claim.why

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from reproduction.certification import RECORDED
 from reproduction.figure import Caption, Claim, Judged
-from reproduction.judging import Shift, counted
+from reproduction.judging import Shift, Tallied, Tally, counted
 
 from reproduction import index, runner, wind
 
@@ -22,7 +22,7 @@ class Settings:
     recorded: tuple[float, ...] = ()
 
 
-def render(tmp_path, settings: Settings, claims: list[Claim], tallies: list[dict]) -> str:
+def render(tmp_path, settings: Settings, claims: list[Claim], tallies: list[Tally]) -> str:
     (tmp_path / "toy").mkdir(exist_ok=True)
     (tmp_path / "toy" / "figure.svg").write_text("<svg/>")
     toy = SimpleNamespace(
@@ -34,7 +34,7 @@ def render(tmp_path, settings: Settings, claims: list[Claim], tallies: list[dict
         tables=lambda _: [],
     )
     judged = runner.judge(toy, {"": [{}]})
-    return index.render([index.Shown(toy, settings, {"tallies": tallies}, judged)], tmp_path)
+    return index.render([index.Shown(toy, settings, Tallied(tallies), judged)], tmp_path)
 
 
 def test_claims_of_ours_are_shown_apart_and_not_counted(tmp_path):

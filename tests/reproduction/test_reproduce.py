@@ -13,6 +13,7 @@ from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
 
 from boundwatch.errors import InvalidSetting
+from doctored.made_up import filled
 from doctored.tiny import SWEEP, tiny_settings
 from reproduction import artifacts, difficulty, index, runner
 
@@ -109,8 +110,9 @@ def test_what_is_half_written_is_not_taken_for_whole(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         cache.folder(computed)
     assert not (tmp_path / key(computed)).exists()
-    monkeypatch.setattr(difficulty, "run", lambda _settings, _cache: {"whole": 1})
-    assert computed.load(cache) == {"whole": 1}
+    whole = filled(difficulty.Results, expected_cost=0.5)
+    monkeypatch.setattr(difficulty, "run", lambda _settings, _cache: whole)
+    assert computed.load(cache) == whole
 
 
 def test_the_key_depends_on_every_setting():
@@ -242,7 +244,7 @@ def test_every_policy_is_computed_and_has_a_vote(folder, tmp_path, monkeypatch):
         computed.append((settings.certificate, settings.sweep.policy.recipe.seed))
         return results
 
-    monkeypatch.setattr(difficulty, "artifacts", lambda _settings: ())
+    monkeypatch.setattr(difficulty.Settings, "artifacts", lambda _settings: ())
     monkeypatch.setattr(difficulty, "run", run)
     monkeypatch.setattr(runner, "EXPERIMENTS", {"difficulty": difficulty})
     reproduce([], tmp_path, settings, policies=2)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 
 import pytest
 from reproduction.baselines import OURS, THEIRS
+from reproduction.certification import Limits
 
 from boundwatch.errors import InvalidSetting
-from doctored.made_up import filled, indicated
+from doctored.made_up import change, filled, indicated, tallied
 from reproduction import wind
 
 SETTINGS = ("windy:0", "windy:2.5", "windy:5", "easier", "harder")
@@ -20,48 +21,45 @@ NAMES = {
 }
 
 
-def doctored() -> dict:
+def doctored() -> wind.Results:
     """Return results in which everything is as in the paper."""
     alarms = dict(zip(SETTINGS, (0, 20, 90, 0, 10), strict=True))
     means = dict(
         zip(SETTINGS, ((0.1, -0.4), (0.5, -0.2), (0.99, 0.1), (0.0, -0.5), (0.85, -0.1)), strict=True)
     )
     tallies = [
-        filled(setting=setting, detector=name, datasets=100, adverse=alarms[setting])
+        tallied(setting=setting, detector=name, datasets=100, adverse=alarms[setting])
         for setting in SETTINGS
         for name in OURS
     ]
     baselines = [
-        filled(setting=setting, detector=name, datasets=100, adverse=10)
+        tallied(setting=setting, detector=name, datasets=100, adverse=10)
         for setting in SETTINGS
         for name in THEIRS
     ]
     indicators = [
         indicated(setting, interval + 0.4, test, interval, 0.1) for setting, (test, interval) in means.items()
     ]
-    certificate = {"kind": "pointwise", "lower": 0.2, "upper": 0.3, "theorem_1": 0.33}
-    return {
-        "alpha": 0.05,
-        "certificate": certificate,
-        "tallies": tallies,
-        "baselines": baselines,
-        "indicators": indicators,
-        "recorded": [],
-    }
+    return filled(
+        wind.Results,
+        tallies=tallies,
+        alpha=0.05,
+        certificate=Limits("pointwise", 0.2, 0.3, 0.01, theorem_1=0.33, pointwise=0.3),
+        baselines=baselines,
+        indicators=indicators,
+    )
 
 
-def alarm(results: dict, setting: str, detector: str, alarms: int) -> dict:
-    for row in results["tallies"] + results["baselines"]:
-        if (row["setting"], row["detector"]) == (setting, detector):
-            row["adverse"] = alarms
+def alarm(results: wind.Results, setting: str, detector: str, alarms: int) -> wind.Results:
+    change(results.tallies, to={"adverse": alarms}, setting=setting, detector=detector)
     return results
 
 
-def indicate(results: dict, setting: str, **means: float) -> dict:
-    for row in results["indicators"]:
-        if row["setting"] == setting:
+def indicate(results: wind.Results, setting: str, **means: float) -> wind.Results:
+    for row in results.indicators:
+        if row.setting == setting:
             for name, mean in means.items():
-                row["mean"][name.replace("_", "-")] = mean
+                row.mean[name.replace("_", "-")] = mean
     return results
 
 
@@ -112,9 +110,8 @@ def test_indicators_that_never_move_do_not_rise():
 
 
 def test_detectors_that_never_alarm_are_not_called_quiet():
-    results = copy.deepcopy(doctored())
-    for row in results["tallies"]:
-        row["adverse"] = 0
+    results = doctored()
+    change(results.tallies, to={"adverse": 0})
     assert wind.claims(results)[NAMES["quiet"]].holds == "not checkable here"
 
 
@@ -130,7 +127,8 @@ def test_recorded_costs_are_read_and_judged(tmp_path):
     settings = wind.with_recorded(wind.FULL, [f"windy:5={file}"])
     assert settings.recorded == (wind.Recorded("windy:5", (0.9,) * 10),)
     certificate = Certificate.from_bounds(lower=0.2, upper=0.3, delta=0.01, binary=True)
-    assert wind._judge_recorded(certificate, 0.05, [1.0] * 10)["verdict"] == "adverse"
+    (failed,) = (dataclasses.replace(each, costs=(1.0,) * 10) for each in settings.recorded)
+    assert wind._judge_recorded(certificate, 0.05, failed)["verdict"] == "adverse"
     for wrong in ("storm=x.csv", "windy:5"):
         with pytest.raises(InvalidSetting, match="write SETTING=FILE with one of windy:0"):
             wind.with_recorded(wind.FULL, [wrong])
@@ -139,11 +137,9 @@ def test_recorded_costs_are_read_and_judged(tmp_path):
 def test_where_the_fan_stands_is_in_a_table_and_not_in_the_figure():
     results = doctored()
     assert [table.title for table in wind.tables(results)] == ["Evidence, and shares of alarms"]
-    results["indicators"].append(indicated("windy:5@5.5", 0.1, 0.3, -0.3, 0.1))
-    for kind, names in (("tallies", OURS), ("baselines", THEIRS)):
-        results[kind] += [
-            filled(setting="windy:5@5.5", detector=name, datasets=100, adverse=7) for name in names
-        ]
+    results.indicators.append(indicated("windy:5@5.5", 0.1, 0.3, -0.3, 0.1))
+    for rows, names in ((results.tallies, OURS), (results.baselines, THEIRS)):
+        rows += [tallied(setting="windy:5@5.5", detector=name, datasets=100, adverse=7) for name in names]
     table = wind.tables(results)[1]
     assert [row[0] for row in table.rows] == ["3 m (the figure's)", "5.5 m"]
     assert table.rows[1][4] == "7 %"
