@@ -57,6 +57,7 @@ def test_what_is_not_a_level(detector, wrong):
         (lambda value: bw.ConfidenceInterval(CERTIFICATE, tail=value), "tail"),
         (lambda value: bw.ChangeDetector(CERTIFICATE, method=value), "method"),
         (lambda value: bw.FamilyTest(FAMILY, control=value), "control"),
+        (lambda value: bw.FamilyTest(FAMILY, tail=value), "tail"),
         (lambda value: bw.Certificate.from_held_out([0.5], method=value), "method"),
         (lambda value: bw.bounds.pac_bayes_upper(0.1, 100, 0.01, 0.1, value), "method"),
         (lambda value: bw.bounds.pac_bayes_lower(0.1, 100, 0.01, 0.1, value), "method"),
@@ -107,6 +108,28 @@ JUDGES = {
     "assert_not_adverse": lambda certificate, new: assert_not_adverse(certificate, new, alpha=1e-9),
     "assert_no_worse": lambda certificate, new: assert_no_worse(certificate, new, margin=0.9),
 }
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bw.plan_comparison(cost_a=ARRAY, cost_b=0.9), "cost_a = .* is outside"),
+        (lambda: bw.plan_comparison(cost_a=0.1, cost_b=0.9, horizon=ARRAY), "horizon = .* is not a whole"),
+        (lambda: bw.PolicyComparison(binary=True, paired=True, horizon=ARRAY), "horizon = .* is not a whole"),
+        (lambda: bw.read_costs(LAB, success="grasped", cost_range=ARRAY), "cost_range = .* is not a range"),
+        (lambda: bw.CertificateFamily({"pick": CERTIFICATE}, by=ARRAY), "array.* is not a valid name"),
+        (lambda: bw.Certificate.from_held_out([0.5], seed=ARRAY), "seed = .* is not a whole number"),
+        (lambda: bw.Certificate.from_held_out([0.5], cost_range=ARRAY), "cost_range = .* is not a range"),
+        (lambda: bw.Certificate.from_bounds(lower=ARRAY, upper=1, delta=0.1), "lower = .* is not a number"),
+        (lambda: bw.plan(CERTIFICATE, cost=ARRAY), "cost = .* is outside"),
+        (lambda: bw.HypothesisTest(CERTIFICATE, margin=ARRAY), "margin = .* is outside"),
+    ],
+)
+def test_a_message_is_one_short_line(make, message):
+    with pytest.raises(InvalidSetting, match=message) as refused:
+        make()
+    assert len(str(refused.value)) < 200
+    assert "\n" not in str(refused.value)
 
 
 def test_no_detector_is_forgotten():

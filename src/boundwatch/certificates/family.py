@@ -89,7 +89,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         for name in (self.by, *self.certificates):
             if not isinstance(name, str) or not name.strip():
                 raise InvalidSetting(
-                    f"{name!r} is not a valid name; use non-empty strings for tasks and their column"
+                    f"{shown(name)} is not a valid name; use non-empty strings for tasks and their column"
                 )
         for task, certificate in self.certificates.items():
             if not isinstance(certificate, Certificate):

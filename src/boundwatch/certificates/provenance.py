@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import operator
 import os
 import platform
 from collections.abc import Mapping
@@ -74,8 +75,12 @@ def provenance_of(
     measured: str | None = None,
 ) -> Provenance:
     """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
-    if seed is not None and not hasattr(seed, "__index__"):
-        raise InvalidSetting(f"seed = {shown(seed)} is not a whole number; give one, or leave it out")
+    try:
+        seed = None if seed is None else int(operator.index(seed))
+    except TypeError:
+        raise InvalidSetting(
+            f"seed = {shown(seed)} is not a whole number; give one, or leave it out"
+        ) from None
     if measured is not None and not (isinstance(measured, str) and measured.strip()):
         raise InvalidSetting(
             f"measured = {shown(measured)} says nothing; give one line of text, or leave it out"
@@ -83,7 +88,7 @@ def provenance_of(
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions(),
-        seed=None if seed is None else int(seed),
+        seed=seed,
         costs_sha256=None if costs is None else costs_digest(costs),
         policy_sha256=None if policy is None else sha256_file(policy),
         measured=measured,

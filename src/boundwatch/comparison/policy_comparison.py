@@ -174,7 +174,7 @@ class PolicyComparison:
     ) -> None:
         self.alpha = check_level(alpha, "alpha")
         self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
-        self.horizon = _check_horizon(horizon, binary=self.binary)
+        self.horizon = check_horizon(horizon, binary=self.binary)
         self.margin = check_margin(margin, zero=True)
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
@@ -434,7 +434,8 @@ class PolicyComparison:
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
 
 
-def _check_horizon(horizon: object, *, binary: bool) -> int | None:
+def check_horizon(horizon: object, *, binary: bool) -> int | None:
+    """Return the largest number of pairs, if there is one, or refuse what is not."""
     if horizon is None:
         return None
     if not binary:

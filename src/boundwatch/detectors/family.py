@@ -205,6 +205,8 @@ class FamilyTest:
         check_choice(self.control, "control", CONTROLS)
         if self.control == "e-bh" and self.tail is not None:
             raise InvalidSetting(f"tail = {shown(self.tail)} does not go with control = 'e-bh'; leave it out")
+        if self.tail is not None:
+            check_choice(self.tail, "tail", get_args(TailName))
         if self.tail == "joint":
             raise InvalidSetting(
                 "tail = 'joint' does not go with a family, which is judged by its limits; leave it out"

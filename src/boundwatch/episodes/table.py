@@ -269,7 +269,9 @@ def check_range(cost_range: tuple[float, float] | None) -> tuple[float, float]:
     except (TypeError, ValueError):
         low = high = math.nan
     if not (low < high and math.isfinite(high - low)):
-        raise InvalidSetting(f"cost_range = {cost_range} is not a range; pass (low, high), both finite")
+        raise InvalidSetting(
+            f"cost_range = {shown(cost_range)} is not a range; pass (low, high), both finite"
+        )
     return low, high
 
 

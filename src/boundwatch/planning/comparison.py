@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag, check_level, shortest
 from boundwatch.comparison.evidence import DifferenceBets, LateBets
+from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
 from boundwatch.errors import InvalidSetting
@@ -138,7 +140,7 @@ def plan_comparison(
             f"cost_a = cost_b = {shortest(rates[0])}; equal policies cannot be told apart: state two costs"
         )
     low, high = min(rates), max(rates)
-    paired = check_flag(paired, "paired")
+    paired, horizon = check_flag(paired, "paired"), check_horizon(horizon, binary=True)
     if not paired and correlation:
         raise InvalidSetting(f"correlation = {correlation} goes with paired trials only; pass paired=True")
     outcomes = _differing(low, high, correlation)
@@ -290,6 +292,6 @@ def _trials(power: Array) -> dict[float, int | None]:
 
 def _check_rate(cost: object, name: str) -> float:
     if isinstance(cost, bool) or not isinstance(cost, numbers.Real) or not 0 < float(cost) < 1:
-        shown = shortest(float(cost)) if isinstance(cost, numbers.Real) else repr(cost)
-        raise InvalidSetting(f"{name} = {shown} is outside (0, 1); state a failure rate such as 0.1")
+        given = shortest(float(cost)) if isinstance(cost, numbers.Real) else shown(cost)
+        raise InvalidSetting(f"{name} = {given} is outside (0, 1); state a failure rate such as 0.1")
     return float(cost)
