@@ -32,8 +32,8 @@ def check_detector(detector: Any) -> None:
     A detector that looks once has `decide` and no `update`; one that may be read after every episode has
     `update` and no `decide`. Invalid costs raise `InvalidCost` and are not counted, the verdict is a
     `Verdict`, what must not matter does not matter (the order of a batch; one by one or all at once), and a
-    state continues exactly where it was. An alarm latches; that is tried with as many failures as are
-    evidence against the certificate's upper limit, and not at all where no 10,000 are (next to 1).
+    state continues exactly where it was. An alarm latches. This is tested with enough failures
+    to be evidence against the upper limit, unless even 10,000 are not enough (a limit close to 1).
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def assert_not_adverse(
     Returns
     -------
     Finding
-        The evidence, if the verdict is not ADVERSE. Passing is no proof that nothing got worse.
+        The evidence, if the verdict is not ADVERSE. Passing does not prove that nothing got worse.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def _refuses(call: Any, argument: object) -> bool:
 
 
 def _close(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two findings agree but for rounding."""
+    """Whether two findings agree up to rounding."""
     return all(
         bool(np.isclose(value, other[name], rtol=1e-9, atol=1e-12))
         if isinstance(value, float)

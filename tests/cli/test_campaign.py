@@ -126,7 +126,7 @@ def test_failures_in_ones_own_words_are_counted(run, tmp_path):
     words = ("--success", "end", "--success-values", "in bin,on table")
     done = run("certify", "trials.csv", *words, "--at-most", "4", "-o", "c.json")
     assert done.err == (
-        "boundwatch: note: trials.csv: line 2 holds 'floor', counted as a failure, not being among "
+        "boundwatch: note: trials.csv: line 2 holds 'floor', counted as a failure because it is not among "
         "--success-values\n"
     )
     assert bw.Certificate.load(tmp_path / "c.json").failures == 2

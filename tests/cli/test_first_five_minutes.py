@@ -168,9 +168,7 @@ def test_new_episodes_that_happen_to_begin_like_the_certificates_are_judged(tmp_
         for command in (["check"], ["watch"], ["watch", "--state", f"{name}.state"]):
             done = run(command[0], f"{name}.json", f"{name}.csv", *command[1:])
             assert done.code == 0
-            line = (
-                f"the first {len(costs)} costs are those of the certificate one by one, which may be chance"
-            )
+            line = f"the first {len(costs)} costs match the certificate's one by one, possibly by chance"
             assert line in done.err
             assert (f"boundwatch: {said}: {name}.csv: the first" in done.err) == ("--state" not in command)
         read = bw.read_costs(tmp_path / f"{name}.csv", binary=True)
@@ -358,7 +356,7 @@ def test_episodes_carry_what_a_certificate_keeps(tmp_path):
     made = bw.Certificate.from_held_out(bw.read_costs(path, success="grasped"))
     assert (made.binary, made.method) == (True, "exact")
     assert bw.HypothesisTest(made).decide(bw.read_costs(path, success="grasped").costs).n == 3
-    with pytest.warns(UserWarning, match="those of the certificate one by one, which may be chance"):
+    with pytest.warns(UserWarning, match="match the certificate's one by one, possibly by chance"):
         bw.HypothesisTest(made).decide(bw.read_costs(path, success="grasped"))
 
 

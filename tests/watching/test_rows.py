@@ -192,7 +192,7 @@ def test_words_of_ones_own_line_by_line():
     for word in ("floor", "on table", "floor", "held", "In Bin", "no", "lost"):
         ((cost, *_),) = rows.read(f"1,{word}")
         found.append((word, cost, rows.noticed))
-    said = "holds {!r}, counted as a failure, not being among --success-values"
+    said = "holds {!r}, counted as a failure because it is not among --success-values"
     assert found == [
         ("floor", 1, said.format("floor")),
         ("on table", 0, ""),

@@ -133,7 +133,7 @@ class Certificate(InNotebook):
         binary
             Promise that costs are 0 or 1, now and when the certificate is used.
         delta_upper, delta_lower
-            Give each side its own failure probability; both or neither. `delta` then counts for nothing.
+            Give each side its own failure probability; both or neither. `delta` is then ignored.
         seed, policy
             For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
         measured

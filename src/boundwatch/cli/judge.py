@@ -22,15 +22,15 @@ Margin = Annotated[
     float | None,
     typer.Option(
         metavar="COST",
-        help="Also say whether it is shown that the expected cost rose by no more than this.",
+        help="Also say whether the data show that the expected cost rose by at most this much.",
     ),
 ]
 ExitCode = Annotated[
     bool,
     typer.Option(
         "--exit-code",
-        help="Exit with 3 if the verdict is ADVERSE, whatever the margin. With --margin, exit with 3 also "
-        "until it is shown, for every task, that the expected cost rose by no more than that.",
+        help="Exit with 3 if the verdict is ADVERSE, whatever the margin. With --margin, also exit with 3 "
+        "unless the data show, for every task, that the expected cost rose by at most the margin.",
     ),
 ]
 UNUSUAL = 0.2
@@ -75,8 +75,9 @@ class Judging:
     control: Annotated[
         Control | None,
         typer.Option(
-            help="Several tasks: holm keeps the probability of any wrong verdict, e-bh the expected share "
-            "of wrong ones, at any one look if no task shows what another will meet. [default: holm]",
+            help="Several tasks: holm bounds the probability of any wrong verdict; e-bh bounds the expected "
+            "share of wrong verdicts, at any single look, if no task reveals what another will meet. "
+            "[default: holm]",
         ),
     ] = None
     by: By = None

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tail:
-    """A family of tail bounds on the mean of costs, with one dataset a row.
+    """A family of tail bounds on the mean of costs, with one dataset per row.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ scenes look different and the costs are the same. `tests/guarantees/test_predict
 For a model r(f) of the failure rate in the new world, the bet with the fastest growth is the likelihood ratio
 against the nearest model q(f) whose mean is U: r/q - (1 - r)/(1 - q) is the same nu in every scene, and
 A = (1 - r)/(1 - q). The models here shift the logit of the prediction, with slope 1 (the predictor is right
-but for its level), 1/2 (overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
+except for its level), 1/2 (overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def fit(
             found.append(f"{whose}{which} {OWN}, and they cannot be judged by it")
         elif own.size and not rest:
             found.append(
-                f"{whose}these costs are those of the certificate one by one, which may be chance; if they "
-                "are the same episodes, it cannot judge them"
+                f"{whose}these costs match the certificate's one by one, possibly by chance; if they are the "
+                "same episodes, the certificate cannot judge them"
             )
         else:
             if own.size:
@@ -161,11 +161,11 @@ def begins_like(n: int) -> str:
     Examples
     --------
     >>> begins_like(5)[:63]
-    'the first 5 costs are those of the certificate one by one, whic'
+    "the first 5 costs match the certificate's one by one, possibly "
     """
     return (
-        f"the first {n} costs are those of the certificate one by one, which may be chance; if they are the "
-        "same episodes, give only those after them"
+        f"the first {n} costs match the certificate's one by one, possibly by chance; if they are the same "
+        "episodes, give only those after them"
     )
 
 

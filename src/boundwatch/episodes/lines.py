@@ -146,7 +146,7 @@ class LineReader:
         return LineEpisode(cost, fields)
 
     def _refuse_other_measure(self, chosen: tuple[str | None, Meaning], value: object) -> None:
-        """Refuse a line that is measured otherwise than those before it, as objects may be."""
+        """Refuse a line that is not measured the way earlier lines were, which can happen with objects."""
         if self.measure is None or self.measure == chosen or _kind(*self.measure) == _kind(*chosen):
             return
         (was, before), (column, meaning) = self.measure, chosen
@@ -307,7 +307,7 @@ class LineReader:
         return found
 
     def _same_column(self, table: Table) -> tuple[str, Meaning]:
-        """Return the column of an object; refuse one that would be read otherwise than those before it."""
+        """Return the column of an object; refuse one that would not be read the way earlier ones were."""
         column = self.certified.column
         there = table.has(column)
         if self.by_certified is not None and there != self.by_certified:
@@ -375,7 +375,7 @@ class LineReader:
         if len(self._failures) > 1000:  # texts that are ever new
             self._failures.clear()
         self._failures.add(word)
-        self._notice(f"holds {shown(word)}, counted as a failure, not being among --success-values")
+        self._notice(f"holds {shown(word)}, counted as a failure because it is not among --success-values")
 
 
 def _kind(column: str | None, meaning: Meaning) -> tuple[str, Meaning]:

@@ -32,9 +32,9 @@ class Episode:
     seed: int | None
     """The seed it was reset with; None where the environment is not ours to reset."""
     rewards: NDArray[np.float64]
-    """One reward a step."""
+    """One reward per step."""
     infos: Sequence[dict[str, Any]]
-    """One info a step. Whatever a cost needs of observations or actions, let a wrapper write into it."""
+    """One info per step. If a cost needs observations or actions, have a wrapper write them into it."""
     terminated: bool
     """Whether the task ended it."""
     truncated: bool

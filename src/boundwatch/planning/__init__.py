@@ -56,7 +56,7 @@ class Plan:
         would need about this many trials on average, against the certified limit or, if costs are judged
         jointly, if the certified rate were known exactly.
     powers
-        One entry a detector and tail.
+        One entry per detector and tail.
     smallest_shifts
         For each number of trials, the smallest shift that each detector notices with 90 % power, for costs
         of 0 and 1; None if there is none. It is beyond the certified limit or, if costs are judged jointly,

@@ -43,7 +43,7 @@ def train(
     backend: Backend = "loky",
     bound: Bound = "pointwise",
     delta: Delta = 0.01,
-    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Seed of everything random.")] = 0,
 ) -> Run:
     """Lift mugs with a Panda arm by one depth image from above.
 
@@ -104,14 +104,17 @@ def deploy(
     ] = 1,
     friction: Annotated[
         float | None,
-        typer.Option(metavar="MU", help="Of the finger pads. [default: that of the training, 0.5]"),
+        typer.Option(metavar="MU", help="Friction of the finger pads. [default: as in training, 0.5]"),
     ] = None,
     density: Annotated[
         float | None,
-        typer.Option(metavar="KG/M3", help="Of the objects. [default: that of the training, 2300]"),
+        typer.Option(metavar="KG/M3", help="Density of the objects. [default: as in training, 2300]"),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="SEED", min=0, help="Of the objects; never those of the training.")
+        int,
+        typer.Option(
+            metavar="SEED", min=0, help="Seed of the objects, which are never the training objects."
+        ),
     ] = 0,
     jobs: Jobs = 1,
     backend: Backend = "loky",
