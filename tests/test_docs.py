@@ -89,7 +89,8 @@ def test_pages_install_from_an_index_or_a_clone_and_list_every_extra():
     for page in pages:
         installed = re.findall(r"pip install\s+([^\s`,]+(?:,[^\s`]+)?)", page.read_text())
         for what in installed:
-            assert re.fullmatch(r"'?(boundwatch|\.(/boundwatch)?)(\[[\w,]+\]')?", what), f"{page.name}: {what}"
+            form = r"'?(boundwatch|\.(/boundwatch)?)(\[[\w,]+\]')?"
+            assert re.fullmatch(form, what), f"{page.name}: {what}"
             wanted = re.findall(r"\w+", what.partition("[")[2])
             assert set(wanted) <= set(extras), f"{page.name}: {what}"
         # It is on no index yet: whoever reads only this page must find the other way.

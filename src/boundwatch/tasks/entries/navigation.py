@@ -79,7 +79,10 @@ def deploy(
         ),
     ] = "training",
     seed: Annotated[
-        int, typer.Option(metavar="SEED", help="Seed of the environments, which are never the training environments.")
+        int,
+        typer.Option(
+            metavar="SEED", help="Seed of the environments, which are never the training environments."
+        ),
     ] = 0,
 ) -> Deployment:
     """Fly a trained drone in new environments of a named distribution."""
