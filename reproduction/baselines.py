@@ -143,8 +143,8 @@ def draw(results: Results) -> Figure:
 def caption(results: Results) -> Caption:
     """Say what the figure shows."""
     return Caption(
-        see="Left of zero the policy pays less than in training: whoever alarms there alarms about nothing "
-        "that hurts. Right of zero, a curve that is higher notices smaller adverse shifts.",
+        see="Left of zero the policy pays less than in training: an alarm there is about nothing that hurts. "
+        "Right of zero, a curve that is higher notices smaller adverse shifts.",
         numbers=f"{results.datasets:,} datasets per setting, n as in the titles; level {results.alpha}.",
         paper="In the paper's Figure 6 both baselines alarm at easier settings, and at small adverse shifts "
         "more often than the detectors: the panel on the right, for the authors' policy and its shifts. See "
