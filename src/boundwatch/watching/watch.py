@@ -482,7 +482,7 @@ def _join(error: Exception) -> str:
 def _remedy(line: Line) -> str:
     if line.raw.endswith(TORN):
         kept = shown(line.raw.decode("utf-8", "replace"))
-        return f"replace {kept} in that file by the whole line, if you know how the episode ended"
+        return f"replace {kept} in that file with the complete line, if you know how the episode ended"
     return "let its sender send it again" if line.fault == CUT_OFF else "correct it"
 
 
