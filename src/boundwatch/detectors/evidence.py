@@ -48,16 +48,16 @@ class Evidence(ABC):
         """Return what the numbers below depend on, as it is now."""
 
     @abstractmethod
-    def log_e_values(self, snapshot: Any) -> Pair:
-        """Return the log e-values of both sides."""
+    def log_e_value(self, side: int, snapshot: Any) -> float:
+        """Return the log e-value of one side."""
 
     @abstractmethod
-    def p_values(self, snapshot: Any) -> Pair:
-        """Return the p-values of both sides."""
+    def p_value(self, side: int, snapshot: Any) -> float:
+        """Return the p-value of one side."""
 
     @abstractmethod
-    def shift_limits(self, snapshot: Any) -> Pair:
-        """Return the lower and the upper limit on the shift."""
+    def shift_limit(self, side: int, snapshot: Any) -> float:
+        """Return a limit on the shift: the lower one for ADVERSE, the upper one for BENIGN."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -113,26 +113,25 @@ class CertifiedEvidence(Evidence):
         """Return the wealth, the best wealth and the costs."""
         return self._wealth.log, self._wealth.best, self._memory.weights[:]
 
-    def log_e_values(self, snapshot: tuple[list[float], list[float], array[float]]) -> Pair:
-        """Return the log e-values of both sides."""
-        return snapshot[0][0], snapshot[0][1]
+    def log_e_value(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
+        """Return the log e-value of one side."""
+        return snapshot[0][side]
 
-    def p_values(self, snapshot: tuple[list[float], list[float], array[float]]) -> Pair:
-        """Return 1 over the largest e-values so far."""
-        return self.marks[0].p_value(snapshot[1][0]), self.marks[1].p_value(snapshot[1][1])
+    def p_value(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
+        """Return 1 over the largest e-value so far."""
+        return self.marks[side].p_value(snapshot[1][side])
 
-    def shift_limits(self, snapshot: tuple[list[float], list[float], array[float]]) -> Pair:
-        """Return the limits on the new mean less the certified limits."""
+    def shift_limit(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
+        """Return the limit on the new mean less the certified limit."""
         _, best, weights = snapshot
-        memory = CostMemory(weights)
-        lower = memory.mean_lower(self.bets, self.alphas[0])
-        upper = memory.mean_upper(self.bets, self.alphas[1])
+        memory, alpha = CostMemory(weights), self.alphas[side]
         # Once the wealth against a certified bound has reached 1/alpha, every mean up to it stays refuted.
-        if best[0] >= math.log(1 / self.alphas[0]):
-            lower = max(lower, self.certificate.upper)
-        if best[1] >= math.log(1 / self.alphas[1]):
-            upper = min(upper, self.certificate.lower)
-        return lower - self.certificate.upper, upper - self.certificate.lower
+        stays = best[side] >= math.log(1 / alpha)
+        if side == 0:
+            lower, bound = memory.mean_lower(self.bets, alpha), self.certificate.upper
+            return (max(lower, bound) if stays else lower) - bound
+        upper, bound = memory.mean_upper(self.bets, alpha), self.certificate.lower
+        return (min(upper, bound) if stays else upper) - bound
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""

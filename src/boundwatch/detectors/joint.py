@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -210,6 +210,17 @@ def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
     return min(level, inverse) if reached else min(level + inverse, 1.0)
 
 
+def cost_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
+    """Return 1 over an e-value, or the level once an e-value has reached it.
+
+    Examples
+    --------
+    >>> round(cost_p_value(math.log(4), 0.05, reached=False), 6), cost_p_value(0.0, 0.05, reached=True)
+    (0.25, 0.05)
+    """
+    return min(math.exp(-max(log_e_value, 0.0)), level if reached else 1.0)
+
+
 class JointCounts(Evidence):
     """Costs of 0 and 1: a side is reached when the failures, or the successes, cross an exact line."""
 
@@ -221,7 +232,7 @@ class JointCounts(Evidence):
             side = self.sides[2]
             rate, log = side.sentinel()
             zero, one = Bets.for_costs(binary=True).log_factors(rate)
-            self._watched = side.stream.log_shares + log, zero, one
+            self._watched = side.stream.log_shares + log, zero, one, max(float(one.max()), 1e-9)
         self.reset()
 
     @property
@@ -235,6 +246,7 @@ class JointCounts(Evidence):
         self._n, self._failures = 0, 0
         self._lines: list[list[int]] = [[], []]
         self._reach = 0
+        self._idle = 0  # for so many episodes nothing can show "no worse"
 
     def step(self, cost: float) -> None:
         """Count one more episode."""
@@ -256,20 +268,19 @@ class JointCounts(Evidence):
         """Return episodes, failures and what has been reached."""
         return self._n, self._failures, self.reached[:]
 
-    def log_e_values(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
-        """Return the log e-values of both sides over the joint draw."""
-        counts = _counts(*snapshot[:2])
-        return self.sides[0].log_e_value(_ENDS, counts), self.sides[1].log_e_value(_ENDS, counts)
+    def log_e_value(self, side: int, snapshot: tuple[int, int, list[bool]]) -> float:
+        """Return the log e-value of one side over the joint draw."""
+        return self.sides[side].log_e_value(_ENDS, _counts(*snapshot[:2]))
 
-    def p_values(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
-        """Return p-values over the joint draw."""
-        return count_p_values(self.log_e_values(snapshot), self.levels, snapshot[2])
+    def p_value(self, side: int, snapshot: tuple[int, int, list[bool]]) -> float:
+        """Return a p-value over the joint draw."""
+        log = self.log_e_value(side, snapshot)
+        return joint_p_value(log, self.levels[side], reached=snapshot[2][side])
 
-    def shift_limits(self, snapshot: tuple[int, int, list[bool]]) -> Pair:
-        """Return limits on the new less the old rate, over the joint draw and for all times at once."""
-        counts = _counts(*snapshot[:2])
-        lower, upper = (side.difference_lower(_ENDS, counts) for side in self.sides[:2])
-        return lower, -upper
+    def shift_limit(self, side: int, snapshot: tuple[int, int, list[bool]]) -> float:
+        """Return a limit on the new less the old rate, over the joint draw and for all times at once."""
+        limit = self.sides[side].difference_lower(_ENDS, _counts(*snapshot[:2]))
+        return -limit if side else limit
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -294,9 +305,15 @@ class JointCounts(Evidence):
         ]
 
     def _shows_no_worse(self) -> bool:
-        side, (logs, zero, one) = self.sides[2], self._watched
+        if self._idle > 0:
+            self._idle -= 1
+            return False
+        side, (logs, zero, one, most) = self.sides[2], self._watched
         successes = self._n - self._failures
-        if log_sum(logs + self._failures * zero + successes * one) < side.target:
+        short = side.target - log_sum(logs + self._failures * zero + successes * one)
+        if short > 0:
+            # No episode adds more than `most`. One is left for what rounding may do.
+            self._idle = int(short / most) - 1
             return False
         return side.log_e_value(_ENDS, _counts(self._n, self._failures)) >= side.target
 
@@ -336,23 +353,23 @@ class JointCosts(Evidence):
         """Return the costs and what has been reached."""
         return self._memory.weights[:], self.reached[:]
 
-    def log_e_values(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
-        """Return the log e-values of both sides over the joint draw."""
-        weights = np.array(snapshot[0])
-        adverse, benign = (side.log_e_value(grid_points(), weights) for side in self.sides[:2])
-        return adverse, benign
+    def log_e_value(self, side: int, snapshot: tuple[array[float], list[bool]]) -> float:
+        """Return the log e-value of one side over the joint draw."""
+        return self.sides[side].log_e_value(grid_points(), np.array(snapshot[0]))
 
-    def p_values(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
-        """Return 1 over the e-values, or the level once it was reached."""
-        return cost_p_values(self.log_e_values(snapshot), self.levels, snapshot[1])
+    def p_value(self, side: int, snapshot: tuple[array[float], list[bool]]) -> float:
+        """Return 1 over the e-value, or the level once it was reached."""
+        log = self.log_e_value(side, snapshot)
+        return cost_p_value(log, self.levels[side], reached=snapshot[1][side])
 
-    def shift_limits(self, snapshot: tuple[array[float], list[bool]]) -> Pair:
-        """Return limits on the new less the old mean, over the joint draw and for all times at once."""
-        weights = np.array(snapshot[0])
-        lower, upper = (side.difference_lower(grid_points(), weights) for side in self.sides[:2])
-        # A side is reached when the evidence of the limits refutes a shift of zero: it stays refuted.
-        adverse, benign = snapshot[1]
-        return max(lower, 0.0) if adverse else lower, min(-upper, 0.0) if benign else -upper
+    def shift_limit(self, side: int, snapshot: tuple[array[float], list[bool]]) -> float:
+        """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
+        limit = self.sides[side].difference_lower(grid_points(), np.array(snapshot[0]))
+        # A side is reached when the evidence of its limit refutes a shift of zero: it stays refuted.
+        stays = snapshot[1][side]
+        if side == 0:
+            return max(limit, 0.0) if stays else limit
+        return min(-limit, 0.0) if stays else -limit
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
@@ -386,21 +403,3 @@ class JointCosts(Evidence):
 
 def _counts(n: int, failures: int) -> Array:
     return np.array([n - failures, failures], dtype=np.float64)
-
-
-def count_p_values(logs: Pair, levels: Pair, reached: Sequence[bool]) -> Pair:
-    """Return the p-values of both sides where counts reach an exact line; see `joint_p_value`."""
-    adverse, benign = (
-        joint_p_value(log, level, reached=flag)
-        for log, level, flag in zip(logs, levels, reached, strict=True)
-    )
-    return adverse, benign
-
-
-def cost_p_values(logs: Pair, levels: Pair, reached: Sequence[bool]) -> Pair:
-    """Return 1 over the e-values, or the level of a side once it was reached."""
-    adverse, benign = (
-        min(math.exp(-max(log, 0.0)), level if flag else 1.0)
-        for log, level, flag in zip(logs, levels, reached, strict=True)
-    )
-    return adverse, benign

@@ -18,7 +18,7 @@ from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 
-_PAIRS = (("e_adverse", "e_benign"), ("p_adverse", "p_benign"), ("shift_lower", "shift_upper"))
+_SIDES = {"e_adverse": 0, "e_benign": 1, "p_adverse": 0, "p_benign": 1, "shift_lower": 0, "shift_upper": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,27 +59,23 @@ class SequentialFinding(Finding):
         return finding
 
     def _computed(self, name: str) -> float:
-        pair = next((pair for pair in _PAIRS if name in pair), None)
-        if pair is None:
+        side = _SIDES.get(name)
+        if side is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         evidence, snapshot = self.__dict__["_evidence"]
-        numbers = _numbers(pair[0], evidence, snapshot)
-        if "_ended" in self.__dict__:  # a peek: what low costs show comes from the episodes that ended
-            numbers = numbers[0], _numbers(pair[0], evidence, self.__dict__["_ended"])[1]
-        for each, number in zip(pair, numbers, strict=True):
-            self.__dict__.setdefault(each, number)  # a peek before any episode ended has set one
-        return numbers[pair.index(name)]
+        if side == 1:  # of a peek: what low costs show comes from the episodes that ended
+            snapshot = self.__dict__.get("_ended", snapshot)
+        number = self.__dict__[name] = _number(name, side, evidence, snapshot)
+        return number
 
     if not TYPE_CHECKING:  # it would let every name pass
         __getattr__ = _computed
 
 
-def _numbers(lower: str, evidence: Evidence, snapshot: Any) -> tuple[float, float]:
-    """Return the pair of numbers whose first is called `lower`."""
-    if lower == "e_adverse":
-        adverse, benign = evidence.log_e_values(snapshot)
-        return bounded_exp(adverse), bounded_exp(benign)
-    return (evidence.p_values if lower == "p_adverse" else evidence.shift_limits)(snapshot)
+def _number(name: str, side: int, evidence: Evidence, snapshot: Any) -> float:
+    if name.startswith("e_"):
+        return bounded_exp(evidence.log_e_value(side, snapshot))
+    return (evidence.p_value if name.startswith("p_") else evidence.shift_limit)(side, snapshot)
 
 
 class SequentialTest(StreamDetector[SequentialFinding]):

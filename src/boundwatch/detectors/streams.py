@@ -22,7 +22,7 @@ from boundwatch.bounds.wealth import Array, Bets, clamp_bound, log_sums
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.evidence import Pair, marks_of
-from boundwatch.detectors.joint import cost_p_values, count_p_values, is_joint, reference_of, sides_of
+from boundwatch.detectors.joint import cost_p_value, is_joint, joint_p_value, reference_of, sides_of
 
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -175,7 +175,11 @@ class CountStreams(Streams):
 
     def p_values(self, row: int, logs: Pair, reached: tuple[bool, bool]) -> Pair:  # noqa: ARG002
         """Return the p-values over the joint draw."""
-        return count_p_values(logs, self.levels, reached)
+        adverse, benign = (
+            joint_p_value(log, level, reached=flag)
+            for log, level, flag in zip(logs, self.levels, reached, strict=True)
+        )
+        return adverse, benign
 
     def _shows_no_worse(self, n: Array, totals: Array) -> Flags:
         target = self.sides[2].target
@@ -186,12 +190,15 @@ class CountStreams(Streams):
 
     def _at_one_mean(self, side: int, n: Array, totals: Array) -> Array:
         """Return the log evidence at the sentinel's mean; the e-value is the smallest of all means."""
-        chosen = self.sides[side]
-        rate, log = chosen.sentinel()
-        zero, one = self._bets.log_factors(rate)
+        chosen, (zero, one, log) = self.sides[side], self._sentinels[side]
         hits = n - totals if chosen.mirrored else totals
         capitals = chosen.stream.log_shares + np.outer(n - hits, zero) + np.outer(hits, one)
         return log_sums(capitals) + log
+
+    @cached_property
+    def _sentinels(self) -> list[tuple[Array, Array, float]]:
+        found = [side.sentinel() for side in self.sides]
+        return [(*self._bets.log_factors(rate), log) for rate, log in found]
 
     def _log_e_values(self, side: int, n: Array, totals: Array) -> Array:
         """Compute each pair of counts that occurs once."""
@@ -275,7 +282,11 @@ class CostStreams(_Betting):
 
     def p_values(self, row: int, logs: Pair, reached: tuple[bool, bool]) -> Pair:  # noqa: ARG002
         """Return 1 over the e-values, or the level once it was reached."""
-        return cost_p_values(logs, self.levels, reached)
+        adverse, benign = (
+            cost_p_value(log, level, reached=flag)
+            for log, level, flag in zip(logs, self.levels, reached, strict=True)
+        )
+        return adverse, benign
 
     @cached_property
     def _evidence_tables(self) -> list[EvidenceTable]:
