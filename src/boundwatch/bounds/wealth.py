@@ -132,10 +132,10 @@ class Wealth:
         self.n += 1
         if self.n % self._fold_every == 0:
             self._fold()
-        sums = (self.product @ self._scale).tolist()
+        sums = self.product.dot(self._scale).tolist()  # on so few numbers three times as quick as @
         if min(sums) < 1e-250:  # the leading bet was wiped out and the others are far behind
             self._fold()
-            sums = (self.product @ self._scale).tolist()
+            sums = self.product.dot(self._scale).tolist()
         self.log = [top + math.log(total) for top, total in zip(self._tops, sums, strict=True)]
         self.best = list(map(max, self.log, self.best))
 

@@ -92,9 +92,11 @@ class WealthTable:
         """Count one cost for each of some different streams; return their log wealth, one column per side."""
         first, last = int(rows[0]), int(rows[-1]) + 1
         # All streams in their usual order are one block: no gather, no scatter.
-        block = last - first == rows.size and bool((np.diff(rows) == 1).all())
+        block = last - first == rows.size and bool((rows[1:] - rows[:-1] == 1).all())
         where: slice | Rows = slice(first, last) if block else rows
-        capitals = np.column_stack([np.ones_like(costs), costs]) @ self._lines
+        ones_and_costs = np.ones((rows.size, 2))
+        ones_and_costs[:, 1] = costs
+        capitals = ones_and_costs @ self._lines
         capitals *= self.capitals[where] if block else self.capitals.take(rows, axis=0)
         sums = self._sums(capitals)
         book = self.book.take(rows, axis=0)

@@ -155,7 +155,7 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
             self._capitals += self._shares
             self._capitals *= factor
             np.minimum(self._capitals, _CEILING, out=self._capitals)
-        self._statistics = (self._capitals @ self._sides).tolist()
+        self._statistics = self._capitals.dot(self._sides).tolist()
         for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
             if overrides(side, self.verdict) and self._statistics[side] >= 1 / alpha:
                 self.first_alarm = self.n
