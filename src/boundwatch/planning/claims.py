@@ -28,6 +28,7 @@ STREAMS = 5
 RATE = 0.05
 MARGIN = 0.1
 LOOKS = 10
+_AT_ONCE = 4096  # costs that a fleet sees with one call: a call for each episode takes longer than the test
 _READ = (10, 50, 200)  # the numbers of new trials at which limits are read that hold at all times
 
 
@@ -116,22 +117,30 @@ def is_declared(verdicts: Sequence[Verdict], verdict: Verdict) -> Flags:
 
 def run_fleet(fleet: Fleet, streams: Array) -> Fleet:
     """Let a fleet see streams, one per column."""
-    for row in streams:
-        fleet.update(np.arange(row.size), row)
+    rows = max(1, _AT_ONCE // streams.shape[1])
+    for start in range(0, len(streams), rows):
+        part = streams[start : start + rows]
+        fleet.update(np.tile(np.arange(part.shape[1]), len(part)), part.ravel())
     return fleet
 
 
 def count_lists(certificate: Certificate, streams: Array) -> int:
     """Count fleets of a few streams, none of them worse, that list one at any of ten looks."""
-    # Nothing is listed with an e-value below one over the rate: a test of twice this level alarms before.
-    near = run_fleet(Fleet(certificate, alpha_adverse=2 * RATE), streams)
+    # These streams share half the rate: nothing is listed with an e-value below two over the rate, and a test
+    # with the rate for its level alarms before.
+    near = run_fleet(_listing_fleet(certificate), streams)
     groups = is_declared(near.verdicts, Verdict.ADVERSE).reshape(-1, STREAMS).any(axis=1)
     split = streams.reshape(LOOKS, -1, groups.size, STREAMS)
     return sum(_lists(certificate, split[:, :, group]) for group in np.flatnonzero(groups).tolist())
 
 
+def _listing_fleet(certificate: Certificate) -> Fleet:
+    """Return a fleet for its list. Its levels have no say there, and equal ones have one line of alarms."""
+    return Fleet(certificate, alpha_adverse=RATE, alpha_benign=RATE)
+
+
 def _lists(certificate: Certificate, looks: Array, *, restarting: bool = False) -> bool:
-    fleet = Fleet(certificate)
+    fleet = _listing_fleet(certificate)
     for costs in looks:
         fleet.update(np.tile(np.arange(STREAMS), len(costs)), costs.ravel())
         if fleet.discoveries(RATE):
@@ -257,7 +266,7 @@ def _restart_claims(certificate: Certificate) -> Iterator[Claim]:
 def _count_restarts(certificate: Certificate, world: World, rng: np.random.Generator, runs: int) -> int:
     """Count fleets that list a stream at any look, after each of which streams without evidence restart."""
     streams = world.draw(rng, (EPISODES, STREAMS * runs)).reshape(LOOKS, -1, STREAMS * runs)
-    fleet, rolls = Fleet(certificate), [Roll() for _ in range(runs)]
+    fleet, rolls = _listing_fleet(certificate), [Roll() for _ in range(runs)]
     near = np.zeros(runs, dtype=np.bool_)
     for costs in streams:
         evidence = run_fleet(fleet, costs).e_adverse
