@@ -70,6 +70,7 @@ CLAIMED = (
     "fleet, read 200 times",
     "fleet, margin 0.1, read 200 times",
     "sequential-test, read 200 times",
+    "sequential-test, margin 0.1, read 200 times",
     "sequential-test, upper shift limit",
     "discoveries in 5 streams",
     "discoveries, 5 streams, restarted",
@@ -81,6 +82,8 @@ CLAIMED = (
     "confidence-interval, total, n = 10",
     "fleet, total, 200 times",
     "fleet, total, margin 0.1, 200 times",
+    "sequential-test, total, 200 times",
+    "sequential-test, total, margin 0.1, 200 times",
     "sequential-test, total, lower shift limit",
     "discoveries, total, 5 streams",
 )
@@ -177,6 +180,8 @@ class Fickle(bw.SequentialTest):
         ("confidence-interval, total", rash(bw.ConfidenceInterval)),
         ("sequential-test, total, lower shift limit", Fickle),
         ("sequential-test, total, upper shift limit", Fickle),
+        ("sequential-test, total, 200", carefree(bw.SequentialTest)),
+        ("sequential-test, total, margin", carefree(bw.SequentialTest)),
         ("fleet, total, 200", carefree(bw.Fleet)),
         ("fleet, total, margin", carefree(bw.Fleet)),
     ],
@@ -271,7 +276,10 @@ def test_a_detector_that_errs_more_often_is_found_out():
     ("kind", "names"),
     [
         (bw.Fleet, {"fleet, read 200 times", "fleet, margin 0.1, read 200 times"}),
-        (bw.SequentialTest, {"sequential-test, read 200 times"}),
+        (
+            bw.SequentialTest,
+            {"sequential-test, read 200 times", "sequential-test, margin 0.1, read 200 times"},
+        ),
     ],
 )
 def test_who_alarms_too_soon_is_found_out_and_nobody_else(kind, names, monkeypatch):
@@ -283,7 +291,7 @@ def test_who_alarms_too_soon_is_found_out_and_nobody_else(kind, names, monkeypat
     assert {name.partition(",")[0] for name in broken} == {name.partition(",")[0] for name in names}
 
 
-@pytest.mark.parametrize("name", ["read", "lower", "upper"])
+@pytest.mark.parametrize("name", ["read", "margin", "lower", "upper"])
 def test_a_sequential_test_that_its_e_values_do_not_explain_is_found_out(name, monkeypatch):
     found = claims(BOUNDED, f"sequential-test, {name}", detectors=[])[:1]
     assert all(kept(found, 100))

@@ -28,11 +28,15 @@ from boundwatch.planning.claims import (
     Flags,
     Levels,
     chance_of_high,
+    count_found,
     count_lists,
     count_missed,
+    declares,
     is_declared,
+    is_tried_alone,
     limit_of,
     run_fleet,
+    shows_no_worse,
     two_costs,
 )
 
@@ -109,6 +113,9 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
             yield _fixed_claim(f"hypothesis-test, total, n = {n}", lab, total, test, n, _is_declared)
         if is_central or certificate.binary:
             yield _stream_claim(f"fleet, total, {EPISODES} times", lab, total, levels, _declared_by_fleet)
+            if is_tried_alone(lab.low, lab.high):
+                name = f"sequential-test, total, {EPISODES} times"
+                yield _stream_claim(name, lab, total, levels, _declared_by_test)
             if lab.verdict is Verdict.BENIGN and lab.mean + MARGIN < lab.high:
                 yield from _margin_claims(lab, total, levels)
         if is_central:
@@ -265,23 +272,34 @@ def _count_streams(
 
 
 def _declared_by_fleet(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:
-    return int(is_declared(_fleet(levels, certificate, streams, None).verdicts, lab.verdict).sum())
+    return int(is_declared(_fleet(levels, certificate, streams).verdicts, lab.verdict).sum())
 
 
 def _shown_by_fleet(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:  # noqa: ARG001
     return sum(_fleet(levels, certificate, streams, MARGIN).no_worse or [])
 
 
-def _fleet(levels: Levels, certificate: Certificate, streams: Array, margin: float | None) -> Fleet:
+def _fleet(levels: Levels, certificate: Certificate, streams: Array, margin: float | None = None) -> Fleet:
     adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
     fleet = Fleet(certificate, alpha_adverse=adverse, alpha_benign=benign, margin=margin)
     return run_fleet(fleet, streams)
 
 
+def _declared_by_test(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:
+    return count_found(_test(levels, certificate), streams, partial(declares, lab.verdict))
+
+
+def _shown_by_test(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:  # noqa: ARG001
+    return count_found(_test(levels, certificate, MARGIN), streams, shows_no_worse)
+
+
 def _missed_by_limits(lab: Lab, levels: Levels, certificate: Certificate, streams: Array) -> int:
+    return count_missed(_test(levels, certificate), streams, partial(_is_excluded, lab))
+
+
+def _test(levels: Levels, certificate: Certificate, margin: float | None = None) -> SequentialTest:
     adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
-    test = SequentialTest(certificate, alpha_adverse=adverse, alpha_benign=benign)
-    return count_missed(test, streams, partial(_is_excluded, lab))
+    return SequentialTest(certificate, alpha_adverse=adverse, alpha_benign=benign, margin=margin)
 
 
 def _margin_claims(lab: Lab, total: float, levels: Levels) -> Iterator[Claim]:
@@ -291,8 +309,10 @@ def _margin_claims(lab: Lab, total: float, levels: Levels) -> Iterator[Claim]:
     shown = partial(_count_datasets, lab, detector, n, MARGIN, _is_shown)
     name = f"hypothesis-test, total, margin {MARGIN:g}, n = {n}"
     yield Claim(name, lab.verdict, _with_margin(lab), total, shown)
-    name = f"fleet, total, margin {MARGIN:g}, {EPISODES} times"
-    yield _stream_claim(name, lab, total, levels, _shown_by_fleet, MARGIN)
+    words = f"total, margin {MARGIN:g}, {EPISODES} times"
+    yield _stream_claim(f"fleet, {words}", lab, total, levels, _shown_by_fleet, MARGIN)
+    if is_tried_alone(lab.low, lab.high):
+        yield _stream_claim(f"sequential-test, {words}", lab, total, levels, _shown_by_test, MARGIN)
 
 
 def _with_margin(lab: Lab) -> str:
