@@ -408,7 +408,8 @@ def test_thresholds_give_every_baseline_the_same_false_alarm_rate():
         return Outputs(features @ np.diag([3.0, 2.0, 1.0, 0.5]), features)
 
     classes = rng.integers(4, size=2000)
-    statistics = stronger_baselines.statistics_of(seen(2000), classes, stronger_baselines.QUICK)
+    settings = dataclasses.replace(stronger_baselines.QUICK, references=500)
+    statistics = stronger_baselines.statistics_of(seen(2000), classes, settings)
     usual, fresh = seen(2000, 20), seen(2000, 20)
     smaller, larger = seen(2000, 20, shift=-1.0), seen(2000, 20, shift=1.0)
     for name, statistic in statistics.items():

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,12 +116,9 @@ class World:
         self.drone: DroneSettings | None = None
         if recordings is None:
             self.drone = DroneSettings() if drone is None else drone
-            recordings = Recordings.from_drone(self.drone)
-        self.recordings = recordings
-        self._flights = [
-            [_relevant(self.scene, flight) for flight in flights.astype(np.float32)]
-            for flights in self.recordings.paths
-        ]
+            self.recordings, self._flights = _modeled(self.scene, self.drone)
+        else:
+            self.recordings, self._flights = recordings, _cut(self.scene, recordings)
 
     def __repr__(self) -> str:
         return one_line(self, {"scene": self.scene, "drone": self.drone, "recordings": self.recordings})
@@ -281,6 +279,21 @@ def _entropy(seed: int | Sequence[int]) -> tuple[int, ...]:
     if not numbers or min(numbers) < 0:
         raise InvalidSetting(f"seed = {shown(seed)} is empty or below 0; choose 0 or more")
     return (*numbers, ALONE) if len(numbers) == 1 else numbers
+
+
+@lru_cache(maxsize=8)  # a tenth of a second each, and most worlds have the same drone
+def _modeled(scene: Scene, drone: DroneSettings) -> tuple[Recordings, list[list[Floats]]]:
+    """Return the flights of the model, whole and cut."""
+    recordings = Recordings.from_drone(drone)
+    for path in recordings.paths:
+        path.flags.writeable = False  # everybody has the same
+    return recordings, _cut(scene, recordings)
+
+
+def _cut(scene: Scene, recordings: Recordings) -> list[list[Floats]]:
+    return [
+        [_relevant(scene, flight) for flight in flights.astype(np.float32)] for flights in recordings.paths
+    ]
 
 
 def _relevant(scene: Scene, flight: Floats) -> Floats:
