@@ -92,6 +92,8 @@ def test_a_certificate_leaves_nothing_to_be_planned_in_the_lab():
     certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
     with pytest.raises(InvalidSetting, match="without a certificate"):
         bw.plan(certificate, cost=0.5, lab_trials=20)
+    with pytest.raises(InvalidSetting, match="delta is for planning without a certificate"):
+        bw.plan(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01), cost=0.5, delta=0.05)
 
 
 def test_the_plan_is_for_what_check_does():

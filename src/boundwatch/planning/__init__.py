@@ -133,7 +133,7 @@ def plan(
     trials: int | None = None,
     margin: float | None = None,
     alpha: float | None = None,
-    delta: float = 0.01,
+    delta: float | None = None,
     sizes: Sequence[int] = SIZES,
     seed: int = 0,
 ) -> Plan | TrialPlan:
@@ -166,7 +166,7 @@ def plan(
     margin
         Without a certificate: plan for showing that the new site is at most this much worse.
     delta
-        Without a certificate: the delta that the certificate will have.
+        Without a certificate: the delta that the certificate will have, 0.01 if left out.
     sizes
         Numbers of trials for which to find the smallest shift that would be noticed.
     seed
@@ -187,13 +187,15 @@ def plan(
     (16, 0.92)
     """
     if certificate is None:
-        return _plan_before(cost, new_cost, lab_trials, trials, margin, alpha, delta, costs)
+        intended = 0.01 if delta is None else delta
+        return _plan_before(cost, new_cost, lab_trials, trials, margin, alpha, intended, costs)
     require_certificate(certificate)
     for name, value in {
         "new_cost": new_cost,
         "lab_trials": lab_trials,
         "trials": trials,
         "margin": margin,
+        "delta": delta,
     }.items():
         if value is not None:
             raise InvalidSetting(f"{name} is for planning without a certificate; leave one of them out")
