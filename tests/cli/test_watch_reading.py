@@ -143,8 +143,11 @@ def test_a_stream_is_doubted_like_a_whole_file(run, tmp_path):
             sorted(lab),
             "100 % of these costs are also among those that the certificate was made from",
         ),
-        "fractions": ([0, 0.35, 0.1, 0.5], "all values are at most 1 in the certificate's range of 0 to 100"),
-        "usual": ([0, 36, 11, 1, 4.5], ""),
+        "fractions": (
+            [0, *[0.35, 0.1, 0.5] * 3],
+            "all values are at most 1 in the certificate's range of 0 to 100",
+        ),
+        "usual": ([0, *[36, 11, 1] * 3], ""),
     }
     for name, (values, warning) in files.items():
         (tmp_path / f"{name}.csv").write_text("cost\n" + "".join(f"{value}\n" for value in values))

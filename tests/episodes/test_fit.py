@@ -5,7 +5,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.certificates.record import MOST_POINTS
-from boundwatch.episodes.fit import Likeness
+from boundwatch.episodes.fit import Likeness, is_time_to_look
 
 RNG = np.random.default_rng(41)
 
@@ -79,3 +79,28 @@ def test_the_unit_of_rewards_is_compared_with_the_certified_reward(mean, doubtfu
     certificate = bw.Certificate.from_held_out(np.full(20, mean), cost_range=(0, 100))
     said = Likeness(certificate).take(1 - np.array([0.5, 0.7]) / 100, "reward", (0, 100))
     assert bool(said) == doubtful
+
+
+def test_honest_streams_seldom_look_doubtful():
+    """The control, a look after every cost, takes many of them for certified costs or another unit."""
+    rng = np.random.default_rng(0)
+
+    def doubted(certificate, costs, ends, is_looked_at):
+        likeness = Likeness(certificate)
+        return any(
+            likeness.take([cost], "cost", ends, look=is_looked_at(n, certificate.n))
+            for n, cost in enumerate(costs, start=1)
+        )
+
+    found = {"seldom": np.zeros(2), "always": np.zeros(2)}
+    for _ in range(200):
+        digits = [
+            bw.Certificate.from_held_out(rng.integers(0, 100, 30) / 100),
+            rng.integers(0, 100, 60) / 100,
+        ]
+        low = np.minimum(rng.exponential(0.06, 80), 1)
+        unit = [bw.Certificate.from_held_out(low[:60], cost_range=(0, 100)), low[60:]]
+        for name, rule in (("seldom", is_time_to_look), ("always", lambda *_: True)):
+            found[name] += doubted(*digits, None, rule), doubted(*unit, (0, 100), rule)
+    assert (found["seldom"] <= 4).all()
+    assert (found["always"] >= 10).all()

@@ -339,7 +339,7 @@ def test_a_summary_is_no_trial_wherever_it_comes():
         ("robot,task,cost", ["r1,mug,0.1", "r1,bowl,0.16"], "r1,Total,0.26", "Total"),
         ("trial,mode,cost,notes", ["1,mid,0.1,", "2,mid,0.2,"], "3,max,0.3,", None),
         (",mode,cost", ["0,mid,0.1", "1,mid,0.2"], "2,max,0.3", None),  # by pandas
-        ("mode,cost,", ["mid,0.1,", "mid,0.2,slow"], "max,0.3,slow", "max"),
+        ("mode,cost,", ["mid,0.1,", "mid,0.2,slow"], "max,0.3,", "max"),
     ],
 )
 def test_a_summary_is_refused_in_a_stream_as_in_a_file(tmp_path, header, trials, last, word):
@@ -355,6 +355,14 @@ def test_a_summary_is_refused_in_a_stream_as_in_a_file(tmp_path, header, trials,
         rows.read(last)
     with pytest.raises(InvalidCost, match=f"line {len(trials) + 2} {fault}"):
         read_costs(path)
+
+
+@pytest.mark.parametrize("word", ["max", "average", "overall"])
+def test_a_condition_called_like_a_summary_is_counted(tmp_path, word):
+    lines = ["time,speed,cost", *[f"9:{i},{word if i % 2 else 'slow'},0.{i}" for i in range(1, 9)]]
+    rows, path = Rows(Rule()), tmp_path / "trials.csv"
+    path.write_text("\n".join(lines) + "\n")
+    assert sum(len(rows.read(line)) for line in lines) == len(read_costs(path)) == 8
 
 
 def test_lines_above_the_header_are_said_to_be_skipped():

@@ -38,6 +38,11 @@ class FrozenMapping(Mapping[Key, Value]):
     def __reduce__(self) -> tuple[Any, ...]:  # a proxy can be neither pickled nor copied
         return type(self), (dict(self._content),)
 
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        if hasattr(self, "_content"):
+            raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+        self.__init__(state[1]["_content"])  # type: ignore[misc]  # as pickled before there was __reduce__
+
     def __getitem__(self, key: Key) -> Value:
         return self._content[key]
 

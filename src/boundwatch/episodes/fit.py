@@ -134,7 +134,7 @@ def fitting(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
 def _level_of_caller() -> int:
     """Return the `stacklevel` at which the caller of this function warns whoever called boundwatch."""
     level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "boundwatch":
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "boundwatch":
         level, frame = level + 1, frame.f_back
     return level
 
@@ -231,9 +231,9 @@ class Likeness:
     """Notices, as costs come, that most were certified before, or that they may be in another unit.
 
     `fit` says this of a whole file. What is said of a stream after n costs is what would be said of a file
-    of these n, and each warning comes once, at the first n for which it is true. If m values were recorded,
-    at most 2.5 m costs are kept, so never more than 642: see `_shared`. Of the unit, only the highest reading
-    is kept.
+    of these n, and each warning comes once. A stream that is looked at after every cost would sooner or later
+    seem doubtful by chance: look seldom, as `is_time_to_look` says. If m values were recorded, at most 2.5 m
+    costs are kept, so never more than 642: see `_shared`. Of the unit, only the highest reading is kept.
 
     Parameters
     ----------
@@ -274,19 +274,23 @@ class Likeness:
         costs: Sequence[float] | NDArray[np.float64],
         meaning: str,
         cost_range: tuple[float, float] | None,
+        *,
+        look: bool = True,
     ) -> list[str]:
-        """Take further costs with the range they were read in; return what has become doubtful by them."""
+        """Take further costs with the range they were read in; return what a look finds doubtful."""
         new = np.asarray(costs, dtype=np.float64)
-        return [*self._certified_before(new), *self._in_other_unit(new, meaning, cost_range)]
+        if not new.size:
+            return []
+        return [*self._certified_before(new, look), *self._in_other_unit(new, meaning, cost_range, look)]
 
-    def _certified_before(self, new: NDArray[np.float64]) -> Iterator[str]:
+    def _certified_before(self, new: NDArray[np.float64], look: bool) -> Iterator[str]:
         if self.costs is None:
             return
         if len(self.costs) + new.size > _most_shared(self._certificate):
             self.costs = None
             return
         self.costs += new.tolist()
-        if (share := _shared(self._certificate, self.costs)) >= 0.5:
+        if look and (share := _shared(self._certificate, self.costs)) >= 0.5:
             self.costs = None
             yield (
                 f"{100 * share:.0f} % of these costs are also among those that the certificate was made "
@@ -294,7 +298,7 @@ class Likeness:
             )
 
     def _in_other_unit(
-        self, new: NDArray[np.float64], meaning: str, cost_range: tuple[float, float] | None
+        self, new: NDArray[np.float64], meaning: str, cost_range: tuple[float, float] | None, look: bool
     ) -> Iterator[str]:
         certificate, before, self.highest = self._certificate, self.highest, None
         if before is None or cost_range is None or cost_range != certificate.cost_range:
@@ -310,13 +314,24 @@ class Likeness:
         # Fractions where percentages were certified would look like a wonderful improvement.
         if certified <= 2 or highest > 1:
             return
-        if highest <= low:  # 0 is 0 in every unit
+        if highest <= low or not look:  # 0 is 0 in every unit
             self.highest = highest
             return
         yield (
             f"all values are at most 1 in the certificate's range of {shortest(low)} to {shortest(high)}; "
             "are they in another unit?"
         )
+
+
+def is_time_to_look(n: int, certified: int | None) -> bool:
+    """Return whether to look at a stream after n costs: 20, 40, 80 and so on, and as many as were certified.
+
+    Examples
+    --------
+    >>> [n for n in range(200) if is_time_to_look(n, 30)]
+    [20, 30, 40, 80, 160]
+    """
+    return (n % 20 == 0 and (n // 20).bit_count() == 1) or (n == certified and n >= 5)
 
 
 def _is_distinctive(certificate: Certificate) -> bool:

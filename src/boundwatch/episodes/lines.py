@@ -13,8 +13,8 @@ from boundwatch._support.notebook import flatten
 from boundwatch._support.text import shown
 from boundwatch.episodes.formats import AS_FILE, document_fault, listed_too, one_or_two, separator
 from boundwatch.episodes.numbers import decimal_mark, parse, parse_decimal
-from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, summary_fault
-from boundwatch.episodes.steps import Order
+from boundwatch.episodes.sheet import COMMENTED_OUT, Row, commented_out, header_fits, numbering, summary_fault
+from boundwatch.episodes.steps import Order, task_columns
 from boundwatch.episodes.table import (
     CUSTOMARY,
     DEFAULTS,
@@ -279,7 +279,10 @@ class LineReader:
             cells.pop()
         if len(cells) != len(header):
             raise InvalidCost(f"has {len(cells)} fields, the header has {len(header)}; complete it")
-        if fault := summary_fault(cells, header):
+        # Nobody knows which line is the last. In a full row, such a word is a condition (`max` speed) unless
+        # it stands where trials are numbered or tasks are named.
+        naming = {*numbering(header), *map(header.index, task_columns(header))}
+        if fault := summary_fault(cells, header, lambda i: all(cells) and i not in naming):
             raise InvalidCost(fault)
         return dict(zip(header, cells, strict=True))
 

@@ -391,14 +391,24 @@ def summary_fault(
     found = next((word for i, word in words.items() if not is_known(i)), None)
     if found is None:
         return ""
-    index = not names[0].strip()  # pandas numbers rows without a name
-    numbers = [i for i, name in enumerate(names) if _NUMBERING.fullmatch(name.strip()) or (index and i == 0)]
-    if any(i not in words and not _blank(cells[i]) for i in numbers):
+    if any(i not in words and not _blank(cells[i]) for i in numbering(names)):
         return ""
     return (
         f"looks like a summary ({shown(found)}), not a trial; take it out or, if it is a trial, write "
         "another word or number the trials in a column 'trial'"
     )
+
+
+def numbering(names: Sequence[str]) -> list[int]:
+    """Return where the columns are that number trials.
+
+    Examples
+    --------
+    >>> numbering(["Trial", "speed", "run_id"])
+    [0, 2]
+    """
+    index = not names[0].strip()  # pandas numbers rows without a name
+    return [i for i, name in enumerate(names) if _NUMBERING.fullmatch(name.strip()) or (index and i == 0)]
 
 
 @lru_cache(maxsize=1000)  # a column has few different words

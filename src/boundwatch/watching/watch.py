@@ -14,7 +14,14 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.episodes.fit import OWN, Likeness, OwnCosts, begins_like, measured_otherwise
+from boundwatch.episodes.fit import (
+    OWN,
+    Likeness,
+    OwnCosts,
+    begins_like,
+    is_time_to_look,
+    measured_otherwise,
+)
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import (
     BoundwatchError,
@@ -363,7 +370,9 @@ class Watch:
             self._likeness[row.stream] = Likeness(detector.certificate)
         if (likeness := self._likeness.get(row.stream)) is not None:
             _, meaning, cost_range = self.rows.chosen(row.stream)
-            found += [f"so far, {each}" for each in likeness.take([row.cost], meaning, cost_range)]
+            look = is_time_to_look(detector.n + 1, detector.certificate.n)
+            doubts = likeness.take([row.cost], meaning, cost_range, look=look)
+            found += [f"so far, {each}" for each in doubts]
             if likeness.is_settled:
                 del self._likeness[row.stream]
         return found
