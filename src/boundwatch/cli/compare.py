@@ -213,7 +213,9 @@ def _compare_two(
     elif not as_json:
         typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
         if withheld:
-            print(f"No verdict was given: {withheld}; {_REMEDY}.")
+            nothing = finding.verdict is ComparisonVerdict.UNDECIDED
+            waited = "No verdict was given" if nothing else "Whether the second is no worse was not answered"
+            print(f"{waited}: {withheld}; {_REMEDY}.")
         print()
         labeled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
         out.print_rows([*words.comparison_evidence(finding, (one, other)), *labeled])
@@ -289,13 +291,14 @@ def _follow(
     wanted = Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward)
     rule = reading.cost_range, binary, tuple(reading.success_values or ())
     a, b = (GrowingFile(path, LineReader(wanted, *rule), _note) for path in paths)
-    following, waits = Following(a, b, build), False
+    following, waits = Following(a, b, build), ""
     with suppress(KeyboardInterrupt):
         while True:
             for step in following.look():
-                if step.withheld and not waits:
-                    _note(f"{step.withheld}; it waits until both have run about the same ones")
-                waits = bool(step.withheld)
+                until = "all pairs bear it out" if step.alike else "both have run about the same ones"
+                if step.withheld and until != waits:
+                    _note(f"{step.withheld}; it waits until {until}")
+                waits = until if step.withheld else ""
                 _print_line(step, as_json=as_json)
             for each in (a, b):
                 if each.unfinished is not None:

@@ -98,8 +98,8 @@ class GrowingFile:
         warnings: tuple[str, ...] = ()
         if left := len(self.costs) - len(costs):
             warnings = (
-                f"{self.path}: its last {left} trials are left out: they led to a verdict that may be about "
-                "the tasks instead of the policies",
+                f"{self.path}: its last {left} trials are left out: with them, it has a verdict that may be "
+                "about the tasks instead of the policies",
             )
         notes: tuple[str, ...] = ()
         if not binary and looks_binary(costs):  # what comes later may be in between
@@ -124,6 +124,8 @@ class Step(NamedTuple):
     finding: ComparisonFinding
     withheld: str
     """Why a verdict waits; nothing if none does."""
+    alike: bool
+    """Whether both policies have run about the same tasks, if a verdict waits."""
 
 
 class Following:
@@ -132,7 +134,7 @@ class Following:
     A verdict waits while the tasks of both policies clearly differ so far: it may be about the tasks. It is
     always valid to wait. But a comparison keeps its verdict: one that waited must also be borne out by all
     pairs once their tasks are alike, for those that made it may have been outweighed. If these show the
-    opposite, there will be no answer.
+    opposite, there will be no answer. What was said once is not taken back.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ class Following:
         self.test: PolicyComparison | None = None
         self.withheld = ""
         """Why a verdict waits after the latest trial; nothing if none does."""
-        self._answered = self._contradicted = False
+        self._said_verdict = self._said_no_worse = self._contradicted = False
         self._before: tuple[int, int] | None = None
         self._reached = 0
 
@@ -167,7 +169,8 @@ class Following:
         if self.test is None:
             return False
         at_end = self.test.horizon is not None and self.test.pairs >= self.test.horizon
-        return self._answered or self._contradicted or at_end
+        answered = self._said_no_worse if self.test.margin else self._said_verdict
+        return answered or self._contradicted or at_end
 
     def look(self) -> Iterator[Step]:
         """Take in the new trials of both files, and say what is known after each.
@@ -193,30 +196,33 @@ class Following:
             yield self._step(test.update(*pair), before)
 
     def _step(self, finding: ComparisonFinding, before: tuple[int, int]) -> Step:
-        undecided = finding.verdict is ComparisonVerdict.UNDECIDED and not finding.no_worse
-        self.withheld = "" if undecided or self._answered else self._why_wait(finding)
+        new = _without(finding, verdict=self._said_verdict, no_worse=self._said_no_worse)
+        undecided = new.verdict is ComparisonVerdict.UNDECIDED and not new.no_worse
+        self.withheld, alike = ("", True) if undecided else self._why_wait(new)
         if self.withheld:
             if self._before is None:
                 self._before, self._reached = before, finding.pairs
-            return Step(_without_verdict(finding), self.withheld)
+            said = _without(finding, verdict=not self._said_verdict, no_worse=not self._said_no_worse)
+            return Step(said, self.withheld, alike)
         self._before = None
-        decided = finding.no_worse if finding.margin else not undecided
-        self._answered = self._answered or decided
-        return Step(finding, "")
+        self._said_verdict |= finding.verdict is not ComparisonVerdict.UNDECIDED
+        self._said_no_worse |= bool(finding.no_worse)
+        return Step(finding, "", alike)
 
-    def _why_wait(self, finding: ComparisonFinding) -> str:
+    def _why_wait(self, finding: ComparisonFinding) -> tuple[str, bool]:
+        """Say why what is new in a finding waits, and whether the tasks are alike."""
         a, b, n, self._contradicted = self.a, self.b, finding.pairs, False
         if said := different_tasks(a.tasks[:n], b.tasks[:n], (a.path, b.path)):
-            return said
+            return said, False
         if self._before is None or _is_borne_out(finding):
-            return ""
+            return "", True
         self._contradicted = _is_contradicted(finding)
         what = "no worse" if finding.verdict is ComparisonVerdict.UNDECIDED else finding.verdict.name
         shown = "show the opposite" if self._contradicted else "do not bear it out"
         return (
             f"{what} was reached at pair {self._reached}, when the two policies had run different tasks, and "
             f"all {finding.pairs} pairs {shown}"
-        )
+        ), True
 
     def evaluations(self) -> list[Episodes]:
         """Return the trials of both policies; if a verdict waits, those before it, with a warning.
@@ -248,9 +254,10 @@ def _refuse_other_tasks(a: GrowingFile, b: GrowingFile) -> None:
         )
 
 
-def _without_verdict(finding: ComparisonFinding) -> ComparisonFinding:
-    nothing = {"verdict": ComparisonVerdict.UNDECIDED, "first_alarm": None, "no_worse": False}
-    return ComparisonFinding._of(finding.__dict__ | nothing)
+def _without(finding: ComparisonFinding, *, verdict: bool, no_worse: bool) -> ComparisonFinding:
+    """Return the finding without its verdict, without "no worse", or without both."""
+    none = {"verdict": ComparisonVerdict.UNDECIDED, "first_alarm": None} if verdict else {}
+    return ComparisonFinding._of(finding.__dict__ | none | ({"no_worse": False} if no_worse else {}))
 
 
 def _is_borne_out(finding: ComparisonFinding) -> bool:
