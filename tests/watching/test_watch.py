@@ -328,7 +328,6 @@ def test_a_state_has_one_owner(tmp_path):
         {"source": "other"},
         {"rule": {"id": "n"}},
         {"rule": {"cost_range": (0.0, 2.0)}},
-        {"rule": {"binary": True}},
         {"detector": "change-detector"},
     ],
 )
@@ -338,9 +337,10 @@ def test_a_state_belongs_to_its_source_rule_and_detector(tmp_path, change):
         other = {"source": change.get("source", "-"), "detector": change.get("detector", "sequential-test")}
         with pytest.raises(InvalidSetting, match=f"^{tmp_path / 's'}: it "):
             resume(watch(state, **other, **change.get("rule", {})), {})
-        certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01)
-        with pytest.raises(ProvenanceMismatch, match=f"^{tmp_path / 's'}: the state belongs to certificate"):
-            resume(watch(state, certificate=certificate), {})
+        for binary in (False, True):
+            certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.3, delta=0.01, binary=binary)
+            with pytest.raises(ProvenanceMismatch, match=f"^{tmp_path / 's'}: the state belongs to certif"):
+                resume(watch(state, certificate=certificate, binary=binary), {})
 
 
 def planted(state, change):

@@ -63,6 +63,8 @@ def read_predictions(path: str, column: str) -> NDArray[np.float64]:
 
     numbers, percent = read_numbers(raw, refuse, commas_elsewhere=table.commas)
     outside = ~((numbers >= 0) & (numbers <= 1))
-    if percent or outside.any():
-        refuse(0 if percent else int(outside.argmax()), "is not in [0, 1]; give predicted costs that are")
+    if percent:
+        refuse(0, "is a percentage; give predicted costs as numbers in [0, 1]")
+    if outside.any():
+        refuse(int(outside.argmax()), "is not in [0, 1]; give predicted costs that are")
     return numbers

@@ -181,7 +181,7 @@ class Rows:
         for name, value in dataclasses.asdict(self.rule).items():
             was = stored.get(name)  # a state begun before there was such an option has none
             was = tuple(was) if isinstance(was, list) else was
-            if name == "bare_costs":  # no option: it follows from the certificate, which is compared, too
+            if name in ("bare_costs", "binary"):  # no options: they follow from the certificate
                 continue
             if name == "cost_range" and value is None and was in self.ranges.values():
                 continue  # earlier versions kept the certificate's here
