@@ -135,7 +135,7 @@ def watch(
         ),
     ] = False,
     interval: Annotated[
-        bool, typer.Option("--interval", help="Print the limits on the shift, too (3 ms per line).")
+        bool, typer.Option("--interval", help="Print the limits on the shift, too (a few ms per line).")
     ] = False,
     *,
     reading: Reading,
