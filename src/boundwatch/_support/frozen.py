@@ -30,9 +30,12 @@ class FrozenMapping(Mapping[Key, Value]):
         object.__setattr__(self, "_content", MappingProxyType(dict(content)))
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+        self._refuse()
 
     def __delattr__(self, name: str) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
 
     def __reduce__(self) -> tuple[Any, ...]:  # a proxy can be neither pickled nor copied
@@ -40,7 +43,7 @@ class FrozenMapping(Mapping[Key, Value]):
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         if hasattr(self, "_content"):
-            raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+            self._refuse()
         self.__init__(state[1]["_content"])  # type: ignore[misc]  # as pickled before there was __reduce__
 
     def __getitem__(self, key: Key) -> Value:

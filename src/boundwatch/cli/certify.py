@@ -109,10 +109,9 @@ def certify(
     """Certify a policy's expected cost from fresh episodes, or use limits proved elsewhere.
 
     The policy must not have been trained or selected on these episodes. With --by, every task gets a
-    certificate and an equal share of delta.
-    With a stopping rule (--until-width, --until-upper, --at-most) trials are read line
-    by line, the interval is printed after each, and the limits hold whenever and however you stop; Ctrl-C
-    ends it with a certificate, too. If all goes well, an existing certificate is replaced;
+    certificate and an equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most)
+    trials are read line by line, the interval is printed after each, and the limits hold whenever and however
+    you stop; Ctrl-C ends it with a certificate, too. If all goes well, an existing certificate is replaced;
     any other file only with --force; an input file never.
     """
     if delta is not None and (delta_upper is not None or delta_lower is not None):

@@ -23,9 +23,8 @@ def demo(
     """Certify a drone, fly it in five worlds, and judge each.
 
     The command first trains the drone, then runs every detector. It takes half a minute on two free cores, a
-    minute or more on busy ones.
-    Writes a report with pictures, the certificate, the policy, and the costs of every
-    world. Needs the extra `train`.
+    minute or more on busy ones. Writes a report with pictures, the certificate, the policy, and the costs of
+    every world. Needs the extra `train`.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.demo.flow import TOTAL, run_demo

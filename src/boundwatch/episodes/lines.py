@@ -279,10 +279,13 @@ class LineReader:
             cells.pop()
         if len(cells) != len(header):
             raise InvalidCost(f"has {len(cells)} fields, the header has {len(header)}; complete it")
-        # Nobody knows which line is the last. In a full row, such a word is a condition (`max` speed) unless
-        # it stands where trials are numbered or tasks are named.
-        naming = {*numbering(header), *map(header.index, task_columns(header))}
-        if fault := summary_fault(cells, header, lambda i: all(cells) and i not in naming):
+
+        def is_condition(i: int) -> bool:
+            # Nobody knows which line is the last. In a full row, such a word is a condition (`max` speed)
+            # unless it stands where trials are numbered or tasks are named.
+            return all(cells) and i not in numbering(header) and not task_columns([header[i]])
+
+        if fault := summary_fault(cells, header, is_condition):
             raise InvalidCost(fault)
         return dict(zip(header, cells, strict=True))
 
