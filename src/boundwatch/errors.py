@@ -42,9 +42,13 @@ class Place:
     unit: str = "row"
     number: int | None = None
     column: str | None = None
+    last: int | None = None
+    """The last of several lines or rows, if there is more than `number`."""
 
     def __str__(self) -> str:
-        parts = [f"{self.unit} {self.number}"] if self.number is not None else []
+        parts = [] if self.number is None else [f"{self.unit} {self.number}"]
+        if self.last is not None and self.last != self.number:
+            parts = [f"{self.unit}s {self.number}-{self.last}"]
         parts += [f"column {self.column!r}"] if self.column is not None else []
         return ": ".join(part for part in (self.source, ", ".join(parts)) if part)
 
@@ -163,7 +167,29 @@ def _shown(value: object) -> str:
 
 
 class InvalidCost(Refusal):
-    """A cost is missing, not a number, or outside its range."""
+    """A cost is missing, not a number, or outside its range.
+
+    `cells` says which cells of those given are meant; whoever gave them completes the refusal by `at`.
+    """
+
+    cells: range = range(0)
+
+    def of(self, first: int, last: int | None = None) -> Self:
+        """Return the same refusal with the index of its cell, or of several in a row.
+
+        Examples
+        --------
+        >>> InvalidCost("is empty").of(3).cells
+        range(3, 4)
+        """
+        found = copy.copy(self)
+        found.cells = range(first, (first if last is None else last) + 1)
+        return found
+
+    @property
+    def index(self) -> int | None:
+        """The index of its (first) cell among those given, where there is one."""
+        return self.cells.start if self.cells else None
 
 
 class InvalidLevel(Refusal):

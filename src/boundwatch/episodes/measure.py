@@ -7,8 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
+from boundwatch.episodes.costs import Cells, convert
 from boundwatch.errors import Argument, InvalidSetting, SchemaMismatch
 
 Kind = Literal["success", "cost", "reward"]
@@ -98,6 +102,16 @@ class Measure:
     def ends(self) -> tuple[float, float]:
         """The least and the greatest value that the column can have."""
         return self.cost_range or (0.0, 1.0)
+
+    def costs(self, cells: Cells) -> NDArray[np.float64]:
+        """Return the cost of every cell; `boundwatch.episodes.costs.convert` goes on from block to block.
+
+        Examples
+        --------
+        >>> Measure("success").costs(["yes", "no", 1]), Measure("reward", "score", (0, 5)).costs([5, 4])
+        (array([0., 1., 0.]), array([0. , 0.2]))
+        """
+        return convert(self, cells).costs
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
