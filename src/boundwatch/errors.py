@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 NOTHING: Final = object()
@@ -121,6 +121,17 @@ class Refusal(BoundwatchError, ValueError):
         moved = copy.copy(self)
         moved.where = where
         return moved
+
+    def inside(self, what: str) -> Self:
+        """Return the same refusal with what it is a part of, such as a file, before its place.
+
+        Examples
+        --------
+        >>> print(Refusal("is damaged").inside("task 'pick'").inside("lab.json"))
+        lab.json: task 'pick': is damaged
+        """
+        where = self.where or Place()
+        return self.at(replace(where, source=": ".join(filter(None, [what, where.source]))))
 
     def __str__(self) -> str:
         return sentence(self)

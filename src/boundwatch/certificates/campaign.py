@@ -15,6 +15,8 @@ from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.drafting import split_delta
 from boundwatch.certificates.record import CostRecord
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, SchemaMismatch
 
 if TYPE_CHECKING:
@@ -128,15 +130,17 @@ class Campaign(InTable):
         *,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
-        measured: str | None = None,
-        cost_range: tuple[float, float] | None = None,
+        measure: Measure | None = None,
+        design: Design | None = None,
     ) -> Certificate:
         """Return a certificate from the trials so far; it is valid at any time, whatever made you stop.
 
         Parameters
         ----------
-        seed, policy, measured, cost_range
-            For the provenance, as in `Certificate.from_held_out`.
+        seed, policy, measure
+            As in `Certificate.from_held_out`.
+        design
+            How trials relate to each other, to be kept.
         """
         if not self._costs:
             raise InvalidCost("no trial has been counted; call update(cost) first")
@@ -148,9 +152,9 @@ class Campaign(InTable):
             deltas=(self.delta, self.delta_upper, self.delta_lower),
             seed=seed,
             policy=policy,
-            measured=measured,
             record=not self.binary,
-            cost_range=cost_range,
+            measure=measure,
+            design=design,
         )
 
     def to_dict(self) -> dict[str, Any]:

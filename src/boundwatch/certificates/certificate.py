@@ -10,15 +10,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
+from boundwatch._support.schema import Level, Probability, convert, decode
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.pac_bayes import Variant
@@ -27,7 +29,6 @@ from boundwatch.certificates.drafting import (
     Measured,
     check_method,
     check_number,
-    check_range,
     draft,
     draft_held_out,
     shared_delta,
@@ -36,6 +37,8 @@ from boundwatch.certificates.provenance import Provenance, provenance_of
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.verification import Check
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
 
 
@@ -73,32 +76,31 @@ class Certificate(InNotebook):
     record
         The costs behind it without their order, from which `verify` derives the limits again; None where `n`
         and `mean_cost` say as much (binary costs) or the limits follow from them (the PAC-Bayes kinds).
-    cost_range
-        The range of the costs before they were scaled to [0, 1]; None if they came in [0, 1].
-    schema_version
-        Of its file. A certificate from an older file keeps its version, and so its fingerprint.
+    measure, design
+        How its costs were measured, None if nobody said so, and how its episodes relate to each other.
     """
 
-    lower: float
-    upper: float
-    delta: float
-    delta_upper: float
-    delta_lower: float
-    n: int | None
-    mean_cost: float | None
+    lower: Probability
+    upper: Probability
+    delta: Level
+    delta_upper: Level
+    delta_lower: Level
+    n: Annotated[int, Meta(ge=1, le=1 << 53)] | None
+    mean_cost: Probability | None
     source: schema.Source
     method: schema.Method
     binary: bool
-    renyi: float | None
+    renyi: Annotated[float, Meta(ge=0)] | None
     log_ratio: float | None
     provenance: Provenance
-    record: CostRecord | None = None
-    cost_range: tuple[float, float] | None = None
-    schema_version: int = schema.VERSION
+    record: CostRecord | None
+    measure: Measure | None
+    design: Design
 
     def __post_init__(self) -> None:
-        # A list could be changed, and not be hashed.
-        object.__setattr__(self, "cost_range", check_range(self.cost_range))
+        for name, kind in (("measure", Measure | None), ("design", Design)):
+            if not isinstance(value := getattr(self, name), kind):
+                raise InvalidSetting(f"is not a {name.title()}", name=name, value=value, remedy="make one")
 
     @classmethod
     def from_held_out(
@@ -113,8 +115,7 @@ class Certificate(InNotebook):
         delta_lower: float | None = None,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
-        measured: str | None = None,
-        cost_range: tuple[float, float] | None = None,
+        measure: Measure | None = None,
     ) -> Certificate:
         """Certify a finished policy from episodes that it was not trained on.
 
@@ -122,7 +123,7 @@ class Certificate(InNotebook):
         ----------
         costs
             One cost per episode, in [0, 1], higher is worse; at least one. Also what `boundwatch.read_costs`
-            returns: `binary`, `measured` and `cost_range` are then its own unless given.
+            returns: `binary` and `measure` are then its own unless given.
         delta
             Probability with which either limit may fail; each side gets half of it.
         successes
@@ -136,12 +137,9 @@ class Certificate(InNotebook):
             Give each side its own failure probability; both or neither. `delta` is then ignored.
         seed, policy
             For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
-        measured
-            Also: one line on what the costs are, such as ``"cost = 1 - success"``; `boundwatch check` warns
-            when new costs are not measured that way.
-        cost_range
-            Also: the range that the costs had before they were scaled to [0, 1]. It changes no number here;
-            `boundwatch check` scales new costs from the same range.
+        measure
+            How the costs were measured. It changes no number here; new costs are read in the same way, and
+            those that are not are warned about.
 
         Examples
         --------
@@ -161,8 +159,7 @@ class Certificate(InNotebook):
             delta_lower=delta_lower,
             seed=seed,
             policy=policy,
-            measured=measured,
-            cost_range=cost_range,
+            measure=measure,
         )
         return cls._finish([drafted])[0]
 
@@ -328,6 +325,9 @@ class Certificate(InNotebook):
             renyi=None,
             log_ratio=None,
             provenance=provenance_of(None, seed, policy),
+            record=None,
+            measure=None,
+            design=Design(),
         )
 
     @classmethod
@@ -379,15 +379,9 @@ class Certificate(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
-        content: dict[str, Any] = {"schema_version": self.schema_version}
-        content |= {name: getattr(self, name) for name in _FIELDS}
-        content["provenance"] = self.provenance.to_dict()
-        if self.schema_version == 1:
-            del content["record"], content["cost_range"]
-            return content
-        content["record"] = None if self.record is None else self.record.to_dict()
-        content["cost_range"] = None if self.cost_range is None else list(self.cost_range)
-        return content
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        parts = {name: value.to_dict() for name, value in fields.items() if hasattr(value, "to_dict")}
+        return {"schema_version": schema.VERSION} | fields | parts
 
     def _row(self) -> dict[str, Any]:
         return {name: cell for name, cell in super()._row().items() if not name.startswith("record.")}
@@ -402,11 +396,9 @@ class Certificate(InNotebook):
     @classmethod
     def _unverified(cls, content: object) -> Certificate:
         """Return a certificate whose numbers need not follow from each other."""
-        fields = schema.parse(content)
-        fields["provenance"] = Provenance(**fields["provenance"])
-        if fields["record"] is not None:
-            fields["record"] = CostRecord.from_dict(fields["record"])
-        return cls(**fields)
+        certificate = convert(cls, schema.body(content))
+        schema.check(certificate)
+        return certificate
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as one page of JSON, whole or not at all."""
@@ -419,15 +411,15 @@ class Certificate(InNotebook):
         Raises
         ------
         SchemaMismatch
-            If a field is missing, unknown, of the wrong type or out of range, or the schema is newer.
+            If a field is missing, unknown, of the wrong type or out of range, or the schema is another.
         CertificateError
             If its numbers do not match each other.
         """
         data = read_bytes(path)
         try:
-            return cls.from_dict(schema.decode(data))
+            return cls.from_dict(decode(data, "certificate"))
         except CertificateError as error:
-            raise type(error)(f"{path}: {error}") from None
+            raise error.inside(str(path)) from None
 
     def under_shift(self, *, kl: float | None = None, tv: float | None = None) -> float:
         """Return the worst expected cost in any world within a stated distance of the certified one.
@@ -466,8 +458,7 @@ class Certificate(InNotebook):
         """Derive every number again, from what the certificate keeps and, if given, from the costs.
 
         A certificate keeps a record of its costs, from which all its limits follow; only a bound taken over
-        from elsewhere, and betting limits in a file of schema 1, cannot be derived without `costs`. Their
-        order is checked then, and the check says so.
+        from elsewhere cannot be derived again: its limits' order is checked then, and the check says so.
 
         Parameters
         ----------

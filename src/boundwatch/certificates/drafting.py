@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import os
-from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,6 +15,8 @@ from boundwatch.certificates import schema
 from boundwatch.certificates.provenance import provenance_of
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.schema import HeldOutMethod
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidLevel, InvalidSetting
 
 
@@ -33,12 +33,12 @@ class Measured(Protocol):
         """Whether every cost is 0 or 1."""
 
     @property
-    def measured(self) -> str:
-        """One line on what the costs are."""
+    def measure(self) -> Measure:
+        """How they were measured."""
 
     @property
-    def cost_range(self) -> tuple[float, float] | None:
-        """The range that they had before they were scaled to [0, 1]."""
+    def design(self) -> Design:
+        """How episodes relate to each other."""
 
 
 def draft_held_out(
@@ -52,8 +52,7 @@ def draft_held_out(
     delta_lower: float | None,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
-    measured: str | None,
-    cost_range: tuple[float, float] | None,
+    measure: Measure | None,
 ) -> dict[str, Any]:
     """Return the fields of a certificate from held-out costs, except for the limits.
 
@@ -61,13 +60,12 @@ def draft_held_out(
     """
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
+    design = Design()
     if successes is not None:
-        costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
+        costs, binary, measure = 1 - _truths(successes), True, measure or Measure("success")
     elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
         binary = costs.binary if binary is None else binary
-        measured = measured or costs.measured
-        cost_range = costs.cost_range if cost_range is None else cost_range
-        costs = costs.costs
+        measure, design, costs = measure or costs.measure, costs.design, costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
     if method is None:
         method = "exact" if binary else "betting"
@@ -85,9 +83,9 @@ def draft_held_out(
         deltas=(above + below, above, below),
         seed=seed,
         policy=policy,
-        measured=measured,
         record=not binary,
-        cost_range=cost_range,
+        measure=measure,
+        design=design,
     )
 
 
@@ -102,9 +100,9 @@ def draft(
     log_ratio: float | None = None,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
-    measured: str | None = None,
     record: bool = False,
-    cost_range: tuple[float, float] | None = None,
+    measure: Measure | None = None,
+    design: Design | None = None,
 ) -> dict[str, Any]:
     """Return the fields of a certificate, except for the limits.
 
@@ -125,9 +123,10 @@ def draft(
         "binary": binary,
         "renyi": renyi,
         "log_ratio": log_ratio,
-        "provenance": provenance_of(values, seed, policy, measured),
+        "provenance": provenance_of(values, seed, policy),
         "record": CostRecord.of(values) if record else None,
-        "cost_range": check_range(cost_range),
+        "measure": measure,
+        "design": design or Design(),
     }
 
 
@@ -167,30 +166,6 @@ def check_method(method: schema.Method, source: schema.Source) -> None:
     """
     allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
     check_choice(method, "method", allowed)
-
-
-def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
-    """Return the range that costs had before they were scaled, if there is one.
-
-    Examples
-    --------
-    >>> check_range([0, 50])
-    (0.0, 50.0)
-    >>> check_range([50, 0])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: cost_range = [50, 0] is not a range; give (low, high), both finite
-    """
-    if cost_range is None:
-        return None
-    try:
-        low, high = (check_number(value, "cost_range") for value in cost_range)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not -math.inf < low < high < math.inf:
-        raise InvalidSetting(
-            f"cost_range = {shown(cost_range)} is not a range; give (low, high), both finite"
-        )
-    return low, high
 
 
 def check_number(value: object, name: str) -> float:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from boundwatch._support.files import read_bytes, write_new, write_text
-from boundwatch.certificates import schema
+from boundwatch._support.schema import decode
 from boundwatch.errors import CertificateError, InvalidSetting, MissingExtra, SchemaMismatch
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _read_signature(path: _PathLike) -> dict[str, str]:
             "leave out --key"
         )
     try:
-        content = schema.decode(read_bytes(target))
+        content = decode(read_bytes(target), "signature")
         if not isinstance(content, dict) or content.get("kind") != _KIND:
             raise SchemaMismatch("not a signature")
         if content.get("algorithm") != "Ed25519":

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
 
 from boundwatch._support.frozen import FrozenMapping
-from boundwatch._support.text import shown
+from boundwatch._support.schema import convert
 from boundwatch._support.validation import check_choice
-from boundwatch.errors import Argument, InvalidSetting, SchemaMismatch
+from boundwatch.errors import Argument, InvalidSetting
 
 Reduction = Literal["any", "sum", "mean", "max", "last"]
 
@@ -89,10 +89,7 @@ class Design:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Return what `to_dict` wrote."""
-        try:
-            return cls(**content)
-        except (TypeError, ValueError) as error:
-            raise SchemaMismatch(f"design = {shown(content)} is not a design ({error})") from None
+        return convert(cls, content, "design")
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -12,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.describing import one_line
 from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.validation import check_costs, check_flag
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -111,6 +115,20 @@ class Episodes:
     def __len__(self) -> int:
         return len(self.costs)
 
+    def against(
+        self, certificate: Certificate | Mapping[str, Certificate], *, allow_own: bool = False
+    ) -> Episodes:
+        """Return the same with warnings if a certificate (or one per task) cannot judge them.
+
+        They may be measured in another way than its own, or be largely the same.
+
+        Raises
+        ------
+        ProvenanceMismatch
+            If they are, or begin with, the very costs that the certificate was made from, unless `allow_own`.
+        """
+        return compared(self, certificate, allow_own=allow_own)
+
     def by_task(self) -> Mapping[str, NDArray[np.float64]]:
         """Return the costs of each value of the column `by`, in the order in which they appear.
 
@@ -204,3 +222,36 @@ def binary_note(n: int) -> str:
         f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; "
         "if a trial can cost something in between, say so with binary=False"
     )
+
+
+def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
+    """Return costs as they are; of `Episodes`, say as Python warnings what makes a verdict on them doubtful.
+
+    Raises
+    ------
+    ProvenanceMismatch
+        If they are, or begin with, those that the certificate was made from.
+
+    Examples
+    --------
+    >>> compatible([0.1, 0.2], Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    [0.1, 0.2]
+    """
+    if not isinstance(costs, Episodes):
+        return costs
+    try:
+        episodes = costs.against(certificate)
+    except ProvenanceMismatch as error:
+        error.remedy += (" (their .costs show what it would say)",)
+        raise
+    for warning in episodes.warnings:
+        python_warnings.warn(warning, stacklevel=_level_of_caller())
+    return episodes.costs
+
+
+def _level_of_caller() -> int:
+    """Return the `stacklevel` at which the caller of this function warns whoever called boundwatch."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "boundwatch":
+        level, frame = level + 1, frame.f_back
+    return level

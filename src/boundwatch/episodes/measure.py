@@ -10,10 +10,10 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.text import shown
+from boundwatch._support.schema import convert as convert_fields
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.costs import Cells, convert
-from boundwatch.errors import Argument, InvalidSetting, SchemaMismatch
+from boundwatch.errors import Argument, InvalidSetting
 
 Kind = Literal["success", "cost", "reward"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -125,10 +125,7 @@ class Measure:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Return what `to_dict` wrote."""
-        try:
-            return cls(**content)
-        except (TypeError, InvalidSetting) as error:
-            raise SchemaMismatch(f"measure = {shown(content)} is not a measure ({error})") from None
+        return convert_fields(cls, content, "measure")
 
     def __str__(self) -> str:
         low, high = self.ends
