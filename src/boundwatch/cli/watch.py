@@ -318,8 +318,8 @@ def _refuse_whole(reading: Reading, stream: str) -> None:
     head = b"" if Path(stream).is_dir() else files.open_binary(stream).read(8)
     if Path(stream).is_dir() or head.startswith((b"\x1f\x8b", *MAGIC)):
         raise typer.BadParameter(
-            "--follow, --state, --id, --predicted and --skip-malformed are for one number, JSON object or CSV "
-            "row per line; leave them out"
+            "--follow, --state, --id, --predicted and --skip-malformed are for one number, JSON object or "
+            "CSV row per line; leave them out"
         )
 
 
@@ -342,7 +342,8 @@ def _run_whole(
     columns = reading.columns.items() if several else [(None, "")]
     found = []
     for kind, column in columns:
-        named: dict[str, Any] = {kind: column} if kind is not None else dict(reading.columns)
+        given = reading.columns.items() if kind is None else [(kind, column)]
+        named: dict[str, Any] = {str(kind): column for kind, column in given}
         if kind != "success":
             named["cost_range"] = reading.cost_range
         if kind in (None, "success"):

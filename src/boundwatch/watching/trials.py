@@ -13,6 +13,7 @@ from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.episodes.outcomes import answer
 from boundwatch.errors import InvalidCost, Place, Refusal
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
@@ -64,6 +65,8 @@ class Column:
     declared: Declared
     rows: TextRows
     notation: Notation = field(default_factory=Notation)
+    first: Any = None
+    """The first cell."""
 
     @property
     def measure(self) -> Measure | None:
@@ -103,6 +106,18 @@ class TrialReader:
         return {metric: measure for metric, measure in found.items() if measure is not None}
 
     @property
+    def says_yes_or_no(self) -> bool:
+        """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
+        first, measure = self._first.first, self._first.measure
+        words = isinstance(first, str) and answer(first) is not None
+        return words or isinstance(first, bool) or (measure is not None and measure.kind == "success")
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a column names each episode."""
+        return self._first.declared.design.id is not None
+
+    @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
         return self._first.rows.notes
@@ -138,7 +153,9 @@ class TrialReader:
                 trials += self._take([line])
             except Refusal as error:
                 self.restore(before)
-                if not lenient or not isinstance(error, InvalidCost):
+                # A sender that numbers its episodes sends again what was cut off.
+                passed = lenient or (error.problem == CUT_OFF and self.is_numbered)
+                if not passed or not isinstance(error, InvalidCost):
                     return Taken(trials, done, skipped, error)
                 skipped.append((line.number, error))
         return Taken(trials, len(lines), skipped)
@@ -184,6 +201,8 @@ class TrialReader:
         except InvalidCost as error:
             raise error.at(self._at(block.numbers[error.index or 0], name)) from None
         column.notation = found.notation
+        if column.first is None:
+            column.first = block.columns[name][0]
         costs: list[float] = found.costs.tolist()
         return costs
 
@@ -312,7 +331,7 @@ def declare(
     if len(columns) < 2:
         return {
             "": Declared.of(
-                **columns,
+                **{str(kind): column for kind, column in columns.items()},
                 cost_range=cost_range,
                 success_values=success_values,
                 design=design,

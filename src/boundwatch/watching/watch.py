@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -26,7 +27,6 @@ from boundwatch.errors import (
     Refusal,
     SchemaMismatch,
 )
-from boundwatch.readers.block import Line
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.interruption import interrupted_between_batches
@@ -196,7 +196,7 @@ class Watch:
             return None
         line = held.lines[-1]
         problem = "has no newline, and another file or sender followed"
-        fault = self._explained(InvalidCost(problem, where=Place(self.source, "line", line.number)), line)
+        fault = self._explained(InvalidCost(problem, where=Place(self.source, "line", line.number)))
         if not self.lenient:
             return fault
         self.skipped += 1
@@ -241,22 +241,27 @@ class Watch:
         taken = self.reader.read(batch.lines, lenient=self.lenient)
         lines = taken.lines
         fault: BoundwatchError | None = taken.fault
+        counted, stopped = self._count(taken.trials, events)
+        last = taken.trials[-1].number if taken.trials else 0
         for number, refusal in taken.skipped:
+            if refusal.problem == CUT_OFF and not self.lenient:
+                self._torn = refusal if number > last else None
+                continue
             self.skipped += 1
             events.append(Notice(f"line {number} skipped, not counted: {refusal}"))
-        counted, stopped = self._count(taken.trials, events)
-        if counted < len(taken.trials):
-            lines, fault = self.reader.go_back(before, batch.lines, counted), stopped
+        if stopped is not None or counted < len(taken.trials):
+            lines = self.reader.go_back(before, batch.lines, counted)
+            fault = stopped if stopped is None else self._explained(stopped)
         elif taken.fault is not None:
-            lines, fault = self._pass_torn(lines, self._explained(taken.fault, batch.lines[lines]))
+            fault = self._explained(taken.fault, batch.lines[lines].raw)
         if lines:
             self.position = batch.position(lines)
         self.save()
         return fault
 
-    def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, BoundwatchError | None]:
+    def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
         """Count trials; return how many were, and what made it stop, if that was not an alarm."""
-        numbered = self.reader is not None and next(iter(self.reader.columns.values())).declared.design.id
+        numbered = self.reader is not None and self.reader.is_numbered
         done = 0
         for trial in trials:
             try:
@@ -329,9 +334,9 @@ class Watch:
         events.append(Notice(f"line {trial.number}: {problem}; counted"))
         return False
 
-    def _update(self, trial: Trial, events: Events) -> BoundwatchError | None:
+    def _update(self, trial: Trial, events: Events) -> Refusal | None:
         """Count a trial; return why not, for streams that turn out to be the certificate's own costs."""
-        fault: BoundwatchError | None = None
+        fault: Refusal | None = None
         self.last = trial
         for stream, cost in zip(trial.streams, trial.costs, strict=True):
             detector = self.detectors[stream]
@@ -380,26 +385,15 @@ class Watch:
         measures = self.reader.measures
         return measures.get(stream.rpartition("/")[2]) or measures.get("")
 
-    def _pass_torn(self, lines: int, fault: Refusal) -> tuple[int, BoundwatchError | None]:
-        """Pass over a line that was cut off, if its sender numbers its episodes and will send it again."""
-        assert self.reader is not None  # noqa: S101
-        numbered = next(iter(self.reader.columns.values())).declared.design.id is not None
-        if fault.problem != CUT_OFF or not numbered:
-            return lines, fault
-        self._torn = fault
-        return lines + 1, None
-
-    def _explained(self, fault: Refusal, line: Line) -> Refusal:
+    def _explained(self, fault: Refusal, raw: bytes = b"") -> Refusal:
         """Return a refusal that says what can be done about its line."""
         if not isinstance(fault, InvalidCost):
             return fault
         said = fault.remedy or ("correct it",)
-        if line.raw.endswith(TORN):
-            kept = shown(line.raw.decode("utf-8", "replace"))
-            said = (
-                f"replace {kept} beside the state with the complete line, if you know how the episode ended",
-            )
-        explained = fault.at(fault.where or Place(self.source, "line", line.number))
+        if raw.endswith(TORN):
+            kept = shown(raw.decode("utf-8", "replace"))
+            said = (f"replace {kept} in the file that ends with -pipe, if you know how the episode ended",)
+        explained = copy.copy(fault)
         explained.remedy = (*said, ", or pass ", Argument("skip_malformed", True))
         return explained
 
