@@ -51,6 +51,7 @@ class GrowingFile:
     ) -> None:
         self.path, self.follow = Path(path), follow
         self.known = position or Position()
+        self._opened: list[IO[bytes]] = []
         self._file: IO[bytes]
         self._lines: LineSplitter
         self._edges = (b"", b"")
@@ -78,8 +79,8 @@ class GrowingFile:
         except OSError as error:
             self._refuse(f"cannot be read ({error.strerror})", "check the path")
         finally:
-            if hasattr(self, "_file"):
-                self._file.close()
+            for file in self._opened:
+                file.close()
 
     @property
     def _place(self) -> Place:
@@ -100,9 +101,15 @@ class GrowingFile:
 
     # Reading the open file.
 
+    def _open(self) -> IO[bytes]:
+        self._opened.append(self.path.open("rb", buffering=0))
+        return self._opened[-1]
+
     def _begin(self, file: IO[bytes], at: Position, digest: Any = None) -> None:
-        if getattr(self, "_file", file) is not file:
-            self._file.close()
+        for other in self._opened:
+            if other is not file:
+                other.close()
+        self._opened = [file]
         state = os.fstat(file.fileno())
         at = Position(at.offset, at.lines, at.digest, state.st_dev, state.st_ino)
         self._file, self._lines = file, LineSplitter(str(self.path), at, digest)
@@ -165,14 +172,13 @@ class GrowingFile:
         )
 
     def _turn_to(self, named: os.stat_result) -> Iterator[Batch]:
-        file = self.path.open("rb", buffering=0)
+        file = self._open()
         at = self._lines.at
         if digest := _same_beginning(file, at):
             self._begin(file, at, digest)  # the file was written anew
             return
         old = os.fstat(self._file.fileno())
         if old.st_nlink == 0:
-            file.close()
             self._refuse(f"was replaced by a file that does not begin with the {at.lines} lines counted")
         self._refuse_between(old, named)
         yield from self._lines.finish()
@@ -210,7 +216,7 @@ class GrowingFile:
 
     def _resume(self) -> Iterator[Batch]:
         """Open the file that was being counted; yield what is left of one that was rotated since."""
-        file, known = self.path.open("rb", buffering=0), self.known
+        file, known = self._open(), self.known
         if not known.offset:
             self._begin(file, Position())
             return

@@ -356,11 +356,10 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
 
 def located_at(error: InvalidCost, block: Block, table: Table) -> InvalidCost:
     """Return a refusal of some cells of a block with their place."""
-    cells = error.cells
-    found = error.at(Place(table.source, block.unit, block.numbers[error.index or 0], table.measure.column))
-    if len(cells) > 1:
-        found.problem += f", nor have those up to {block.unit} {block.numbers[cells[-1]]}"
-    return found
+    first, last = block.numbers[error.index or 0], None
+    if len(error.cells) > 1:
+        last = block.numbers[error.cells[-1]]
+    return error.at(Place(table.source, block.unit, first, table.measure.column, last))
 
 
 def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:

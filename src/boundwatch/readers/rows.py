@@ -257,7 +257,7 @@ class Header:
     def refuse(self) -> None:
         """Refuse a table none of whose first rows has the declared columns."""
         self.declared.resolve(self.widest, self.says(self.widest))
-        # A certificate's or a format's column may be there without a row that names all that was declared.
+        self.declared.locate(self.widest)
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
     def _unnamed(self, width: int) -> Rows:
