@@ -173,8 +173,8 @@ class Likeness:
         self, certificate: Certificate, measure: Measure, state: Mapping[str, Any] | None = None
     ) -> None:
         self._certificate, self._measure = certificate, measure
-        before: Mapping[str, Any] = {"costs": [], "highest": -math.inf} if state is None else state
-        self._shares = _is_distinctive(certificate)
+        before: Mapping[str, Any] = {"costs": [], "shares": True, "highest": 0.0} if state is None else state
+        self._shares = before["shares"] and _is_distinctive(certificate)
         keeps = self._shares or certificate.provenance.costs_sha256 is not None
         self._costs: list[float] | None = None
         if keeps and before["costs"] is not None:
@@ -183,8 +183,9 @@ class Likeness:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Plain values (``highest`` may be minus infinity) from which an equal object can be made."""
-        return {"costs": None if self._costs is None else list(self._costs), "highest": self._highest}
+        """Plain JSON values from which an equal object can be made."""
+        costs = None if self._costs is None else list(self._costs)
+        return {"costs": costs, "shares": self._shares, "highest": self._highest}
 
     @property
     def is_settled(self) -> bool:

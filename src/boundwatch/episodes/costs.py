@@ -7,7 +7,7 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,6 +31,7 @@ _FORMULA = "open and save it in a spreadsheet program, or give it as CSV"
 _COUNTS = r"\d+\s*(/|of|von|out of)\s*\d+"
 _NAME_WORDS = Argument("success_values")
 _MOST_WORDS = 5
+_LARGEST_WHOLE = 1 << 53  # up to which whole numbers are floats
 
 
 @dataclass(frozen=True)
@@ -154,15 +155,13 @@ def _successes(measure: Measure, cells: Cells, array: Costs | None, state: Notat
     return Converted(costs, state, dict(counted))
 
 
-def _different(cells: list[Any]) -> list[Any]:
-    try:
-        return list(dict.fromkeys(cells))
-    except TypeError:  # a list, say
-        place = next(at for at, cell in enumerate(cells) if isinstance(cell, list | dict | set))
-        problem = "is neither a success nor a failure"
-        raise InvalidCost(problem, value=cells[place], remedy="write yes or no, or 1 or 0").of(
-            place
-        ) from None
+def _different(cells: list[Any]) -> Iterator[Any]:
+    """Yield every different cell once; refuse one that cannot be compared, such as a list, in its turn."""
+    place = next((at for at, cell in enumerate(cells) if not isinstance(cell, Hashable)), None)
+    yield from dict.fromkeys(cells[:place])
+    if place is not None:
+        problem, remedy = "is neither a success nor a failure", "write yes or no, or 1 or 0"
+        raise InvalidCost(problem, value=cells[place], remedy=remedy).of(place)
 
 
 def _success(cell: Any, words: set[str], state: Notation) -> tuple[bool, Notation]:
@@ -214,15 +213,13 @@ def _key(value: object) -> str:
     if isinstance(value, str):
         written = number(value)
         return normal(value) if written is None or written.percent else shortest(written.value)
-    return (
-        shortest(value)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else normal(str(value))
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_WHOLE:
+        return normal(shown(value))
+    return shortest(value)
 
 
 def _unknown(cell: Any) -> InvalidCost:
-    text = str(cell).strip()
+    text = cell.strip() if isinstance(cell, str) else ""
     written = number(text)
     if written is not None and written.percent:
         remedy: tuple[str | Argument, ...] = ("give one row per trial",)
@@ -240,7 +237,8 @@ def _unknown(cell: Any) -> InvalidCost:
 def _with_words(error: InvalidCost, cells: list[Any]) -> InvalidCost:
     """Return a refusal that asks for words, with those that the column holds."""
     if _NAME_WORDS in error.remedy and len(error.remedy) == 2:
-        words = [shown(word) for word in dict.fromkeys(str(each).strip() for each in cells) if word]
+        words = [shown(word.strip() if isinstance(word, str) else word) for word in cells if word != ""]
+        words = list(dict.fromkeys(words))
         more = ", ..." if len(words) > _MOST_WORDS else ""
         error.remedy += (f"; the column holds {', '.join(words[:_MOST_WORDS])}{more}",)
     return error
