@@ -149,10 +149,10 @@ def _again(kind: type[Refusal], args: tuple[Any, ...], fields: dict[str, Any]) -
 
 def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
     """Return the one line that people read, with arguments spelled as their reader writes them."""
-    value = "" if refusal.value is NOTHING else _shown(refusal.value)
-    named = " = ".join(part for part in (refusal.name or "", value) if part)
     place = "" if refusal.where is None else str(refusal.where)
     exact = refusal.where is not None and (refusal.where.number, refusal.where.column) != (None, None)
+    value = "" if refusal.value is NOTHING else _shown(refusal.value, in_a_file=exact)
+    named = " = ".join(part for part in (refusal.name or "", value) if part)
     joint = "" if not place else " = " if exact and value and not refusal.name else ": "
     if joint == ": " and exact and not named:
         joint = " "
@@ -160,9 +160,9 @@ def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
     return f"{place}{joint}{named}{' ' if named else ''}{refusal.problem}{'; ' if remedy else ''}{remedy}"
 
 
-def _shown(value: object) -> str:
-    """Return a value on one line, cut if it is long; a number that came as text without quotes."""
-    if isinstance(value, str):
+def _shown(value: object, *, in_a_file: bool) -> str:
+    """Return a value on one line, cut if it is long; a number that a file has as text without quotes."""
+    if isinstance(value, str) and in_a_file:
         try:
             float(value)
         except ValueError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,37 +15,36 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.schema import Level, Probability, convert, decode
-from boundwatch._support.text import shown
-from boundwatch._support.validation import check_costs, check_flag, check_level
+from boundwatch._support.validation import check_costs
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates import limits, schema, verification
 from boundwatch.certificates.drafting import (
     Measured,
+    check_delta,
+    check_interval,
+    check_log_ratio,
     check_method,
-    check_number,
+    check_renyi,
     draft,
+    draft_external,
     draft_held_out,
     shared_delta,
 )
-from boundwatch.certificates.provenance import Provenance, provenance_of
+from boundwatch.certificates.provenance import Provenance
 from boundwatch.certificates.record import CostRecord
-from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
+from boundwatch.errors import CertificateError, InvalidSetting
 
 
 @dataclass(frozen=True)
 class Certificate(InNotebook):
     """A promise: lower <= expected cost <= upper, with probability at least 1 - delta.
-
-    Make one with `from_held_out`, `from_pac_bayes`, `from_pointwise` or `from_bounds`, or `load` one.
 
     **Guarantee**: with probability at least 1 - `delta` over the draw of the episodes (and, for the PAC-Bayes
     kinds, of the policy), both limits hold; the upper one alone fails with probability at most
@@ -109,7 +107,7 @@ class Certificate(InNotebook):
         delta: float = 0.01,
         *,
         successes: ArrayLike | None = None,
-        method: HeldOutMethod | None = None,
+        method: schema.HeldOutMethod | None = None,
         binary: bool | None = None,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
@@ -199,14 +197,9 @@ class Certificate(InNotebook):
         (0.3307, 0.2705)
         """
         check_method(method, "pac-bayes")
-        renyi = check_number(renyi, "renyi")
-        if not 0 <= renyi < math.inf:
-            raise InvalidSetting(
-                f"renyi = {shown(renyi)} bounds nothing; it must be finite and >= 0, "
-                "so keep every posterior variance below twice the prior's"
-            )
+        renyi = check_renyi(renyi)
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        return cls._certify(
+        drafted = draft(
             costs,
             source="pac-bayes",
             method=method,
@@ -216,6 +209,7 @@ class Certificate(InNotebook):
             seed=seed,
             policy=policy,
         )
+        return cls._finish([drafted])[0]
 
     @classmethod
     def from_pointwise(
@@ -249,13 +243,9 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.322, 0.2786)
         """
-        log_ratio = check_number(log_ratio, "log_ratio")
-        if not math.isfinite(log_ratio):
-            raise InvalidSetting(
-                f"log_ratio = {shown(log_ratio)} is not finite; check the densities of the policy drawn"
-            )
+        log_ratio = check_log_ratio(log_ratio)
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        return cls._certify(
+        drafted = draft(
             costs,
             source="pointwise",
             method="kl",
@@ -265,6 +255,7 @@ class Certificate(InNotebook):
             seed=seed,
             policy=policy,
         )
+        return cls._finish([drafted])[0]
 
     @classmethod
     def from_bounds(
@@ -298,41 +289,10 @@ class Certificate(InNotebook):
         >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
         0.2
         """
-        lower, upper = check_number(lower, "lower"), check_number(upper, "upper")
-        if not 0 <= lower <= upper <= 1:
-            raise InvalidSetting(
-                f"lower = {shown(lower)}, upper = {shown(upper)} is not an interval in [0, 1]; "
-                "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
-            )
+        limits_given = check_interval(lower, upper)
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        delta = check_level(delta, "delta")
-        if delta < max(above, below):
-            raise InvalidLevel(
-                f"delta = {delta:g} is below {max(above, below):g}, with which one side alone may fail; "
-                "give the probability that either fails"
-            )
-        return cls(
-            lower=lower,
-            upper=upper,
-            delta=delta,
-            delta_upper=above,
-            delta_lower=below,
-            n=None,
-            mean_cost=None,
-            source="external",
-            method="external",
-            binary=check_flag(binary, "binary"),
-            renyi=None,
-            log_ratio=None,
-            provenance=provenance_of(None, seed, policy),
-            record=None,
-            measure=None,
-            design=Design(),
-        )
-
-    @classmethod
-    def _certify(cls, costs: ArrayLike, **settings: Any) -> Certificate:
-        return cls._finish([draft(costs, **settings)])[0]
+        deltas = (check_delta(delta, above, below), above, below)
+        return cls(**draft_external(limits_given, deltas, binary=binary, seed=seed, policy=policy))
 
     @classmethod
     def _finish(cls, drafts: Sequence[dict[str, Any]]) -> list[Certificate]:
@@ -362,9 +322,8 @@ class Certificate(InNotebook):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def __repr__(self) -> str:
-        names = ("lower", "upper", "delta", "n", "source", "method", "binary")
-        shown = {name: getattr(self, name) for name in names}
-        return one_line(self, shown | {"fingerprint": self.fingerprint[:12]})
+        facts = {name: getattr(self, name) for name in _SHOWN}
+        return one_line(self, facts | {"fingerprint": self.fingerprint[:12]})
 
     def check_costs(self, costs: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
         """Return new costs as an array, or refuse those of another kind than were certified.
@@ -440,17 +399,7 @@ class Certificate(InNotebook):
         >>> round(certificate.under_shift(kl=0.1), 4), round(certificate.under_shift(tv=0.1), 4)
         (0.2569, 0.2)
         """
-        if (kl is None) == (tv is None):
-            raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
-        if tv is not None:
-            tv = check_number(tv, "tv")
-            if not 0 <= tv <= 1:
-                raise InvalidSetting(f"tv = {shown(tv)} is not a total variation; it lies in [0, 1]")
-            return min(self.upper + tv, 1.0)
-        kl = check_number(kl, "kl")
-        if not 0 <= kl < math.inf:
-            raise InvalidSetting(f"kl = {shown(kl)} is not a distance; it must be finite and >= 0, in nats")
-        return float(bounds.shifted_mean_upper(self.upper, kl))
+        return limits.shifted_upper(self.upper, kl, tv)
 
     def verify(
         self, costs: ArrayLike | None = None, *, policy: str | os.PathLike[str] | None = None
@@ -482,6 +431,7 @@ class Certificate(InNotebook):
         return verification.verify(self, costs, policy)
 
 
+_SHOWN = ("lower", "upper", "delta", "n", "source", "method", "binary")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
@@ -495,5 +445,6 @@ def require_certificate(value: object) -> Certificate:
     boundwatch.errors.InvalidSetting: certificate = 'certificate.json' is not a Certificate; make or load one
     """
     if not isinstance(value, Certificate):
-        raise InvalidSetting(f"certificate = {shown(value)} is not a Certificate; make or load one")
+        problem, remedy = "is not a Certificate", "make or load one"
+        raise InvalidSetting(problem, name="certificate", value=value, remedy=remedy)
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from typing import Any, Protocol, runtime_checkable
@@ -9,7 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
 from boundwatch.certificates import schema
 from boundwatch.certificates.provenance import provenance_of
@@ -130,6 +130,30 @@ def draft(
     }
 
 
+def draft_external(
+    interval: tuple[float, float],
+    deltas: tuple[float, float, float],
+    *,
+    binary: bool,
+    seed: int | None,
+    policy: str | os.PathLike[str] | None,
+) -> dict[str, Any]:
+    """Return all fields of a certificate by a bound that was proved elsewhere."""
+    nothing = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
+    return nothing | {
+        "lower": interval[0],
+        "upper": interval[1],
+        "delta": deltas[0],
+        "delta_upper": deltas[1],
+        "delta_lower": deltas[2],
+        "source": "external",
+        "method": "external",
+        "binary": check_flag(binary, "binary"),
+        "provenance": provenance_of(None, seed, policy),
+        "design": Design(),
+    }
+
+
 def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
     """Return the failure probabilities of the upper and the lower limit where each has half of delta.
 
@@ -178,8 +202,48 @@ def check_number(value: object, name: str) -> float:
     boundwatch.errors.InvalidSetting: renyi = True is not a number; give one
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidSetting(f"{name} = {shown(value)} is not a number; give one")
+        raise InvalidSetting("is not a number", name=name, value=value, remedy="give one")
     return float(value)
+
+
+def check_interval(lower: object, upper: object) -> tuple[float, float]:
+    """Return limits on an expected cost; refuse what is no interval in [0, 1]."""
+    low, high = check_number(lower, "lower"), check_number(upper, "upper")
+    if not 0 <= low <= high <= 1:
+        raise InvalidSetting(
+            f"lower = {low:g}, upper = {high:g} is not an interval in [0, 1]",
+            remedy="give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]",
+        )
+    return low, high
+
+
+def check_delta(delta: float, above: float, below: float) -> float:
+    """Return the probability that either limit fails; refuse one below that of a single side."""
+    delta = check_level(delta, "delta")
+    if delta < max(above, below):
+        problem = f"is below {max(above, below):g}, with which one side alone may fail"
+        raise InvalidLevel(
+            problem, name="delta", value=delta, remedy="give the probability that either fails"
+        )
+    return delta
+
+
+def check_renyi(renyi: object) -> float:
+    """Return a Rényi divergence; refuse one that bounds nothing."""
+    number = check_number(renyi, "renyi")
+    if not 0 <= number < math.inf:
+        remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
+        raise InvalidSetting("bounds nothing", name="renyi", value=number, remedy=remedy)
+    return number
+
+
+def check_log_ratio(log_ratio: object) -> float:
+    """Return a log density ratio; refuse one that is not finite."""
+    number = check_number(log_ratio, "log_ratio")
+    if not math.isfinite(number):
+        remedy = "check the densities of the policy drawn"
+        raise InvalidSetting("is not finite", name="log_ratio", value=number, remedy=remedy)
+    return number
 
 
 def _sides(
