@@ -149,16 +149,16 @@ class _Run:
     as_json: bool
     costs: list[float] = dataclasses.field(default_factory=list)
     campaign: Campaign = dataclasses.field(init=False)
+    measure: Measure | None = None
     recognizes: bool = False
 
-    def count(self, trial: Trial, *, yes_or_no: bool) -> bool:
+    def count(self, trial: Trial, measure: Measure, *, yes_or_no: bool) -> None:
         """Count a trial and print what is known."""
-        (cost,) = trial.costs
+        (cost,), self.measure = trial.costs, measure
         if not self.costs:
             self.recognizes = self.binary is None and not yes_or_no
-            self.campaign = Campaign(
-                binary=bool(yes_or_no if self.binary is None else self.binary), **self.deltas
-            )
+            binary = yes_or_no if self.binary is None else self.binary
+            self.campaign = Campaign(binary=binary, **self.deltas)
         if self.campaign.binary and self.recognizes and cost not in (0, 1):
             note = f"line {trial.number}: cost {cost:g} is neither 0 nor 1"
             _note(self.source, f"{note}: from here on, limits for costs in between")
