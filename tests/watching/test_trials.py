@@ -88,9 +88,9 @@ def test_ids_tasks_and_several_metrics():
 
 def test_predictions_are_columns():
     some = reader(design=WithPredictions(predicted="critic", unlabelled="others"))
-    text = '{"cost": 0.5, "critic": 0.4, "others": [0.1, 0.2]}\n{"cost": 0.5, "critic": null, "others": []}\n'
+    text = '{"cost": 0.5, "critic": 0.4, "others": "0.1 0.2"}\n{"cost": 0.5, "critic": null, "others": ""}\n'
     assert [one.predictions for one in some.read(lines(text)).trials] == [(0.4, [0.1, 0.2]), None]
-    assert isinstance(some.read([Line(3, b'{"cost": 0, "critic": "x", "others": []}')]).fault, InvalidCost)
+    assert isinstance(some.read([Line(3, b'{"cost": 0, "critic": "x", "others": ""}')]).fault, InvalidCost)
 
 
 def test_a_missing_column_is_refused_by_its_name():

@@ -84,7 +84,7 @@ def test_lines_before_a_malformed_one_are_counted_and_stored(tmp_path):
 
 def test_nothing_is_left_where_nothing_was_counted(tmp_path):
     with pytest.raises(InvalidCost):
-        run(watch(tmp_path / "s"), "x")
+        run(watch(tmp_path / "s"), "1.4")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -297,7 +297,7 @@ def test_without_a_state_a_last_line_without_newline_counts(tmp_path):
 
 
 def send(fifo, text):
-    thread = threading.Thread(target=fifo.write_text, args=(text,))
+    thread = threading.Thread(target=fifo.write_text, args=(text,), daemon=True)
     thread.start()
     return thread
 

@@ -86,8 +86,13 @@ def open_lines(
     """
     if not is_pipe(path):
         return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
-    lines = PipeLines(os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-"), name_of(path))
+    lines = _pipe_lines(path)
     return _beyond(lines, position or Position(), path) if replayed else lines
+
+
+def _pipe_lines(path: str) -> Iterator[Batch]:
+    with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
+        yield from PipeLines(stream, name_of(path))
 
 
 def _beyond(batches: Iterable[Batch], known: Position, path: str) -> Iterator[Batch]:
@@ -142,7 +147,7 @@ class KeptPipe:
 
     def __init__(self, pipe: str, path: Path, position: Position, sender: Identity | None = None) -> None:
         self.path, self.position = path, position
-        self._pipe = _open_pipe(pipe)
+        self._pipe = os.dup(_open_pipe(pipe)) if pipe == "-" else _open_pipe(pipe)
         self.sender = _sender(self._pipe)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
@@ -174,6 +179,11 @@ class KeptPipe:
             while _is_ready(self._pipe, _SILENCE) and time.monotonic() < ends:
                 if not self._move():
                     return
+
+    def close(self) -> None:
+        """Let go of the pipe and the file."""
+        os.close(self._pipe)
+        os.close(self._file)
 
     def _move(self) -> bool:
         """Move what the pipe holds to the file; return whether there was anything, or the sender ended."""
