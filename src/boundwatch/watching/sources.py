@@ -9,8 +9,8 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,22 +90,23 @@ def open_lines(
     return _beyond(lines, position or Position(), path) if replayed else lines
 
 
-def _pipe_lines(path: str) -> Iterator[Batch]:
+def _pipe_lines(path: str) -> Generator[Batch, None, None]:
     with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
         yield from PipeLines(stream, name_of(path))
 
 
-def _beyond(batches: Iterable[Batch], known: Position, path: str) -> Iterator[Batch]:
+def _beyond(batches: Generator[Batch, None, None], known: Position, path: str) -> Iterator[Batch]:
     """Yield the lines of a stream that come after those that were counted, if it begins with these."""
     reached = known.lines == 0
-    for batch in batches:
-        passed = sum(line.number <= known.lines for line in batch.lines)
-        if passed and batch.lines[passed - 1].number == known.lines:
-            reached = True
-            if batch.position(passed).digest != known.digest:
-                raise _other(f"its first {known.lines} lines are not those that were counted", path)
-        if reached or not batch.lines:
-            yield _after(batch, passed)
+    with closing(batches):
+        for batch in batches:
+            passed = sum(line.number <= known.lines for line in batch.lines)
+            if passed and batch.lines[passed - 1].number == known.lines:
+                reached = True
+                if batch.position(passed).digest != known.digest:
+                    raise _other(f"its first {known.lines} lines are not those that were counted", path)
+            if reached or not batch.lines:
+                yield _after(batch, passed)
     if not reached:
         raise _other(f"ended before line {known.lines}, the last one counted", path)
 
