@@ -81,15 +81,20 @@ def _drive(url: str, bounded: Any) -> dict[str, Any]:
 
 
 def _exported(path: Path) -> dict[str, Any]:
-    """Return the rows of a backup by table; JSON that is kept as text in a column is opened."""
+    """Return the rows of a backup by table; JSON that is kept as text in a column is opened.
+
+    Alarms have random ids and are written by them, so rows are numbered by what they are about.
+    """
+    contents = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [(each["table"], each["row"]) for each in contents if "table" in each]
+    rows.sort(key=lambda each: [each[1].get(key) or 0 for key in ("watch_id", "number")])
     counts, found = Counter[str](), {}
-    for line in path.read_text().splitlines():
-        content = json.loads(line)
-        if "table" in content:
-            table, row = content["table"], content["row"]
-            opened = {k: json.loads(v) if str(v)[:1] in ("{", "[") else v for k, v in row.items()}
-            found |= flatten(opened, f"{table}.{counts[table]}")
-            counts[table] += 1
+    for table, row in rows:
+        opened = {key: json.loads(cell) if str(cell)[:1] in ("{", "[") else cell for key, cell in row.items()}
+        if "closed" in opened:
+            opened["closed"] = opened["closed"] is not None  # it is the time
+        found |= flatten(opened, f"{table}.{counts[table]}")
+        counts[table] += 1
     return found | flatten({"rows": counts})
 
 

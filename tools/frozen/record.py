@@ -39,10 +39,10 @@ def main() -> None:
     for name in arguments.part or PARTS:
         module, function = PARTS[name]
         record: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
-        start = time.process_time()
+        start = time.perf_counter()
         recording[name] = record(arguments.rename) if name == "commands" else record()
         numbers = sum(len(each) for each in recording[name].values())
-        spent = time.process_time() - start
+        spent = time.perf_counter() - start
         print(f"{name}: {len(recording[name])} entries, {numbers} numbers, {spent:.0f} s", file=sys.stderr)
     arguments.out.write_text(json.dumps(recording, indent=0) + "\n")
 
