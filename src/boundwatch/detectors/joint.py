@@ -244,7 +244,7 @@ class JointCounts(Evidence):
         """Forget everything."""
         self.reached, self.no_worse = [False, False], False
         self._n, self._failures = 0, 0
-        self._lines: list[list[int]] = [[], []]
+        self._lines: list[tuple[int, ...]] = [(), ()]
         self._reach = 0
         self._idle = 0  # for so many episodes nothing can show "no worse"
 
@@ -296,7 +296,7 @@ class JointCounts(Evidence):
         *self.reached, self.no_worse = states.flags(state, "reached", 3)
         self._n, self._failures = states.count(state, "counted") or 0, states.count(state, "failures") or 0
 
-    def _extended(self, trials: int) -> list[list[int]]:
+    def _extended(self, trials: int) -> list[tuple[int, ...]]:
         assert self._reference is not None  # noqa: S101
         n, failures = self._reference.n, round(self._reference.mean * self._reference.n)
         return [
