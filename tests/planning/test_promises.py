@@ -83,6 +83,7 @@ CLAIMED = (
     "fleet, total, 200 times",
     "fleet, total, margin 0.1, 200 times",
     "sequential-test, total, 200 times",
+    "sequential-test, total, any of 20 streams",
     "sequential-test, total, margin 0.1, 200 times",
     "sequential-test, total, lower shift limit",
     "discoveries, total, 5 streams",
@@ -192,6 +193,21 @@ def test_totals_that_are_not_kept_are_found_out(lab, name, twin, monkeypatch):
     assert all(kept(found, 50))
     monkeypatch.setattr(over_labs, twin.__base__.__name__, twin)
     assert not any(kept(found, 50 if twin is Fickle else 100))  # which errs more often than the others
+
+
+class Unshared(bw.SequentialTest):
+    """Spends the whole delta on each of the streams that share a certificate."""
+
+    def __init__(self, certificate, *, sharing, **settings):
+        assert sharing == 20
+        super().__init__(certificate, **settings)
+
+
+def test_streams_that_each_spend_the_delta_they_share_are_found_out(monkeypatch):
+    found = claims(LAB, "sequential-test, total, any of", detectors=[])[:1]
+    assert all(kept(found, 4000))
+    monkeypatch.setattr(over_labs, "SequentialTest", Unshared)
+    assert not any(kept(found, 4000))
 
 
 def test_who_takes_the_mean_of_the_lab_for_the_truth_is_found_out(monkeypatch):

@@ -25,6 +25,7 @@ Levels = dict[Verdict, float]
 SIZES = (5, 10, 25, 50, 100)
 EPISODES = 200
 STREAMS = 5
+ROBOTS = 20
 RATE = 0.05
 MARGIN = 0.1
 LOOKS = 10
@@ -212,13 +213,13 @@ def _count_streams(
 
 
 def _count_alarms(
-    certificate: Certificate, alphas: dict[str, float], world: World, rng: np.random.Generator, runs: int
+    certificate: Certificate, alphas: dict[str, Any], world: World, rng: np.random.Generator, runs: int
 ) -> int:
     return _count_declared_at_last(SequentialTest(certificate, **alphas), world, rng, runs)
 
 
 def _count_missed(
-    certificate: Certificate, alphas: dict[str, float], world: World, rng: np.random.Generator, runs: int
+    certificate: Certificate, alphas: dict[str, Any], world: World, rng: np.random.Generator, runs: int
 ) -> int:
     test = SequentialTest(certificate, **alphas)
     return count_missed(test, world.draw(rng, (EPISODES, runs)), partial(excludes, world, certificate))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,10 @@ def build_detectors(
 ) -> dict[str, Detector]:
     """Return a detector for the one stream ``""``, or one per task of a family at its share of the level.
 
+    **Guarantee**: any stream of a family that is not worse is ever called ADVERSE with probability at most
+    the level of all plus the family's `delta_upper`, in which a certificate that several share counts once;
+    and likewise BENIGN. (That of a `ChangeDetector` is in `Watch`.)
+
     Examples
     --------
     >>> import boundwatch as bw
@@ -185,11 +190,14 @@ def build_detectors(
     if isinstance(certificate, Certificate):
         return {"": build(certificate, **levels)}
     detectors: dict[str, Detector] = {}
+    sharing = Counter(map(id, certificate.values()))
     for stream, promise in certificate.items():
         one = build(promise, **levels)
         shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
         if "margin" in levels:
             shares["margin"] = levels["margin"]
+        if build is SequentialTest:  # the others judge by the limits, which pay their delta once
+            shares["sharing"] = sharing[id(promise)]
         detectors[stream] = build(promise, **shares)
     return detectors
 
