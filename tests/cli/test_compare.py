@@ -221,6 +221,8 @@ def test_each_policy_solving_half_of_the_tasks_is_no_verdict(compare, files, ord
     assert "50 pairs of" in text
     assert "5 complete turns of 10 tasks" in text
     assert "mean over the 10 tasks" in text
+    compare("a.csv", "b.csv", *paired, "--report", "turns.html", "--plot", "turns.png")
+    assert "Of each task, the " in (files / "turns.html").read_text()
     solved(files / "b.csv", 10, 5, range(3), order)  # power: where both differ, the better one is found
     assert json.loads(compare("a.csv", "b.csv", *paired, "--json"))["mean_cost_b"] == 0.7
     solved(files / "b.csv", 10, 5, (), order)

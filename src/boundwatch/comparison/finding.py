@@ -32,7 +32,8 @@ class ComparisonFinding(InNotebook):
     **Guarantee**: if A is not better, A_BETTER is ever declared with probability at most `alpha`; if B is not
     better, B_BETTER is ever declared with probability at most `alpha`, however long you look and whatever
     makes one stop. Each limit on the difference holds for all times at once with probability at least
-    1 - `alpha`. The limits are computed when first asked for (about 3 ms each).
+    1 - `alpha`. The limits are computed when first asked for (about 3 ms each). Of several `tasks`, all of
+    this is about the mean over them, at complete turns.
 
     With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0: its threshold is
     computed exactly, the limits use 1/alpha.

@@ -34,8 +34,9 @@ class PolicyComparison:
     **Guarantee**: that of `ComparisonFinding`, at `alpha` per side: if the two are equally good, one of the
     verdicts is ever given with probability at most 2 `alpha`. The same costs always give the same verdict.
     **Assumes**: costs in [0, 1]. Unpaired: i.i.d. trials of each policy, independent of the other's. Paired:
-    i.i.d. pairs, whatever ties the two costs of a pair together. Both policies were final before their
-    trials: comparing ten checkpoints and keeping the winner's verdict needs `rank`.
+    i.i.d. pairs, whatever ties the two costs of a pair together; costs of 0 and 1 may drift, as long as both
+    policies meet the same conditions and these do not depend on earlier outcomes. Both policies were final
+    before their trials: comparing ten checkpoints and keeping the winner's verdict needs `rank`.
 
     Pair trials that share a seed or a scene, and say so. Pairing takes out what makes a scene hard for both
     and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.

@@ -17,8 +17,9 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
     """Return the episodes of all policies such that those of a pair have one measure and one task.
 
-    If a policy ran each task about equally often, or one after the other, somebody chose their order: the
-    tasks take turns (see `take_in_turn`), and partners stay together.
+    If all policies ran the same tasks, these take turns (see `take_in_turn`): nobody can tell from a file
+    that their order was drawn at random. Partners stay together. Tasks that differ are taken for one mixture,
+    unless they are in blocks.
 
     Parameters
     ----------
@@ -52,7 +53,9 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
     several = {column for each in read for column, tasks in each.labels.items() if len(set(tasks)) > 1}
     columns = [column for each in read for column in each.labels if column in several]
     named = [_name_tasks(each, list(dict.fromkeys(columns))) for each in read]
-    if not any(_is_designed(each.tasks) for each in named) or _are_scenes(named):
+    tasks = set(named[0].tasks)
+    alike = len(tasks) > 1 and all(set(each.tasks) == tasks for each in named)
+    if not alike and not any(in_blocks(each.tasks) for each in named):
         return read
     for each in named:
         if not each.tasks:
@@ -79,18 +82,6 @@ def _name_tasks(episodes: Episodes, columns: Sequence[str]) -> Episodes:
         tasks = tuple(" ".join(row) for row in rows)
     missing = [column for column in columns if column not in episodes.labels]
     return dataclasses.replace(episodes, by=" and ".join(missing or columns), tasks=tasks)
-
-
-def _is_designed(tasks: Sequence[str]) -> bool:
-    """Return whether somebody chose which task comes when: draws at random are seldom in balance."""
-    counts = Counter(tasks).values()
-    return len(counts) > 1 and (in_blocks(tasks) or max(counts) - min(counts) <= 1)
-
-
-def _are_scenes(named: Sequence[Episodes]) -> bool:
-    """Return whether every trial has a name of its own, and not the same ones for all policies."""
-    alone = all(len(set(each.tasks)) == len(each.tasks) for each in named)
-    return alone and any(set(each.tasks) != set(named[0].tasks) for each in named)
 
 
 def first_apart(ones: Sequence[str], others: Sequence[str]) -> tuple[int, str, str] | None:

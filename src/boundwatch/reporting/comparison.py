@@ -212,10 +212,13 @@ def render_comparison(
 
 def _signature(finding: ComparisonFinding) -> Iterator[Html]:
     together = "pairs were" if finding.paired else "trials of each policy were"
+    drawn = f"The {together} independent draws from one distribution of environments."
+    if finding.tasks > 1:
+        drawn = f"Of each task, the {together} independent draws from one distribution of environments."
     yield page.heading("To be confirmed by the person who signs")
     yield page.bullets(
         [
-            f"The {together} independent draws from one distribution of environments.",
+            drawn,
             "Both policies were final before their trials ran, and no trial was left out.",
             "The levels were fixed before any of the costs was seen.",
         ],
