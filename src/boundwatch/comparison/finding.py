@@ -35,8 +35,8 @@ class ComparisonFinding(InNotebook):
     1 - `alpha`. The limits are computed when first asked for (about 3 ms each). Of several `tasks`, all of
     this is about the mean over them, at complete turns.
 
-    With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0: its threshold is
-    computed exactly, the limits use 1/alpha.
+    With costs of 0 and 1 of one task the verdict may come a few pairs before the limits exclude 0: its
+    threshold is computed exactly, the limits use 1/alpha.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ class ComparisonFinding(InNotebook):
     e_a_better, e_b_better
         E-values against "A is not better" and "B is not better": large is evidence.
     p_a_better, p_b_better
-        Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 the
-        verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most `alpha`
-        from then on.
+        Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 of one
+        task the verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most
+        `alpha` from then on.
     first_alarm
         The pair, counted from 1, at which the verdict was reached; None while it is UNDECIDED.
     no_worse
