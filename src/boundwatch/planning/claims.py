@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import ChangeDetector, Fleet, SequentialTest, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.roll import Roll
@@ -42,7 +43,7 @@ class Claim:
     """
 
     detector: str
-    verdict: Verdict
+    verdict: Verdict | ComparisonVerdict
     world: str
     promised: float
     count: Count

@@ -17,6 +17,7 @@ from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes import Episodes, certified_column, certified_meaning, certified_ranges, holds_lines
 from boundwatch.episodes.formats import LINE_FORMATS
 from boundwatch.episodes.opening import is_log, refuse_document
+from boundwatch.episodes.steps import in_turns
 from boundwatch.errors import CertificateError, InvalidSetting
 from boundwatch.watching.files import FileSource, beginning, is_text
 from boundwatch.watching.lines import Position
@@ -79,7 +80,7 @@ def open_watch(
     ------
     InvalidSetting
         When the state is about something else, when the stream could be counted twice or lost, or when
-        `episodes` list one task after the other.
+        `episodes` list one task after the other, or take them in turn in a fixed order.
 
     Examples
     --------
@@ -91,12 +92,7 @@ def open_watch(
     >>> [events[-1].finding.verdict.name for events in opened.watch.run(opened.source)]
     ['ADVERSE']
     """
-    if episodes is not None and episodes.blocks_of is not None:
-        raise InvalidSetting(
-            f"{stream}: lists one {episodes.blocks_of} after the other, so a hard one would alarm "
-            f"because of its place in the file; watch one at a time, or use check "
-            f"with --by {episodes.blocks_of}"
-        )
+    _refuse_fixed_order(stream, episodes)
     levels = {} if levels is None else levels
     watch = Watch(
         build_detectors(certificate, detector if rule.predicted is None else "predicted-test", levels),
@@ -110,6 +106,23 @@ def open_watch(
     if episodes is not None:
         return Opened(watch, RowSource(_as_lines(episodes), episodes.lines), resumed)
     return Opened(watch, open_source(watch, stream, spool=spool, follow=follow), resumed)
+
+
+def _refuse_fixed_order(stream: str, episodes: Episodes | None) -> None:
+    """Refuse tasks whose order somebody chose: a mixture is watched in random order."""
+    if episodes is None or episodes.by is not None:
+        return
+    turns = (column for column, tasks in episodes.labels.items() if in_turns(tasks))
+    if column := episodes.blocks_of:
+        said = f"lists one {column} after the other"
+    elif column := next(turns, None):
+        said = f"takes each {column} in turn, always in the same order"
+    else:
+        return
+    raise InvalidSetting(
+        f"{stream}: {said}, so a hard one would alarm because of its place in the file; watch one at a time, "
+        f"or use check with --by {column}"
+    )
 
 
 def is_read_by_line(
