@@ -1,37 +1,213 @@
-"""Everything that boundwatch raises on purpose.
+"""Everything that boundwatch refuses, as data first: where, which value, what is wrong, what to do.
 
 ::
 
     BoundwatchError
-      InvalidCost (ValueError)      a cost that is missing, not a number or outside its range
-      InvalidLevel (ValueError)     a probability (delta, alpha, a rate) outside its range
-      InvalidSetting (ValueError)   any other argument outside its range
-        MissingFile (FileNotFoundError)   a file that is not there
-      CertificateError              a certificate that cannot be trusted
-        SchemaMismatch                its file has the wrong shape, or a newer version of it
-        ProvenanceMismatch            it does not belong to the costs, policy or state it meets
-      MissingExtra (ImportError)    an optional dependency that is not installed
+      Refusal (ValueError)            something given cannot be used
+        InvalidCost                     a cost that is missing, not a number or outside its range
+        InvalidLevel                    a probability (delta, alpha, a rate) outside its range
+        InvalidSetting                  any other argument outside its range
+          MissingFile (FileNotFoundError)   a file that is not there
+        CertificateError                a certificate that cannot be trusted
+          SchemaMismatch                  its file has the wrong shape
+          ProvenanceMismatch              it does not belong to the costs, policy or state it meets
+      MissingExtra (ImportError)      an optional dependency that is not installed
 
-A message names the argument, the value received, what is allowed, and the remedy.
-The command line prints it on one line and exits with 1.
+Whoever raises one fills in fields; `sentence` makes the one line that people read. Remedies name arguments
+(`Argument`), which the command line spells as its flags.
 """
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+NOTHING: Final = object()
+"""The value of a refusal that is about no value."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is: a file, the line or row in it, a column.
+
+    Examples
+    --------
+    >>> str(Place("lab.csv", "line", 17, "grasped"))
+    "lab.csv: line 17, column 'grasped'"
+    """
+
+    source: str = ""
+    unit: str = "row"
+    number: int | None = None
+    column: str | None = None
+    last: int | None = None
+    """The last of several lines or rows, if there is more than `number`."""
+
+    def __str__(self) -> str:
+        parts = [] if self.number is None else [f"{self.unit} {self.number}"]
+        if self.last is not None and self.last != self.number:
+            parts = [f"{self.unit}s {self.number}-{self.last}"]
+        parts += [f"column {self.column!r}"] if self.column is not None else []
+        return ": ".join(part for part in (self.source, ", ".join(parts)) if part)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument to give, in a remedy: Python spells it ``name=value``, the command line ``--name value``.
+
+    Examples
+    --------
+    >>> str(Argument("cost_range", (0, 100))), str(Argument("once"))
+    ('cost_range=(0, 100)', 'once=...')
+    """
+
+    name: str
+    value: Any = NOTHING
+
+    def __str__(self) -> str:
+        return f"{self.name}={'...' if self.value is NOTHING else repr(self.value)}"
+
+
+Remedy = str | tuple[str | Argument, ...]
 
 
 class BoundwatchError(Exception):
     """Base of every error that boundwatch raises on purpose."""
 
 
-class InvalidCost(BoundwatchError, ValueError):
-    """A cost is missing, not a number, or outside its range."""
+class Refusal(BoundwatchError, ValueError):
+    """Something given cannot be used.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, as what follows the value: ``is outside [0, 1]``. Without a value, a whole clause.
+    where
+        Where it is, if it is in a file.
+    name, value
+        The argument and the value received, where there is one.
+    remedy
+        What to do: text, or text and `Argument` in turn.
+
+    Examples
+    --------
+    >>> refusal = InvalidCost(
+    ...     "is outside [0, 1]",
+    ...     where=Place("lab.csv", "line", 3, "time"),
+    ...     value="7",
+    ...     remedy=("pass ", Argument("cost_range", (0, 60)), ", known in advance"),
+    ... )
+    >>> print(refusal)
+    lab.csv: line 3, column 'time' = 7 is outside [0, 1]; pass cost_range=(0, 60), known in advance
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: Place | None = None,
+        name: str | None = None,
+        value: object = NOTHING,
+        remedy: Remedy = "",
+    ) -> None:
+        super().__init__(problem)
+        self.problem, self.where, self.name, self.value = problem, where, name, value
+        self.remedy = (remedy,) if isinstance(remedy, str) else remedy
+
+    def at(self, where: Place) -> Self:
+        """Return the same refusal with its place."""
+        moved = copy.copy(self)
+        moved.where = where
+        return moved
+
+    def inside(self, what: str) -> Self:
+        """Return the same refusal with what it is a part of, such as a file, before its place.
+
+        Examples
+        --------
+        >>> print(Refusal("is damaged").inside("task 'pick'").inside("lab.json"))
+        lab.json: task 'pick': is damaged
+        """
+        where = self.where or Place()
+        return self.at(replace(where, source=": ".join(filter(None, [what, where.source]))))
+
+    def __str__(self) -> str:
+        return sentence(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # exceptions are made anew from their positional arguments
+        return _again, (type(self), self.args, self.__dict__)
 
 
-class InvalidLevel(BoundwatchError, ValueError):
+def _again(kind: type[Refusal], args: tuple[Any, ...], fields: dict[str, Any]) -> Refusal:
+    refusal = kind.__new__(kind, *args)
+    refusal.args = args
+    refusal.__dict__.update(fields)
+    return refusal
+
+
+def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
+    """Return the one line that people read, with arguments spelled as their reader writes them."""
+    place = "" if refusal.where is None else str(refusal.where)
+    exact = refusal.where is not None and (refusal.where.number, refusal.where.column) != (None, None)
+    value = "" if refusal.value is NOTHING else _shown(refusal.value, in_a_file=exact)
+    named = " = ".join(part for part in (refusal.name or "", value) if part)
+    joint = "" if not place else " = " if exact and value and not refusal.name else ": "
+    if joint == ": " and exact and not named:
+        joint = " "
+    remedy = "".join(part if isinstance(part, str) else spell(part) for part in refusal.remedy)
+    return f"{place}{joint}{named}{' ' if named else ''}{refusal.problem}{'; ' if remedy else ''}{remedy}"
+
+
+def _shown(value: object, *, in_a_file: bool) -> str:
+    """Return a value on one line, cut if it is long; a number that a file has as text without quotes."""
+    if isinstance(value, str) and in_a_file:
+        try:
+            float(value)
+        except ValueError:
+            pass
+        else:
+            return value.strip()
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.removesuffix(".0").splitlines() if isinstance(value, float) else text.splitlines())
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+class InvalidCost(Refusal):
+    """A cost is missing, not a number, or outside its range.
+
+    `cells` says which cells of those given are meant; whoever gave them completes the refusal by `at`.
+    """
+
+    cells: range = range(0)
+
+    def of(self, first: int, last: int | None = None) -> Self:
+        """Return the same refusal with the index of its cell, or of several in a row.
+
+        Examples
+        --------
+        >>> InvalidCost("is empty").of(3).cells
+        range(3, 4)
+        """
+        found = copy.copy(self)
+        found.cells = range(first, (first if last is None else last) + 1)
+        return found
+
+    @property
+    def index(self) -> int | None:
+        """The index of its (first) cell among those given, where there is one."""
+        return self.cells.start if self.cells else None
+
+
+class InvalidLevel(Refusal):
     """A probability (delta, alpha, a rate) is outside its range."""
 
 
-class InvalidSetting(BoundwatchError, ValueError):
+class InvalidSetting(Refusal):
     """An argument other than a cost or a probability is outside its range."""
 
 
@@ -39,12 +215,12 @@ class MissingFile(InvalidSetting, FileNotFoundError):
     """A file is not there."""
 
 
-class CertificateError(BoundwatchError):
+class CertificateError(Refusal):
     """A certificate cannot be trusted."""
 
 
 class SchemaMismatch(CertificateError):
-    """A file does not have the shape of a certificate, or of a version that we know."""
+    """A file does not have the shape of a certificate."""
 
 
 class ProvenanceMismatch(CertificateError):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import CertificateError, InvalidCost, InvalidLevel, InvalidSetting, SchemaMismatch
 
 
@@ -33,7 +34,7 @@ def test_the_certificate_says_what_the_campaign_says_and_anybody_can_derive_it(b
     campaign = bw.Campaign(delta=0.02, binary=binary)
     for cost in costs:
         campaign.update(cost)
-    certificate = campaign.certificate(measured="cost as given")
+    certificate = campaign.certificate(measure=Measure("cost"))
     assert (certificate.lower, certificate.upper) == (campaign.lower, campaign.upper)
     assert (certificate.n, certificate.method, certificate.delta) == (400, "anytime", 0.02)
     certificate.save(tmp_path / "certificate.json")

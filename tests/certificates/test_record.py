@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch._support.schema import convert
 from boundwatch.bounds import betting_lower, betting_upper
 from boundwatch.bounds.memory import CostMemory, grid_points, split_on_grid
 from boundwatch.certificates.record import MOST_POINTS, CostRecord
@@ -26,7 +27,7 @@ def test_the_record_keeps_number_and_mean(costs):
     assert record.n == len(costs)
     assert record.mean == pytest.approx(np.mean(costs), abs=1e-12)
     assert len(record.values) <= MOST_POINTS
-    assert CostRecord.from_dict(json.loads(json.dumps(record.to_dict()))) == record
+    assert convert(CostRecord, json.loads(json.dumps(record.to_dict()))) == record
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=300))

@@ -12,6 +12,7 @@ from boundwatch.certificates import signing
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.verification import on_trust
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import BoundwatchError, CertificateError, InvalidSetting
 
 RNG = np.random.default_rng(4)
@@ -62,12 +63,6 @@ def numbers_of(certificate):
     return lambda content: certificate.to_dict() | {"provenance": content["provenance"]}
 
 
-def first_schema(content):
-    """The version that kept no record, with limits of the forger's choice."""
-    old = {name: value for name, value in content.items() if name not in ("record", "cost_range")}
-    return old | {"schema_version": 1, "upper": 0.9}
-
-
 def moved_weight(content):
     weights = list(content["record"]["weights"])
     weights[0], weights[-1] = weights[-1] + 1, weights[0]
@@ -105,12 +100,12 @@ FORGERIES = [
     ("renyi raised alone", pac_bayes, replaced(renyi=90.0), "is stored"),
     ("renyi and limits together", pac_bayes, numbers_of(pac_bayes(90.0)), "renyi, from which they follow"),
     ("log_ratio and limits together", pointwise, numbers_of(pointwise(90.0)), "log_ratio, from which"),
-    ("schema 1, without record", betting, first_schema, "schema 1 keeps no record"),
-    ("cost range widened", betting, replaced(cost_range=[0, 100]), ""),
+    ("record removed", betting, replaced(record=None, upper=0.9), "does not go with"),
+    ("cost range widened", betting, replaced(measure=Measure("cost", "x", (0, 100)).to_dict()), ""),
     ("creation time", betting, in_provenance(created="2020-01-01T00:00:00+00:00"), ""),
     ("hash of other costs", betting, in_provenance(costs_sha256="0" * 64), ""),
     ("hash of another policy", betting, in_provenance(policy_sha256="0" * 64), ""),
-    ("how costs were measured", betting, in_provenance(measured="cost as given, column x"), ""),
+    ("how costs were measured", betting, replaced(measure=Measure("success", "x").to_dict()), ""),
     ("tasks of a family swapped", family, swapped, ""),
     ("task of a family removed", family, one_removed, ""),
 ]
@@ -165,10 +160,10 @@ def claim(path, other):
         (lambda path, _: signing.signature_path(path).unlink(), "is not signed"),
         (lambda path, _: signing.signature_path(path).write_text("{}"), "is not a signature"),
         (lambda path, _: signing.signature_path(path).write_bytes(b"\xff" * 9), "is not a signature"),
-        (lambda path, _: rewrite(path, algorithm="none"), "not of the algorithm Ed25519"),
+        (lambda path, _: rewrite(path, algorithm="none"), "algorithm = 'none' does not fit"),
         (lambda path, _: rewrite(path, signature="00" * 64), "was altered after it was signed"),
-        (lambda path, _: rewrite(path, signature="00"), "64 bytes in hexadecimal"),
-        (lambda path, _: rewrite(path, key=["x"]), "32 bytes in hexadecimal"),
+        (lambda path, _: rewrite(path, signature="00"), "signature = '00' does not fit"),
+        (lambda path, _: rewrite(path, key=["x"]), "key = ['x'] does not fit"),
         (lambda path, other: signing.sign(path, exact().to_dict(), other), "is signed with another key"),
         (claim, "was altered after it was signed"),
     ],

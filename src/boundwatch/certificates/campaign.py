@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch._support.notebook import InTable
+from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.drafting import split_delta
+from boundwatch.certificates.drafting import draft, split_delta
 from boundwatch.certificates.record import CostRecord
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, SchemaMismatch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_KIND, _VERSION = "Campaign", 1
+
+@dataclass(frozen=True)
+class _State:
+    """What `Campaign.state_dict` returns."""
+
+    kind: Literal["Campaign"]
+    version: Literal[1]
+    delta_upper: Level
+    delta_lower: Level
+    binary: bool
+    costs: list[Probability]
 
 
 class Campaign(InTable):
@@ -128,19 +142,21 @@ class Campaign(InTable):
         *,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
-        measured: str | None = None,
-        cost_range: tuple[float, float] | None = None,
+        measure: Measure | None = None,
+        design: Design | None = None,
     ) -> Certificate:
         """Return a certificate from the trials so far; it is valid at any time, whatever made you stop.
 
         Parameters
         ----------
-        seed, policy, measured, cost_range
-            For the provenance, as in `Certificate.from_held_out`.
+        seed, policy, measure
+            As in `Certificate.from_held_out`.
+        design
+            How trials relate to each other, to be kept.
         """
         if not self._costs:
             raise InvalidCost("no trial has been counted; call update(cost) first")
-        return Certificate._certify(
+        drafted = draft(
             self._costs,
             source="held-out",
             method="anytime",
@@ -148,10 +164,11 @@ class Campaign(InTable):
             deltas=(self.delta, self.delta_upper, self.delta_lower),
             seed=seed,
             policy=policy,
-            measured=measured,
             record=not self.binary,
-            cost_range=cost_range,
+            measure=measure,
+            design=design,
         )
+        return Certificate._finish([drafted])[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known as plain JSON values."""
@@ -177,8 +194,8 @@ class Campaign(InTable):
         True
         """
         return {
-            "kind": _KIND,
-            "version": _VERSION,
+            "kind": "Campaign",
+            "version": 1,
             "delta_upper": self.delta_upper,
             "delta_lower": self.delta_lower,
             "binary": self.binary,
@@ -194,19 +211,10 @@ class Campaign(InTable):
         state
             What `state_dict` returned, possibly through a JSON file.
         """
-        if not isinstance(state, Mapping) or state.get("kind") != _KIND:
-            raise SchemaMismatch("the state is not that of a Campaign; give what its state_dict() returned")
-        if state.get("version") != _VERSION:
-            raise SchemaMismatch(
-                f"state has version {state.get('version')!r}; this boundwatch reads version {_VERSION}: "
-                "start over, or use the version of boundwatch that wrote it"
-            )
-        if not isinstance(state.get("binary"), bool) or not isinstance(state.get("costs"), list):
-            raise SchemaMismatch("state['binary'] or state['costs'] is missing; the state is damaged")
-        deltas = {name: state.get(name) for name in ("delta_upper", "delta_lower")}
+        found = convert(_State, state, "state")
         try:
-            campaign = cls(binary=state["binary"], **deltas)  # type: ignore[arg-type]
-            return campaign.update_many(state["costs"]) if state["costs"] else campaign
+            campaign = cls(binary=found.binary, delta_upper=found.delta_upper, delta_lower=found.delta_lower)
+            return campaign.update_many(found.costs) if found.costs else campaign
         except ValueError as error:
             raise SchemaMismatch(f"the state is damaged: {error}") from error
 

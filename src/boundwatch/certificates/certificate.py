@@ -5,45 +5,46 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
-from boundwatch._support.text import shown
-from boundwatch._support.validation import check_costs, check_flag, check_level
+from boundwatch._support.schema import Level, Probability, convert, decode
+from boundwatch._support.validation import check_costs
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates import limits, schema, verification
 from boundwatch.certificates.drafting import (
     Measured,
+    check_delta,
+    check_interval,
+    check_log_ratio,
     check_method,
-    check_number,
-    check_range,
+    check_renyi,
     draft,
+    draft_external,
     draft_held_out,
     shared_delta,
 )
-from boundwatch.certificates.provenance import Provenance, provenance_of
+from boundwatch.certificates.provenance import Provenance
 from boundwatch.certificates.record import CostRecord
-from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.verification import Check
-from boundwatch.errors import CertificateError, InvalidLevel, InvalidSetting
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
+from boundwatch.errors import CertificateError, InvalidSetting
 
 
 @dataclass(frozen=True)
 class Certificate(InNotebook):
     """A promise: lower <= expected cost <= upper, with probability at least 1 - delta.
-
-    Make one with `from_held_out`, `from_pac_bayes`, `from_pointwise` or `from_bounds`, or `load` one.
 
     **Guarantee**: with probability at least 1 - `delta` over the draw of the episodes (and, for the PAC-Bayes
     kinds, of the policy), both limits hold; the upper one alone fails with probability at most
@@ -73,32 +74,31 @@ class Certificate(InNotebook):
     record
         The costs behind it without their order, from which `verify` derives the limits again; None where `n`
         and `mean_cost` say as much (binary costs) or the limits follow from them (the PAC-Bayes kinds).
-    cost_range
-        The range of the costs before they were scaled to [0, 1]; None if they came in [0, 1].
-    schema_version
-        Of its file. A certificate from an older file keeps its version, and so its fingerprint.
+    measure, design
+        How its costs were measured, None if nobody said so, and how its episodes relate to each other.
     """
 
-    lower: float
-    upper: float
-    delta: float
-    delta_upper: float
-    delta_lower: float
-    n: int | None
-    mean_cost: float | None
+    lower: Probability
+    upper: Probability
+    delta: Level
+    delta_upper: Level
+    delta_lower: Level
+    n: Annotated[int, Meta(ge=1, le=1 << 53)] | None
+    mean_cost: Probability | None
     source: schema.Source
     method: schema.Method
     binary: bool
-    renyi: float | None
+    renyi: Annotated[float, Meta(ge=0)] | None
     log_ratio: float | None
     provenance: Provenance
-    record: CostRecord | None = None
-    cost_range: tuple[float, float] | None = None
-    schema_version: int = schema.VERSION
+    record: CostRecord | None
+    measure: Measure | None
+    design: Design
 
     def __post_init__(self) -> None:
-        # A list could be changed, and not be hashed.
-        object.__setattr__(self, "cost_range", check_range(self.cost_range))
+        for name, kind in (("measure", Measure | None), ("design", Design)):
+            if not isinstance(value := getattr(self, name), kind):
+                raise InvalidSetting(f"is not a {name.title()}", name=name, value=value, remedy="make one")
 
     @classmethod
     def from_held_out(
@@ -107,14 +107,13 @@ class Certificate(InNotebook):
         delta: float = 0.01,
         *,
         successes: ArrayLike | None = None,
-        method: HeldOutMethod | None = None,
+        method: schema.HeldOutMethod | None = None,
         binary: bool | None = None,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
-        measured: str | None = None,
-        cost_range: tuple[float, float] | None = None,
+        measure: Measure | None = None,
     ) -> Certificate:
         """Certify a finished policy from episodes that it was not trained on.
 
@@ -122,7 +121,7 @@ class Certificate(InNotebook):
         ----------
         costs
             One cost per episode, in [0, 1], higher is worse; at least one. Also what `boundwatch.read_costs`
-            returns: `binary`, `measured` and `cost_range` are then its own unless given.
+            returns: `binary` and `measure` are then its own unless given.
         delta
             Probability with which either limit may fail; each side gets half of it.
         successes
@@ -136,12 +135,9 @@ class Certificate(InNotebook):
             Give each side its own failure probability; both or neither. `delta` is then ignored.
         seed, policy
             For the provenance: the seed behind the episodes, and the policy's file (its SHA-256 is kept).
-        measured
-            Also: one line on what the costs are, such as ``"cost = 1 - success"``; `boundwatch check` warns
-            when new costs are not measured that way.
-        cost_range
-            Also: the range that the costs had before they were scaled to [0, 1]. It changes no number here;
-            `boundwatch check` scales new costs from the same range.
+        measure
+            How the costs were measured. It changes no number here; new costs are read in the same way, and
+            those that are not are warned about.
 
         Examples
         --------
@@ -161,8 +157,7 @@ class Certificate(InNotebook):
             delta_lower=delta_lower,
             seed=seed,
             policy=policy,
-            measured=measured,
-            cost_range=cost_range,
+            measure=measure,
         )
         return cls._finish([drafted])[0]
 
@@ -202,14 +197,9 @@ class Certificate(InNotebook):
         (0.3307, 0.2705)
         """
         check_method(method, "pac-bayes")
-        renyi = check_number(renyi, "renyi")
-        if not 0 <= renyi < math.inf:
-            raise InvalidSetting(
-                f"renyi = {shown(renyi)} bounds nothing; it must be finite and >= 0, "
-                "so keep every posterior variance below twice the prior's"
-            )
+        renyi = check_renyi(renyi)
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        return cls._certify(
+        drafted = draft(
             costs,
             source="pac-bayes",
             method=method,
@@ -219,6 +209,7 @@ class Certificate(InNotebook):
             seed=seed,
             policy=policy,
         )
+        return cls._finish([drafted])[0]
 
     @classmethod
     def from_pointwise(
@@ -252,13 +243,9 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.322, 0.2786)
         """
-        log_ratio = check_number(log_ratio, "log_ratio")
-        if not math.isfinite(log_ratio):
-            raise InvalidSetting(
-                f"log_ratio = {shown(log_ratio)} is not finite; check the densities of the policy drawn"
-            )
+        log_ratio = check_log_ratio(log_ratio)
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        return cls._certify(
+        drafted = draft(
             costs,
             source="pointwise",
             method="kl",
@@ -268,6 +255,7 @@ class Certificate(InNotebook):
             seed=seed,
             policy=policy,
         )
+        return cls._finish([drafted])[0]
 
     @classmethod
     def from_bounds(
@@ -301,38 +289,10 @@ class Certificate(InNotebook):
         >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
         0.2
         """
-        lower, upper = check_number(lower, "lower"), check_number(upper, "upper")
-        if not 0 <= lower <= upper <= 1:
-            raise InvalidSetting(
-                f"lower = {shown(lower)}, upper = {shown(upper)} is not an interval in [0, 1]; "
-                "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]."
-            )
+        limits_given = check_interval(lower, upper)
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        delta = check_level(delta, "delta")
-        if delta < max(above, below):
-            raise InvalidLevel(
-                f"delta = {delta:g} is below {max(above, below):g}, with which one side alone may fail; "
-                "give the probability that either fails"
-            )
-        return cls(
-            lower=lower,
-            upper=upper,
-            delta=delta,
-            delta_upper=above,
-            delta_lower=below,
-            n=None,
-            mean_cost=None,
-            source="external",
-            method="external",
-            binary=check_flag(binary, "binary"),
-            renyi=None,
-            log_ratio=None,
-            provenance=provenance_of(None, seed, policy),
-        )
-
-    @classmethod
-    def _certify(cls, costs: ArrayLike, **settings: Any) -> Certificate:
-        return cls._finish([draft(costs, **settings)])[0]
+        deltas = (check_delta(delta, above, below), above, below)
+        return cls(**draft_external(limits_given, deltas, binary=binary, seed=seed, policy=policy))
 
     @classmethod
     def _finish(cls, drafts: Sequence[dict[str, Any]]) -> list[Certificate]:
@@ -362,9 +322,8 @@ class Certificate(InNotebook):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def __repr__(self) -> str:
-        names = ("lower", "upper", "delta", "n", "source", "method", "binary")
-        shown = {name: getattr(self, name) for name in names}
-        return one_line(self, shown | {"fingerprint": self.fingerprint[:12]})
+        facts = {name: getattr(self, name) for name in _SHOWN}
+        return one_line(self, facts | {"fingerprint": self.fingerprint[:12]})
 
     def check_costs(self, costs: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
         """Return new costs as an array, or refuse those of another kind than were certified.
@@ -379,15 +338,9 @@ class Certificate(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
-        content: dict[str, Any] = {"schema_version": self.schema_version}
-        content |= {name: getattr(self, name) for name in _FIELDS}
-        content["provenance"] = self.provenance.to_dict()
-        if self.schema_version == 1:
-            del content["record"], content["cost_range"]
-            return content
-        content["record"] = None if self.record is None else self.record.to_dict()
-        content["cost_range"] = None if self.cost_range is None else list(self.cost_range)
-        return content
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        parts = {name: value.to_dict() for name, value in fields.items() if hasattr(value, "to_dict")}
+        return {"schema_version": schema.VERSION} | fields | parts
 
     def _row(self) -> dict[str, Any]:
         return {name: cell for name, cell in super()._row().items() if not name.startswith("record.")}
@@ -402,11 +355,9 @@ class Certificate(InNotebook):
     @classmethod
     def _unverified(cls, content: object) -> Certificate:
         """Return a certificate whose numbers need not follow from each other."""
-        fields = schema.parse(content)
-        fields["provenance"] = Provenance(**fields["provenance"])
-        if fields["record"] is not None:
-            fields["record"] = CostRecord.from_dict(fields["record"])
-        return cls(**fields)
+        certificate = convert(cls, schema.body(content))
+        schema.check(certificate)
+        return certificate
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as one page of JSON, whole or not at all."""
@@ -419,15 +370,15 @@ class Certificate(InNotebook):
         Raises
         ------
         SchemaMismatch
-            If a field is missing, unknown, of the wrong type or out of range, or the schema is newer.
+            If a field is missing, unknown, of the wrong type or out of range, or the schema is another.
         CertificateError
             If its numbers do not match each other.
         """
         data = read_bytes(path)
         try:
-            return cls.from_dict(schema.decode(data))
+            return cls.from_dict(decode(data, "certificate"))
         except CertificateError as error:
-            raise type(error)(f"{path}: {error}") from None
+            raise error.inside(str(path)) from None
 
     def under_shift(self, *, kl: float | None = None, tv: float | None = None) -> float:
         """Return the worst expected cost in any world within a stated distance of the certified one.
@@ -448,17 +399,7 @@ class Certificate(InNotebook):
         >>> round(certificate.under_shift(kl=0.1), 4), round(certificate.under_shift(tv=0.1), 4)
         (0.2569, 0.2)
         """
-        if (kl is None) == (tv is None):
-            raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
-        if tv is not None:
-            tv = check_number(tv, "tv")
-            if not 0 <= tv <= 1:
-                raise InvalidSetting(f"tv = {shown(tv)} is not a total variation; it lies in [0, 1]")
-            return min(self.upper + tv, 1.0)
-        kl = check_number(kl, "kl")
-        if not 0 <= kl < math.inf:
-            raise InvalidSetting(f"kl = {shown(kl)} is not a distance; it must be finite and >= 0, in nats")
-        return float(bounds.shifted_mean_upper(self.upper, kl))
+        return limits.shifted_upper(self.upper, kl, tv)
 
     def verify(
         self, costs: ArrayLike | None = None, *, policy: str | os.PathLike[str] | None = None
@@ -466,8 +407,7 @@ class Certificate(InNotebook):
         """Derive every number again, from what the certificate keeps and, if given, from the costs.
 
         A certificate keeps a record of its costs, from which all its limits follow; only a bound taken over
-        from elsewhere, and betting limits in a file of schema 1, cannot be derived without `costs`. Their
-        order is checked then, and the check says so.
+        from elsewhere cannot be derived again: its limits' order is checked then, and the check says so.
 
         Parameters
         ----------
@@ -491,6 +431,7 @@ class Certificate(InNotebook):
         return verification.verify(self, costs, policy)
 
 
+_SHOWN = ("lower", "upper", "delta", "n", "source", "method", "binary")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
@@ -504,5 +445,6 @@ def require_certificate(value: object) -> Certificate:
     boundwatch.errors.InvalidSetting: certificate = 'certificate.json' is not a Certificate; make or load one
     """
     if not isinstance(value, Certificate):
-        raise InvalidSetting(f"certificate = {shown(value)} is not a Certificate; make or load one")
+        problem, remedy = "is not a Certificate", "make or load one"
+        raise InvalidSetting(problem, name="certificate", value=value, remedy=remedy)
     return value

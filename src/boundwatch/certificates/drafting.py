@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
 from boundwatch.certificates import schema
 from boundwatch.certificates.provenance import provenance_of
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.schema import HeldOutMethod
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidLevel, InvalidSetting
 
 
@@ -33,12 +33,12 @@ class Measured(Protocol):
         """Whether every cost is 0 or 1."""
 
     @property
-    def measured(self) -> str:
-        """One line on what the costs are."""
+    def measure(self) -> Measure:
+        """How they were measured."""
 
     @property
-    def cost_range(self) -> tuple[float, float] | None:
-        """The range that they had before they were scaled to [0, 1]."""
+    def design(self) -> Design:
+        """How episodes relate to each other."""
 
 
 def draft_held_out(
@@ -52,8 +52,7 @@ def draft_held_out(
     delta_lower: float | None,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
-    measured: str | None,
-    cost_range: tuple[float, float] | None,
+    measure: Measure | None,
 ) -> dict[str, Any]:
     """Return the fields of a certificate from held-out costs, except for the limits.
 
@@ -61,13 +60,12 @@ def draft_held_out(
     """
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
+    design = Design()
     if successes is not None:
-        costs, binary, measured = 1 - _truths(successes), True, measured or "cost = 1 - success"
+        costs, binary, measure = 1 - _truths(successes), True, measure or Measure("success")
     elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
         binary = costs.binary if binary is None else binary
-        measured = measured or costs.measured
-        cost_range = costs.cost_range if cost_range is None else cost_range
-        costs = costs.costs
+        measure, design, costs = measure or costs.measure, costs.design, costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
     if method is None:
         method = "exact" if binary else "betting"
@@ -85,9 +83,9 @@ def draft_held_out(
         deltas=(above + below, above, below),
         seed=seed,
         policy=policy,
-        measured=measured,
         record=not binary,
-        cost_range=cost_range,
+        measure=measure,
+        design=design,
     )
 
 
@@ -102,9 +100,9 @@ def draft(
     log_ratio: float | None = None,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
-    measured: str | None = None,
     record: bool = False,
-    cost_range: tuple[float, float] | None = None,
+    measure: Measure | None = None,
+    design: Design | None = None,
 ) -> dict[str, Any]:
     """Return the fields of a certificate, except for the limits.
 
@@ -125,9 +123,34 @@ def draft(
         "binary": binary,
         "renyi": renyi,
         "log_ratio": log_ratio,
-        "provenance": provenance_of(values, seed, policy, measured),
+        "provenance": provenance_of(values, seed, policy),
         "record": CostRecord.of(values) if record else None,
-        "cost_range": check_range(cost_range),
+        "measure": measure,
+        "design": design or Design(),
+    }
+
+
+def draft_external(
+    interval: tuple[float, float],
+    deltas: tuple[float, float, float],
+    *,
+    binary: bool,
+    seed: int | None,
+    policy: str | os.PathLike[str] | None,
+) -> dict[str, Any]:
+    """Return all fields of a certificate by a bound that was proved elsewhere."""
+    nothing = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
+    return nothing | {
+        "lower": interval[0],
+        "upper": interval[1],
+        "delta": deltas[0],
+        "delta_upper": deltas[1],
+        "delta_lower": deltas[2],
+        "source": "external",
+        "method": "external",
+        "binary": check_flag(binary, "binary"),
+        "provenance": provenance_of(None, seed, policy),
+        "design": Design(),
     }
 
 
@@ -169,30 +192,6 @@ def check_method(method: schema.Method, source: schema.Source) -> None:
     check_choice(method, "method", allowed)
 
 
-def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
-    """Return the range that costs had before they were scaled, if there is one.
-
-    Examples
-    --------
-    >>> check_range([0, 50])
-    (0.0, 50.0)
-    >>> check_range([50, 0])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: cost_range = [50, 0] is not a range; give (low, high), both finite
-    """
-    if cost_range is None:
-        return None
-    try:
-        low, high = (check_number(value, "cost_range") for value in cost_range)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not -math.inf < low < high < math.inf:
-        raise InvalidSetting(
-            f"cost_range = {shown(cost_range)} is not a range; give (low, high), both finite"
-        )
-    return low, high
-
-
 def check_number(value: object, name: str) -> float:
     """Return a number, or raise an error that names what came instead.
 
@@ -203,8 +202,48 @@ def check_number(value: object, name: str) -> float:
     boundwatch.errors.InvalidSetting: renyi = True is not a number; give one
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidSetting(f"{name} = {shown(value)} is not a number; give one")
+        raise InvalidSetting("is not a number", name=name, value=value, remedy="give one")
     return float(value)
+
+
+def check_interval(lower: object, upper: object) -> tuple[float, float]:
+    """Return limits on an expected cost; refuse what is no interval in [0, 1]."""
+    low, high = check_number(lower, "lower"), check_number(upper, "upper")
+    if not 0 <= low <= high <= 1:
+        raise InvalidSetting(
+            f"lower = {low:g}, upper = {high:g} is not an interval in [0, 1]",
+            remedy="give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]",
+        )
+    return low, high
+
+
+def check_delta(delta: float, above: float, below: float) -> float:
+    """Return the probability that either limit fails; refuse one below that of a single side."""
+    delta = check_level(delta, "delta")
+    if delta < max(above, below):
+        problem = f"is below {max(above, below):g}, with which one side alone may fail"
+        raise InvalidLevel(
+            problem, name="delta", value=delta, remedy="give the probability that either fails"
+        )
+    return delta
+
+
+def check_renyi(renyi: object) -> float:
+    """Return a Rényi divergence; refuse one that bounds nothing."""
+    number = check_number(renyi, "renyi")
+    if not 0 <= number < math.inf:
+        remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
+        raise InvalidSetting("bounds nothing", name="renyi", value=number, remedy=remedy)
+    return number
+
+
+def check_log_ratio(log_ratio: object) -> float:
+    """Return a log density ratio; refuse one that is not finite."""
+    number = check_number(log_ratio, "log_ratio")
+    if not math.isfinite(number):
+        remedy = "check the densities of the policy drawn"
+        raise InvalidSetting("is not finite", name="log_ratio", value=number, remedy=remedy)
+    return number
 
 
 def _sides(

@@ -7,14 +7,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
 from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.notebook import html, table
+from boundwatch._support.schema import convert, decode
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import schema, verification
@@ -22,10 +24,8 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.drafting import draft_held_out
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.signing import check_signature
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
-
-VERSION = 1
-"""Version of the file's shape that this release writes and reads."""
 
 CERTIFY_IT = "certify it, or leave it out"
 """What to do about a task without a certificate, where certificates judge new costs."""
@@ -111,8 +111,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         delta_lower: float | None = None,
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
-        measured: str | None = None,
-        cost_range: tuple[float, float] | None = None,
+        measure: Measure | None = None,
     ) -> CertificateFamily:
         """Certify a finished policy on each of several tasks, with one delta for all of them.
 
@@ -127,7 +126,7 @@ class CertificateFamily(Mapping[str, Certificate]):
             Probability with which any limit of any task may fail.
         by
             The column that names the task.
-        method, binary, delta_upper, delta_lower, seed, policy, measured, cost_range
+        method, binary, delta_upper, delta_lower, seed, policy, measure
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
         tasks = max(len(costs), 1)
@@ -149,11 +148,10 @@ class CertificateFamily(Mapping[str, Certificate]):
                     delta_lower=share_lower,
                     seed=seed,
                     policy=None,
-                    measured=measured,
-                    cost_range=cost_range,
+                    measure=measure,
                 )
             except InvalidCost as error:
-                raise InvalidCost(f"{by} {task!r}: {error}") from error
+                raise error.inside(f"{by} {task!r}") from None
             if policy_sha256 is not None:
                 drafted["provenance"] = dataclasses.replace(
                     drafted["provenance"], policy_sha256=policy_sha256
@@ -235,7 +233,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         distinct = self._distinct()
         places = {id(certificate): place for place, certificate in enumerate(distinct)}
         return {
-            "schema_version": VERSION,
+            "schema_version": schema.VERSION,
             "by": self.by,
             "tasks": {task: places[id(certificate)] for task, certificate in self.items()},
             "certificates": [certificate.to_dict() for certificate in distinct],
@@ -244,42 +242,30 @@ class CertificateFamily(Mapping[str, Certificate]):
     @classmethod
     def from_dict(cls, content: object) -> CertificateFamily:
         """Rebuild a family from `to_dict`; every certificate is checked as `Certificate.load` does."""
-        if not isinstance(content, dict) or not isinstance(content.get("certificates"), list):
+        if not isinstance(content, dict) or "certificates" not in content:
             raise SchemaMismatch(
-                "no list 'certificates'; not a family, give the file that certify --by wrote"
+                "no certificates; not a family", remedy="give the file that certify --by wrote"
             )
-        if content.get("schema_version") != VERSION or isinstance(content["schema_version"], bool):
-            raise SchemaMismatch(
-                f"schema_version = {content.get('schema_version')!r} is unknown; it must be {VERSION}: "
-                "upgrade boundwatch, or certify again"
-            )
-        if not isinstance(content.get("by"), str):
-            raise SchemaMismatch(f"by = {content.get('by')!r} is not the name of a column; certify again")
-        tasks, stored = content.get("tasks"), content["certificates"]
-        if not isinstance(tasks, dict):
-            raise SchemaMismatch("no object 'tasks'; not a family, give the file that certify --by wrote")
-        certificates: dict[int, Certificate] = {}
-        for task, place in tasks.items():
-            if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(stored):
-                raise SchemaMismatch(
-                    f"{content['by']} {task!r}: {place!r} is not the place of one of the {len(stored)} "
-                    "certificates; certify again"
-                )
-            try:
-                certificates[place] = certificates.get(place) or Certificate._unverified(stored[place])
-            except CertificateError as error:
-                raise type(error)(f"{content['by']} {task!r}: {error}") from error
-        owners = {place: task for task, place in reversed(tasks.items())}
-        verified = verification.verify_all(list(certificates.values()))
-        for place, checks in zip(certificates, verified, strict=True):
-            try:
+        schema.check_version(content.get("schema_version"))
+        file = convert(_File, {name: value for name, value in content.items() if name != "schema_version"})
+        places = list(dict.fromkeys(file.tasks.values()))
+        owners = {place: f"{file.by} {task!r}" for task, place in reversed(list(file.tasks.items()))}
+        found: dict[int, Certificate] = {}
+        for place in places:
+            with _part_of(owners[place]):
+                if place >= len(file.certificates):
+                    problem = f"is not the place of one of the {len(file.certificates)} certificates"
+                    raise SchemaMismatch(problem, value=place, remedy="certify again")
+                found[place] = Certificate._unverified(file.certificates[place])
+        for place, checks in zip(found, verification.verify_all(list(found.values())), strict=True):
+            with _part_of(owners[place]):
                 verification.refuse_altered(checks)
-            except CertificateError as error:
-                raise type(error)(f"{content['by']} {owners[place]!r}: {error}") from error
-        if len(certificates) < len(stored):
-            raise SchemaMismatch("a certificate belongs to no task; the file was altered, certify again")
+        if len(found) < len(file.certificates):
+            raise SchemaMismatch(
+                "a certificate belongs to no task", remedy="the file was altered, certify again"
+            )
         try:
-            return cls({task: certificates[place] for task, place in tasks.items()}, content["by"])
+            return cls({task: found[place] for task, place in file.tasks.items()}, file.by)
         except InvalidSetting as error:
             raise SchemaMismatch(f"{error}; certify again") from error
 
@@ -291,8 +277,8 @@ class CertificateFamily(Mapping[str, Certificate]):
     def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:
         """Read a family and check all that can be checked without the costs; see `Certificate.load`."""
         data = read_bytes(path)
-        with _in_file(path):
-            return cls.from_dict(schema.decode(data))
+        with _part_of(str(path)):
+            return cls.from_dict(decode(data, "family"))
 
 
 def load(
@@ -316,19 +302,28 @@ def load(
     ['pick', 'place']
     """
     data = read_bytes(path)
-    with _in_file(path):
-        content = schema.decode(data)
+    with _part_of(str(path)):
+        content = decode(data, "certificate")
     if key is not None:
         check_signature(path, content, key)
     several = isinstance(content, dict) and "certificates" in content
-    with _in_file(path):
+    with _part_of(str(path)):
         return CertificateFamily.from_dict(content) if several else Certificate.from_dict(content)
 
 
+@dataclass(frozen=True)
+class _File:
+    """What a family's file holds beside its version: the place of each task's certificate among them."""
+
+    by: str
+    tasks: Mapping[str, Annotated[int, Meta(ge=0)]]
+    certificates: list[dict[str, Any]]
+
+
 @contextmanager
-def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say in which file a certificate is that is refused."""
+def _part_of(what: str) -> Iterator[None]:
+    """Say in which file, and of which task, a certificate is that is refused."""
     try:
         yield
     except CertificateError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise error.inside(what) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from boundwatch import bounds
 from boundwatch.bounds.memory import largest_refuted
 from boundwatch.bounds.wealth import Bets
+from boundwatch.certificates.drafting import check_number
 from boundwatch.certificates.record import CostRecord
-from boundwatch.errors import CertificateError
+from boundwatch.errors import CertificateError, InvalidSetting
 
 FACTS = (
     "source",
@@ -142,6 +144,23 @@ def derive(
                 "or use the version of boundwatch that made the certificate"
             )
     return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
+
+
+def shifted_upper(upper: float, kl: float | None, tv: float | None) -> float:
+    """Return the worst expected cost within a distance; see `boundwatch.Certificate.under_shift`."""
+    if (kl is None) == (tv is None):
+        raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
+    if tv is not None:
+        tv = check_number(tv, "tv")
+        if not 0 <= tv <= 1:
+            problem = "is not a total variation"
+            raise InvalidSetting(problem, name="tv", value=tv, remedy="it lies in [0, 1]")
+        return min(upper + tv, 1.0)
+    kl = check_number(kl, "kl")
+    if not 0 <= kl < math.inf:
+        remedy = "it must be finite and >= 0, in nats"
+        raise InvalidSetting("is not a distance", name="kl", value=kl, remedy=remedy)
+    return float(bounds.shifted_mean_upper(upper, kl))
 
 
 def _by_betting(

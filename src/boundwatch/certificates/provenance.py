@@ -1,4 +1,4 @@
-"""Where a certificate comes from: time, versions, seed, hashes, and how its costs were measured."""
+"""Where a certificate comes from: time, versions, seed, hashes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.files import sha256_file
 from boundwatch._support.frozen import FrozenMapping
-from boundwatch._support.text import shown
+from boundwatch._support.schema import Digest
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 
@@ -40,17 +40,13 @@ class Provenance:
         SHA-256 of the costs as little-endian float64 in their order; None without costs.
     policy_sha256
         SHA-256 of the policy's file, where one was given.
-    measured
-        One line on what the costs are, such as ``cost = 1 - success``, where it was given: new costs must
-        be measured in the same way.
     """
 
     created: str
     versions: Mapping[str, str]
     seed: int | None = None
-    costs_sha256: str | None = None
-    policy_sha256: str | None = None
-    measured: str | None = None
+    costs_sha256: Digest | None = None
+    policy_sha256: Digest | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.versions, FrozenMapping):
@@ -72,26 +68,19 @@ def provenance_of(
     costs: NDArray[np.float64] | None,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
-    measured: str | None = None,
 ) -> Provenance:
     """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
     try:
         seed = None if seed is None else int(operator.index(seed))
     except TypeError:
-        raise InvalidSetting(
-            f"seed = {shown(seed)} is not a whole number; give one, or leave it out"
-        ) from None
-    if measured is not None and not (isinstance(measured, str) and measured.strip()):
-        raise InvalidSetting(
-            f"measured = {shown(measured)} says nothing; give one line of text, or leave it out"
-        )
+        problem, remedy = "is not a whole number", "give one, or leave it out"
+        raise InvalidSetting(problem, name="seed", value=seed, remedy=remedy) from None
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=_versions(),
         seed=seed,
         costs_sha256=None if costs is None else costs_digest(costs),
         policy_sha256=None if policy is None else sha256_file(policy),
-        measured=measured,
     )
 
 

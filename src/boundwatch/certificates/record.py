@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
+from boundwatch._support.schema import Probability
 from boundwatch.bounds.memory import STEPS, grid_points, split_on_grid
 
 Array = NDArray[np.float64]
@@ -18,6 +19,8 @@ Array = NDArray[np.float64]
 MOST_POINTS = STEPS + 1
 # This many costs show whether there are more values than a record keeps, without sorting millions.
 _FIRST = 4096
+_HEAVIEST = 1e15  # costs of one value; their sum must stay a whole number that arithmetic can hold
+_SIZE = Meta(min_length=1, max_length=MOST_POINTS)
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class CostRecord:
     CostRecord(values=(0.25, 0.5), weights=(1, 2))
     """
 
-    values: tuple[float, ...]
-    weights: tuple[float, ...]
+    values: Annotated[tuple[Probability, ...], _SIZE]
+    weights: Annotated[tuple[Annotated[float, Meta(gt=0, le=_HEAVIEST)], ...], _SIZE]
 
     def __post_init__(self) -> None:
         for name in ("values", "weights"):  # a list could be changed, and not be hashed
@@ -109,8 +112,3 @@ class CostRecord:
         """Return plain JSON values; whole numbers without a decimal point."""
         weights = [int(weight) if weight.is_integer() else weight for weight in self.weights]
         return {"values": list(self.values), "weights": weights}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, list[float]]) -> CostRecord:
-        """Return the record that `to_dict` described."""
-        return cls(*(tuple(map(float, content[name])) for name in ("values", "weights")))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta
 
 from boundwatch._support.files import read_bytes, write_new, write_text
-from boundwatch.certificates import schema
+from boundwatch._support.schema import convert, decode
 from boundwatch.errors import CertificateError, InvalidSetting, MissingExtra, SchemaMismatch
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-_KIND = "boundwatch-signature"
 _PURPOSE = b"boundwatch certificate\n"  # a signature made for anything else never fits
 _PathLike = str | os.PathLike[str]
 
@@ -80,7 +82,7 @@ def sign(path: _PathLike, content: dict[str, Any], key: _PathLike) -> Path:
     public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     target = signature_path(path)
     signed = {
-        "kind": _KIND,
+        "kind": "boundwatch-signature",
         "algorithm": "Ed25519",
         "key": public.hex(),
         "signature": private.sign(_message(content)).hex(),
@@ -112,13 +114,13 @@ def check_signature(path: _PathLike, content: object, key: _PathLike) -> None:
     signature = _read_signature(path)
     _, serialization = _cryptography()
     raw = public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    if signature["key"] != raw.hex():
+    if signature.key != raw.hex():
         raise CertificateError(
-            f"{path}: is signed with another key ({signature['key'][:16]}) than {key} ({raw.hex()[:16]}); "
+            f"{path}: is signed with another key ({signature.key[:16]}) than {key} ({raw.hex()[:16]}); "
             "get it from the holder of that key"
         )
     try:
-        public.verify(bytes.fromhex(signature["signature"]), _message(content))
+        public.verify(bytes.fromhex(signature.signature), _message(content))
     except InvalidSignature:
         raise CertificateError(
             f"{path}: was altered after it was signed, its signature does not fit; get it from its signer"
@@ -173,7 +175,17 @@ def _message(content: object) -> bytes:
     return _PURPOSE + canonical.encode()
 
 
-def _read_signature(path: _PathLike) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Signature:
+    """What the file of a signature holds."""
+
+    kind: Literal["boundwatch-signature"]
+    algorithm: Literal["Ed25519"]
+    key: Annotated[str, Meta(pattern="^([0-9a-f]{2}){32}$", max_length=64)]
+    signature: Annotated[str, Meta(pattern="^([0-9a-f]{2}){64}$", max_length=128)]
+
+
+def _read_signature(path: _PathLike) -> _Signature:
     target = signature_path(path)
     if not target.exists():
         raise CertificateError(
@@ -181,18 +193,9 @@ def _read_signature(path: _PathLike) -> dict[str, str]:
             "leave out --key"
         )
     try:
-        content = schema.decode(read_bytes(target))
-        if not isinstance(content, dict) or content.get("kind") != _KIND:
-            raise SchemaMismatch("not a signature")
-        if content.get("algorithm") != "Ed25519":
-            raise SchemaMismatch("not of the algorithm Ed25519")
-        for name, size in (("key", 32), ("signature", 64)):
-            value = content.get(name)
-            if not isinstance(value, str) or len(bytes.fromhex(value)) != size:
-                raise SchemaMismatch(f"{name} is not {size} bytes in hexadecimal")
-    except (SchemaMismatch, ValueError) as error:
+        return convert(_Signature, decode(read_bytes(target), "signature"))
+    except SchemaMismatch as error:
         raise CertificateError(f"{target}: is not a signature ({error}); get it from its signer") from None
-    return content
 
 
 def _cryptography() -> tuple[Any, Any]:

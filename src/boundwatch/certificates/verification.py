@@ -85,15 +85,11 @@ def _examine(
         checks.append(_same_digest("costs_sha256", costs_digest(values), certificate.provenance.costs_sha256))
         n, mean = values.size, float(values.mean())
         checks += [_agreement("n", n, certificate.n), _agreement("mean_cost", mean, certificate.mean_cost)]
-        if certificate.schema_version == 1:  # its limits are those of the costs themselves
-            record = CostRecord.exact(values)
-        elif record is not None:
+        if record is not None:
             checks.append(_same_record(CostRecord.of(values), record))
             record = CostRecord.of(values)
     elif record is not None:
         checks.append(_matching_record(record, n, mean or 0.0))
-    elif certificate.method == "betting" and not certificate.binary:
-        return [*checks, _in_order(certificate, "schema 1 keeps no record of the costs; give them")], None
     facts = {name: getattr(certificate, name) for name in limits.FACTS}
     return checks, facts | {"n": n, "mean_cost": mean, "record": record}
 
@@ -135,11 +131,6 @@ def on_trust(certificate: Certificate) -> str:
         return "renyi, from which they follow"
     if certificate.log_ratio is not None:
         return "log_ratio, from which they follow"
-    if certificate.schema_version == 1 and certificate.method == "betting" and not certificate.binary:
-        return (
-            "both limits, because schema 1 keeps no record of the costs, from which `boundwatch verify "
-            "--costs` derives them"
-        )
     return ""
 
 

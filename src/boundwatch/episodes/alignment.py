@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from boundwatch.episodes import Episodes
+from boundwatch.episodes.former import Episodes
 from boundwatch.episodes.steps import in_blocks
 from boundwatch.errors import InvalidCost, InvalidSetting
 

@@ -17,10 +17,12 @@ from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CERTIFY_IT, no_certificate
 from boundwatch.certificates.provenance import costs_digest
+from boundwatch.episodes import compatibility
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 if TYPE_CHECKING:
-    from boundwatch.episodes import Episodes
+    from boundwatch.episodes.former import Episodes
 
 _RARE = math.log(0.001)
 OWN = "are the costs that the certificate was made from"
@@ -76,7 +78,7 @@ def fit(
             if said_of_all:
                 continue
             differences = [
-                *measured_otherwise(certificate, episodes.measured),
+                *measured_otherwise(certificate, episodes.measure),
                 *Likeness(certificate).take(costs, episodes.meaning, episodes.cost_range),
             ]
             found += (f"{whose}{warning}" for warning in differences)
@@ -209,22 +211,9 @@ def _own(certificate: Certificate, costs: NDArray[np.float64]) -> NDArray[np.flo
     return first if costs_digest(first) == certificate.provenance.costs_sha256 else costs[:0]
 
 
-def measured_otherwise(certificate: Certificate, measured: str) -> list[str]:
-    """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows.
-
-    Examples
-    --------
-    >>> lab = Certificate.from_held_out([0, 1], binary=True, measured="cost = 1 - success")
-    >>> len(measured_otherwise(lab, "cost as given")), measured_otherwise(lab, "cost = 1 - success")
-    (1, [])
-    """
-    certified = certificate.provenance.measured
-    if certified in (None, measured):
-        return []
-    return [
-        f"these costs are not measured the way the certificate's were (now {measured}; certified "
-        f"{certified}); a verdict means nothing unless they agree"
-    ]
+def measured_otherwise(certificate: Certificate, measure: Measure) -> list[str]:
+    """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows."""
+    return [doubt.problem for doubt in compatibility.measured_otherwise(certificate, measure)]
 
 
 class Likeness:
@@ -244,7 +233,8 @@ class Likeness:
 
     Examples
     --------
-    >>> lab = Certificate.from_held_out([0.1, 0.52, 0.34, 0.2, 0.93, 0.4], cost_range=(0, 100))
+    >>> percent = Measure("cost", "error", (0, 100))
+    >>> lab = Certificate.from_held_out([0.1, 0.52, 0.34, 0.2, 0.93, 0.4], measure=percent)
     >>> new = Likeness(lab)
     >>> [len(new.take([cost], "cost", (0, 100))) for cost in (0.93, 0.4, 0.1, 0.34, 0.2, 0.52)]
     [0, 0, 0, 0, 1, 0]
@@ -301,7 +291,9 @@ class Likeness:
         self, new: NDArray[np.float64], meaning: str, cost_range: tuple[float, float] | None, look: bool
     ) -> Iterator[str]:
         certificate, before, self.highest = self._certificate, self.highest, None
-        if before is None or cost_range is None or cost_range != certificate.cost_range:
+        if before is None or cost_range is None or certificate.measure is None:
+            return
+        if cost_range != certificate.measure.cost_range:
             return
         low, high = cost_range
         if high - low < 10 or low < 0 or certificate.mean_cost is None:

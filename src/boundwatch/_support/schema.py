@@ -1,0 +1,149 @@
+"""Plain values become instances of frozen types: what a field may hold is said by its annotation, once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from boundwatch.errors import SchemaMismatch
+
+Kind = TypeVar("Kind")
+
+Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Level = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+"""A SHA-256 in hexadecimal."""
+
+
+def convert(kind: type[Kind], content: object, where: str = "") -> Kind:
+    """Return the instance of a type that plain values describe.
+
+    Types are dataclasses and what they are made of. Numbers are not made of text, nor truth values of
+    numbers; names that the type does not have are refused, and so are numbers that are not finite.
+
+    Parameters
+    ----------
+    kind
+        The type.
+    content
+        Dictionaries, lists, text, numbers: what JSON can hold.
+    where
+        What the content is called in a refusal.
+
+    Raises
+    ------
+    SchemaMismatch
+        With the path of the first field that does not fit as its `name`, and its value.
+
+    Examples
+    --------
+    >>> Point = dataclasses.make_dataclass("Point", [("x", float), ("y", Probability)])
+    >>> convert(Point, {"x": 3, "y": 0.5})
+    Point(x=3.0, y=0.5)
+    >>> convert(Point, {"x": 3, "y": 7}, "point")
+    Traceback (most recent call last):
+    boundwatch.errors.SchemaMismatch: point.y = 7 does not fit: expected `float` <= 1.0
+    >>> convert(Point, {"x": 3, "y": 0.5, "z": 1})
+    Traceback (most recent call last):
+    boundwatch.errors.SchemaMismatch: z is not known
+    """
+    try:
+        found = msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise _mismatch(str(error), content, where) from None
+    _refuse_strangers(found, content, where)
+    return found
+
+
+def decode(data: bytes, what: str = "file") -> object:
+    """Return the JSON value in a file's bytes; no name twice, no number that is none.
+
+    Examples
+    --------
+    >>> decode(b'{"lower": 0.1')
+    Traceback (most recent call last):
+    boundwatch.errors.SchemaMismatch: line 1 is not JSON (Expecting ',' delimiter); ...
+    """
+    try:
+        return json.loads(
+            data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_names
+        )
+    except UnicodeDecodeError:
+        raise SchemaMismatch("is not a text file", remedy=f"give the {what} that boundwatch wrote") from None
+    except json.JSONDecodeError as error:
+        problem = f"line {error.lineno} is not JSON ({error.msg})"
+        raise SchemaMismatch(problem, remedy=f"the {what} is truncated or another one") from None
+    except RecursionError:  # brackets nested without end
+        raise SchemaMismatch(
+            "is nested too deeply", remedy=f"give the {what} that boundwatch wrote"
+        ) from None
+    except ValueError as error:
+        if isinstance(error, SchemaMismatch):
+            raise
+        # A number of thousands of digits.
+        raise SchemaMismatch("is no JSON", remedy=f"give the {what} that boundwatch wrote") from None
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise SchemaMismatch("is given twice", name=double, remedy="the file was altered")
+    return content
+
+
+def _refuse_constant(name: str) -> None:
+    raise SchemaMismatch(f"{name} is not a number that a file may hold")
+
+
+def _mismatch(message: str, content: object, where: str) -> SchemaMismatch:
+    """Return a refusal from what msgspec says, the only place that has the path of the field."""
+    fault, _, path = message.partition(" - at `$")
+    path = path.removesuffix("`").removeprefix(".")
+    missing = fault.partition("missing required field `")[2].removesuffix("`")
+    name = ".".join(filter(None, [where, path, missing]))
+    if missing:
+        return SchemaMismatch("is missing", name=name)
+    value = content
+    for part in path.replace("[", ".").replace("]", "").split(".") if path else []:
+        value = _item(value, part)
+    return SchemaMismatch(f"does not fit: {fault[:1].lower()}{fault[1:]}", name=name or None, value=value)
+
+
+def _item(value: Any, part: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(part, "...")
+    return value[int(part)] if isinstance(value, Sequence) and part.isdigit() else value
+
+
+def _refuse_strangers(found: object, content: object, where: str) -> None:
+    """Refuse names that a type does not have, which msgspec passes over, and numbers that are not finite."""
+    if isinstance(content, float) and not math.isfinite(content):
+        raise SchemaMismatch("is not finite", name=where, value=content)
+    if isinstance(content, Mapping):
+        known = (
+            {field.name for field in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else None
+        )
+        for name, value in content.items():
+            path = f"{where}.{name}" if where else str(name)
+            if known is not None and name not in known:
+                raise SchemaMismatch("is not known", name=path)
+            inner = None if known is None else getattr(found, name)
+            _refuse_strangers(inner, value, path)
+    elif isinstance(content, list | tuple) and not all(map(_is_plain, content)):
+        inner_of = (
+            found if isinstance(found, list | tuple) and len(found) == len(content) else [None] * len(content)
+        )
+        for place, (inner, value) in enumerate(zip(inner_of, content, strict=True)):
+            _refuse_strangers(inner, value, f"{where}[{place}]")
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value of a list needs no look inside, nor is infinite."""
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

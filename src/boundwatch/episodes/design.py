@@ -1,0 +1,108 @@
+"""How rows relate to each other: declared once, kept in the certificate, never guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from boundwatch._support.frozen import FrozenMapping
+from boundwatch._support.schema import convert
+from boundwatch._support.validation import check_choice
+from boundwatch.errors import Argument, InvalidSetting
+
+Reduction = Literal["any", "sum", "mean", "max", "last"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How rows relate to each other; every field names columns.
+
+    Attributes
+    ----------
+    strata
+        A fixed set of tasks or conditions: the mean over them is meant.
+    cluster
+        Repeats of one scene, seed or day, which are not independent.
+    by
+        A verdict for each robot or task.
+    policy
+        Which policy a trial is of.
+    pair_by
+        Keys that match the trials of two policies.
+    episode, reduce
+        Which episode a row is a step of, and how its steps become one value.
+    id
+        The number or name that its sender gave an episode, which counts once.
+    where
+        Rows to read: those with these values in these columns.
+
+    Examples
+    --------
+    >>> design = Design(strata="task", where={"site": "lab"})
+    >>> design.columns
+    ('task', 'site')
+    >>> Design.from_dict(design.to_dict()) == design
+    True
+    """
+
+    strata: str | None = None
+    cluster: str | None = None
+    by: str | None = None
+    policy: str | None = None
+    pair_by: tuple[str, ...] = ()
+    episode: str | None = None
+    reduce: Reduction | None = None
+    id: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pair_by", _names(self.pair_by))
+        object.__setattr__(self, "where", _conditions(self.where))
+        for name in _SINGLE:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value.strip()):
+                raise InvalidSetting("is no name of a column", name=name, value=value, remedy="give one")
+        if self.reduce is not None:
+            check_choice(self.reduce, "reduce", get_args(Reduction))
+            if self.episode is None:
+                raise InvalidSetting(
+                    "goes with the column that tells episodes apart",
+                    name="reduce",
+                    value=self.reduce,
+                    remedy=("give ", Argument("episode")),
+                )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are needed to place a row, each once."""
+        named = [getattr(self, name) for name in _SINGLE]
+        return tuple(dict.fromkeys(filter(None, [*named, *self.pair_by, *self.where])))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values: what was declared and nothing else."""
+        content = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        content |= {"pair_by": list(self.pair_by), "where": dict(self.where)}
+        return {name: value for name, value in content.items() if value}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` wrote."""
+        return convert(cls, content, "design")
+
+
+_SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
+
+
+def _names(given: Sequence[str] | str) -> tuple[str, ...]:
+    names = given.split(",") if isinstance(given, str) else list(given)
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def _conditions(where: Mapping[str, str]) -> FrozenMapping[str, str]:
+    if not isinstance(where, Mapping):
+        raise InvalidSetting(
+            "is not a mapping of columns to values", name="where", value=where, remedy='give {"site": "lab"}'
+        )
+    return FrozenMapping({str(column): str(value) for column, value in where.items()})

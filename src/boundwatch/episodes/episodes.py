@@ -1,0 +1,257 @@
+"""Episodes: their costs, where they came from, and what is known about them."""
+
+from __future__ import annotations
+
+import inspect
+import warnings as python_warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch._support.describing import one_line
+from boundwatch._support.frozen import FrozenMapping
+from boundwatch._support.validation import check_costs, check_flag
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.episodes.compatibility import compared
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch
+
+Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Keys = Mapping[Role, tuple[str, ...]]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Episodes:
+    """The costs of some episodes, and where they came from.
+
+    It can be used wherever an array of costs can.
+
+    Parameters
+    ----------
+    costs
+        One cost per episode, in [0, 1], higher is worse.
+    strata, clusters
+        The stratum (task, condition) and the cluster (scene, seed, day) of each episode.
+    binary
+        Whether every cost is 0 or 1; left out, successes are, and costs among which there are 0 and 1 and
+        nothing else.
+    measure, design
+        How rows became costs, and how they relate to each other.
+    keys
+        What else is known of each episode, by its role in the design.
+    source, file_format, unit, numbers
+        Where they were read, and where each one is there: ``unit`` and its number.
+    warnings, notes
+        What may make the guarantees wrong, and what was done to read them; one sentence each.
+
+    Examples
+    --------
+    >>> episodes = Episodes([0.1, 0.2, 0.3], strata=["mug", "can", "mug"])
+    >>> episodes.keys
+    {'strata': ('mug', 'can', 'mug')}
+    """
+
+    costs: NDArray[np.float64]
+    binary: bool
+    measure: Measure
+    design: Design
+    keys: Keys
+    source: str
+    file_format: str
+    unit: str
+    numbers: Sequence[int]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __init__(  # each is a field that a file fills in; people give two or three
+        self,
+        costs: ArrayLike,
+        *,
+        strata: Sequence[Any] | None = None,
+        clusters: Sequence[Any] | None = None,
+        binary: bool | None = None,
+        measure: Measure | None = None,
+        design: Design | None = None,
+        keys: Mapping[Role, Sequence[Any]] | None = None,
+        source: str = "",
+        file_format: str = "",
+        unit: str = "episode",
+        numbers: Sequence[int] = (),
+        warnings: Sequence[str] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        values = check_costs(costs, binary=bool(binary))
+        measure = measure or Measure("cost")
+        if binary is None:
+            binary = measure.kind == "success"
+            if not binary and looks_binary(values):
+                binary, notes = True, (*notes, binary_note(values.size))
+        given: dict[Role, Sequence[Any] | None] = {"strata": strata, "cluster": clusters}
+        known = dict(keys or {}) | {role: names for role, names in given.items() if names is not None}
+        fields: dict[str, Any] = {
+            "costs": values,
+            "binary": check_flag(binary, "binary"),
+            "measure": measure,
+            "design": design or Design(),
+            "keys": _keys(known, values.size),
+            "source": source,
+            "file_format": file_format,
+            "unit": unit,
+            "numbers": numbers,
+            "warnings": tuple(warnings),
+            "notes": tuple(notes),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.costs, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def against(
+        self, certificate: Certificate | Mapping[str, Certificate], *, allow_own: bool = False
+    ) -> Episodes:
+        """Return the same with warnings if a certificate (or one per task) cannot judge them.
+
+        They may be measured in another way than its own, or be largely the same.
+
+        Raises
+        ------
+        ProvenanceMismatch
+            If they are, or begin with, the very costs that the certificate was made from, unless `allow_own`.
+        """
+        return compared(self, certificate, allow_own=allow_own)
+
+    def by_task(self) -> Mapping[str, NDArray[np.float64]]:
+        """Return the costs of each value of the column `by`, in the order in which they appear.
+
+        Examples
+        --------
+        >>> Episodes([0.1, 0.2, 0.3], keys={"by": ("a", "b", "a")}).by_task()
+        {'a': array([0.1, 0.3]), 'b': array([0.2])}
+        """
+        return {task: self.costs[rows] for task, rows in self._rows().items()}
+
+    def split(self) -> dict[str, Episodes]:
+        """Return the episodes of each value of the column `by` by themselves, in the order of appearance.
+
+        Examples
+        --------
+        >>> read = Episodes([0.1, 0.2, 0.3], keys={"by": ("a", "b", "a")})
+        >>> {task: part.costs.tolist() for task, part in read.split().items()}
+        {'a': [0.1, 0.3], 'b': [0.2]}
+        """
+        return {
+            task: replace(
+                self,
+                costs=self.costs[rows],
+                design=replace(self.design, by=None),
+                keys={
+                    role: tuple(names[row] for row in rows)
+                    for role, names in self.keys.items()
+                    if role != "by"
+                },
+                numbers=[self.numbers[row] for row in rows] if len(self.numbers) else (),
+            )
+            for task, rows in self._rows().items()
+        }
+
+    def _rows(self) -> dict[str, NDArray[np.int64]]:
+        names = self.keys.get("by", ())
+        order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))
+        ends = np.cumsum(np.bincount(groups))
+        return dict(zip(order, np.split(np.argsort(groups, kind="stable"), ends), strict=False))
+
+    def __repr__(self) -> str:
+        facts: dict[str, Any] = {
+            "n": self.costs.size,
+            "mean_cost": float(self.costs.mean()),
+            "binary": self.binary,
+        }
+        facts |= {"source": self.source or None, "measure": str(self.measure), "by": self.design.by}
+        return one_line(self, facts | {"warnings": self.warnings or None})
+
+    def __str__(self) -> str:
+        origin = f" from {self.source}" if self.source else ""
+        return f"{self.costs.size} episodes{origin}, with a mean cost of {self.costs.mean():.4g}"
+
+
+def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
+    for role, names in given.items():
+        if role not in ROLES:
+            raise InvalidSetting(
+                "is no role of a column", name="keys", value=role, remedy=f"choose from {ROLES}"
+            )
+        if len(names) != n:
+            problem = f"has {len(names)} values for {n} episodes"
+            raise InvalidSetting(problem, name=role, remedy="give one per episode")
+    return FrozenMapping({role: tuple(map(str, names)) for role, names in given.items()})
+
+
+def looks_binary(costs: NDArray[np.float64]) -> bool:
+    """Return whether there are failures and successes and nothing else; all of one kind tell nothing.
+
+    Examples
+    --------
+    >>> looks_binary(np.array([0.0, 1.0, 0.0])), looks_binary(np.zeros(3))
+    (True, False)
+    """
+    if costs[0] not in (0, 1):
+        return False
+    failed, passed = costs == 1, costs == 0
+    return bool(failed.any() and passed.any() and (failed | passed).all())
+
+
+def binary_note(n: int) -> str:
+    """Say that costs were taken for failures and successes by their looks.
+
+    Examples
+    --------
+    >>> binary_note(20)[:50]
+    'all 20 costs are 0 or 1, so each is read as a tria'
+    """
+    return (
+        f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; "
+        "if a trial can cost something in between, say so with binary=False"
+    )
+
+
+def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
+    """Return costs as they are; of `Episodes`, say as Python warnings what makes a verdict on them doubtful.
+
+    Raises
+    ------
+    ProvenanceMismatch
+        If they are, or begin with, those that the certificate was made from.
+
+    Examples
+    --------
+    >>> compatible([0.1, 0.2], Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+    [0.1, 0.2]
+    """
+    if not isinstance(costs, Episodes):
+        return costs
+    try:
+        episodes = costs.against(certificate)
+    except ProvenanceMismatch as error:
+        error.remedy += (" (their .costs show what it would say)",)
+        raise
+    for warning in episodes.warnings:
+        python_warnings.warn(warning, stacklevel=_level_of_caller())
+    return episodes.costs
+
+
+def _level_of_caller() -> int:
+    """Return the `stacklevel` at which the caller of this function warns whoever called boundwatch."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "boundwatch":
+        level, frame = level + 1, frame.f_back
+    return level

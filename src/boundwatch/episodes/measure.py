@@ -1,0 +1,173 @@
+"""How a row becomes a cost: declared once, kept in the certificate, never guessed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch._support.schema import convert as convert_fields
+from boundwatch._support.validation import shortest
+from boundwatch.episodes.costs import Cells, convert
+from boundwatch.errors import Argument, InvalidSetting
+
+Kind = Literal["success", "cost", "reward"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a row becomes a cost in [0, 1]: what its column holds, in which range, in which words.
+
+    Attributes
+    ----------
+    kind
+        ``"success"`` (cost = 1 - success), ``"cost"`` (more is worse) or ``"reward"`` (more is better).
+    column
+        The column's name, or its number from 1 where columns have no names; None where there are no columns.
+    cost_range
+        The range that a cost or a reward can have, scaled to [0, 1]; None for a cost that is in [0, 1].
+    success_values
+        The words that mean success; empty if they are the usual ones.
+
+    Examples
+    --------
+    >>> print(Measure("success", "grasped"))
+    cost = 1 - success, column grasped
+    >>> print(Measure("reward", "score", (0, 5)))
+    cost = (5 - reward)/5, column score
+    >>> Measure.from_dict(Measure("cost", "force", (0.0, 50.0)).to_dict())
+    Measure(kind='cost', column='force', cost_range=(0.0, 50.0), success_values=())
+    """
+
+    kind: Kind
+    column: str | None = None
+    cost_range: tuple[float, float] | None = None
+    success_values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidSetting(
+                "is no kind of measure", name="kind", value=self.kind, remedy=f"choose one of {KINDS}"
+            )
+        object.__setattr__(self, "cost_range", check_range(self.cost_range))
+        object.__setattr__(self, "success_values", _words(self.success_values))
+        self._refuse_contradictions()
+
+    @classmethod
+    def declared(
+        cls,
+        *,
+        success: str | None = None,
+        cost: str | None = None,
+        reward: str | None = None,
+        cost_range: tuple[float, float] | None = None,
+        success_values: Sequence[str] | str = (),
+    ) -> Self | None:
+        """Return the measure that somebody declared; None if they named no column."""
+        named = {"success": success, "cost": cost, "reward": reward}
+        given = {kind: column for kind, column in named.items() if column is not None}
+        if len(given) > 1:
+            several = " and ".join(f"{kind}={column!r}" for kind, column in given.items())
+            raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
+        for kind, column in given.items():
+            if not isinstance(column, str) or not column.strip():
+                raise InvalidSetting("is no name of a column", name=kind, value=column, remedy="give one")
+            return cls(kind, column, cost_range, _words(success_values))  # type: ignore[arg-type]
+        return None
+
+    def _refuse_contradictions(self) -> None:
+        whose = "" if self.column is None else f"column {self.column!r} holds "
+        if self.kind == "success" and self.cost_range is not None:
+            raise InvalidSetting(
+                f"{whose}successes, not numbers in a range",
+                remedy=("leave out ", Argument("cost_range"), ", or read a score with ", Argument("reward")),
+            )
+        if self.kind == "reward" and self.cost_range is None:
+            raise InvalidSetting(
+                f"{whose}rewards, whose range is not known",
+                remedy=("pass the least and the greatest possible value as ", Argument("cost_range")),
+            )
+        if self.kind != "success" and self.success_values:
+            raise InvalidSetting(
+                f"{whose}a {self.kind}, and words for success were given",
+                remedy=("leave out ", Argument("success_values"), ", or use ", Argument("success")),
+            )
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value that the column can have."""
+        return self.cost_range or (0.0, 1.0)
+
+    def costs(self, cells: Cells) -> NDArray[np.float64]:
+        """Return the cost of every cell; `boundwatch.episodes.costs.convert` goes on from block to block.
+
+        Examples
+        --------
+        >>> Measure("success").costs(["yes", "no", 1]), Measure("reward", "score", (0, 5)).costs([5, 4])
+        (array([0., 1., 0.]), array([0. , 0.2]))
+        """
+        return convert(self, cells).costs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "kind": self.kind,
+            "column": self.column,
+            "cost_range": None if self.cost_range is None else list(self.cost_range),
+            "success_values": list(self.success_values),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` wrote."""
+        return convert_fields(cls, content, "measure")
+
+    def __str__(self) -> str:
+        low, high = self.ends
+        span = shortest(high - low)
+        if self.kind == "success":
+            rule = "cost = 1 - success"
+        elif self.cost_range in (None, (0.0, 1.0)):
+            rule = "cost as given" if self.kind == "cost" else "cost = 1 - reward"
+        elif self.kind == "reward":
+            rule = f"cost = ({shortest(high)} - reward)/{span}"
+        else:
+            rule = f"cost = reading/{span}" if low == 0 else f"cost = (reading - {shortest(low)})/{span}"
+        return rule if self.column is None else f"{rule}, column {self.column}"
+
+
+def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
+    """Return the range that costs had before they were scaled, if there is one.
+
+    Examples
+    --------
+    >>> check_range([0, 50])
+    (0.0, 50.0)
+    >>> check_range([50, 0])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: cost_range = [50, 0] is not a range; give (low, high), both finite
+    """
+    if cost_range is None:
+        return None
+    try:
+        low, high = (float(end) for end in cost_range)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
+        raise InvalidSetting(
+            "is not a range", name="cost_range", value=cost_range, remedy="give (low, high), both finite"
+        )
+    return low, high
+
+
+def _words(given: Iterable[str] | str) -> tuple[str, ...]:
+    """Return words one by one: several may be given with commas between them."""
+    if not isinstance(given, Iterable):
+        raise InvalidSetting("is no list of words", name="success_values", value=given, remedy="give one")
+    words = [given] if isinstance(given, str) else list(given)
+    return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())

@@ -1,0 +1,136 @@
+"""Large parts of a text through pyarrow, where they are simple enough to mean the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.readers.block import Block, Cells
+from boundwatch.readers.rows import Rows
+
+SMALLEST = 1 << 16
+"""Bytes below which nothing is gained."""
+_NUMBERED = r"^[^\pL\pN_]*\p{Nd}"  # as rows.py has it, in RE2's language
+
+
+def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
+    """Return the block of whole lines; None if pyarrow is not there or might read them differently.
+
+    Whatever is unusual (quotes, remarks, blank lines, headers that are repeated, rows of another width, other
+    encodings than UTF-8, decimal commas) is left to the careful reader, which also says what is wrong.
+
+    Parameters
+    ----------
+    data
+        Whole lines.
+    rows
+        The header, and what the rows above have shown.
+    delimiter
+        What separates cells; nothing for a single column.
+    first
+        The number of the first line.
+    """
+    if len(data) < SMALLEST or not _is_simple(data, rows):
+        return None
+    try:
+        import pyarrow
+        import pyarrow.csv
+    except ImportError:
+        return None
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    numbering = [name for name, going_on in rows.numbered.items() if going_on]
+    kinds = {_key(rows, name): pyarrow.string() for name in (*rows.wanted, *numbering)}
+    # A point is needed once to know the decimal mark; with several columns it may be in any of them.
+    unmarked = not rows.mark and b"." in data and len(rows.names) > 1
+    if rows.numeric and not unmarked:
+        kinds[_key(rows, rows.column)] = pyarrow.float64()
+    try:
+        table = pyarrow.csv.read_csv(
+            pyarrow.BufferReader(data),
+            read_options=pyarrow.csv.ReadOptions(column_names=[str(n) for n in range(len(rows.names))]),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter or "\x1f", quote_char=False, ignore_empty_lines=False
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=list(kinds), column_types=kinds, null_values=[], strings_can_be_null=False
+            ),
+        )
+    except pyarrow.ArrowException:
+        return None
+    if table.num_rows != lines or not all(_all_numbered(table.column(_key(rows, n))) for n in numbering):
+        return None
+    columns: dict[str, Cells] = {
+        n: _texts(table.column(_key(rows, n))) for n in rows.wanted if n != rows.column
+    }
+    column = table.column(_key(rows, rows.column))
+    found = _numbers(column, rows, data) if rows.numeric else _words(column, rows)
+    if found is None:
+        return None
+    rows.counted += lines
+    return Block(rows.unit, range(first, first + lines), {rows.column: found} | columns)
+
+
+def _is_simple(data: bytes, rows: Rows) -> bool:
+    """Return whether nothing in these bytes needs care, as far as a glance can tell."""
+    if rows.numeric is None or b'"' in data or b"\0" in data or b"\x1f" in data:
+        return False
+    if rows.mark == "," or (rows.named and re.fullmatch(r"[\d.]+", rows.column)):
+        return False
+    try:
+        return data.isascii() or bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _key(rows: Rows, name: str) -> str:
+    return str(rows.names.index(name))
+
+
+def _all_numbered(column: Any) -> bool:
+    import pyarrow.compute as compute
+
+    return bool(compute.all(compute.match_substring_regex(column, _NUMBERED)).as_py())
+
+
+def _words(column: Any, rows: Rows) -> list[str] | None:
+    """Return words; None if a row may be blank, a remark or the header once more."""
+    texts = _texts(column)
+    known = set(texts)
+    unusual = known & {"", rows.column.strip()} or any(text.startswith("#") for text in known)
+    return None if unusual else texts
+
+
+def _numbers(column: Any, rows: Rows, data: bytes) -> NDArray[np.float64] | None:
+    """Return numbers; None if some are not plain, or not written like those above."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    mark = "." if b"." in data else ""
+    if column.type == pyarrow.string():
+        mark = "." if compute.any(compute.match_substring(column, ".")).as_py() else ""
+        try:
+            column = compute.cast(compute.utf8_trim_whitespace(column), pyarrow.float64())
+        except pyarrow.ArrowException:
+            return None
+    parts = [_array(chunk) for chunk in column.chunks if len(chunk)]
+    values: NDArray[np.float64] = np.concatenate([np.empty(0), *parts])
+    return values if np.isfinite(values).all() and rows.note_numbers(rows.mark or mark) else None
+
+
+def _texts(column: Any) -> list[str]:
+    """Return the cells of a column of text without spaces around them."""
+    texts: list[str] = []
+    for chunk in column.chunks:
+        encoded = chunk.dictionary_encode()  # a text that comes often is made and looked at once
+        known = [text.strip() for text in encoded.dictionary.to_pylist()]
+        texts += map(known.__getitem__, _array(encoded.indices).tolist())
+    return texts
+
+
+def _array(chunk: Any) -> NDArray[Any]:
+    # Not a column's to_numpy, which imports pandas.
+    kind = np.dtype(chunk.type.to_pandas_dtype())
+    return np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)

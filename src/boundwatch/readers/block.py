@@ -1,0 +1,160 @@
+"""What a reader gives: some rows at a time, column by column, and only the columns that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+from boundwatch.episodes.declared import Declared, Said
+from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.errors import InvalidCost, Place
+
+Format = Literal[
+    "csv",
+    "json",
+    "jsonl",
+    "npy",
+    "parquet",
+    "xlsx",
+    "lerobot-eval",
+    "lerobot-dataset",
+    "sb3-monitor",
+    "sb3-evaluations",
+    "mcap",
+]
+"""The names of the formats."""
+
+Cells = Sequence[Any] | NDArray[Any]
+"""A column's cells: text, numbers, truth values, None, dates; an array where the format has one."""
+
+ONLY = "1"
+"""The name of the column of a list that has no names."""
+
+ROWS = 1 << 16
+"""Rows in a block of a format that says how many it has."""
+
+
+class Line(NamedTuple):
+    """A line of a text: its number from 1, and its bytes without the newline."""
+
+    number: int
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows, column by column.
+
+    Attributes
+    ----------
+    unit
+        What a row is called in its file: ``line``, ``row``, ``episode``, ``frame`` or ``message``.
+    numbers
+        Where each row is.
+    columns
+        The columns that were asked for, by their name in the file, each as long as `numbers`.
+    """
+
+    unit: str
+    numbers: Sequence[int]
+    columns: Mapping[str, Cells]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass
+class Table:
+    """A source that was opened; its blocks can be read once.
+
+    Attributes
+    ----------
+    source
+        What people call it: a path, or ``standard input``.
+    file_format
+        Its format.
+    names
+        All its columns; none for a list of values.
+    measure
+        What is read.
+    blocks
+        Its rows.
+    episode
+        The column that tells episodes apart, where the format's rows are steps.
+    notes, warnings
+        What was done to read it, and what people should know; complete when `blocks` has ended.
+    """
+
+    source: str
+    file_format: Format
+    names: tuple[str, ...]
+    measure: Measure
+    blocks: Iterator[Block]
+    episode: str | None = None
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def column(self) -> str:
+        """The name under which blocks have what is measured."""
+        return measured(self.measure)
+
+
+def measured(measure: Measure) -> str:
+    """Return the name in the file of the column that is measured."""
+    return measure.column or ONLY
+
+
+def wanted(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:
+    """Return the columns to read: what is measured first, then those that place a row."""
+    return list(dict.fromkeys([measured(measure), *declared.locate(names).values()]))
+
+
+def first_of(names: Iterable[str], outcomes: Mapping[str, Kind]) -> Said | None:
+    """Return what a log says about itself: the first of these columns that it has."""
+    there = set(names)
+    return next((Said(kind, column) for column, kind in outcomes.items() if column in there), None)
+
+
+def columnar(
+    source: str,
+    file_format: Format,
+    columns: Mapping[str, Callable[[], Cells]],
+    declared: Declared,
+    *,
+    unit: str = "row",
+    own: Said | None = None,
+    first: int = 1,
+) -> Table:
+    """Return the table of a format that is read at once, one column at a time."""
+    names = tuple(columns)
+    measure = declared.resolve(names, own)
+    table = Table(source, file_format, names, measure, iter(()))
+
+    def blocks() -> Iterator[Block]:
+        cells = {name: columns[name]() for name in wanted(names, declared, measure)}
+        rows = len(cells[table.column])
+        if rows == 0:
+            raise empty(source)
+        yield Block(unit, range(first, first + rows), cells)
+
+    table.blocks = blocks()
+    return table
+
+
+def empty(source: str) -> InvalidCost:
+    """Refuse a source without rows."""
+    return InvalidCost("has no episode", where=Place(source), remedy="at least one is needed")
+
+
+def damaged(source: str, what: str, remedy: str = "fetch or write it again") -> InvalidCost:
+    """Refuse data that its own parser does not understand."""
+    return InvalidCost(f"the {what} data is damaged or cut short", where=Place(source), remedy=remedy)
+
+
+def too_large(source: str, what: str) -> InvalidCost:
+    """Refuse what would not fit into memory, before it is taken."""
+    return InvalidCost(f"is too large to read: {what}", where=Place(source), remedy="give fewer episodes")

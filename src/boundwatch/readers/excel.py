@@ -1,0 +1,126 @@
+"""Excel workbooks (.xlsx, extra ``io``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from typing import IO, Any
+
+from boundwatch.episodes.declared import Declared
+from boundwatch.errors import Argument, InvalidSetting, MissingExtra, Place
+from boundwatch.readers.block import Block, Table, empty
+from boundwatch.readers.rows import MOST_ABOVE, Header, Row, Rows
+
+_MOST_COLUMNS = 1024  # a cell far to the right makes every row as wide
+_LOOKED_AT = 4 * MOST_ABOVE  # rows of each sheet, to find the one that has the columns
+_AT_ONCE = 4096
+_LOOKUPS = 3  # cells without a value that may be formulas
+
+
+def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) -> Table:
+    """Read a sheet of a workbook: the one asked for, the only one, or the only one that has the columns."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise MissingExtra("reading XLSX", "io") from error
+    # Values as they were last computed, not formulas.
+    book = load_workbook(file, read_only=True, data_only=True)
+    name = _choose(book, source, declared, sheet)
+    where = source if len(book.worksheets) == 1 else f"{source} (sheet {name})"
+    lines = _rows(book[name])
+    rows, first = _open(lines, where, declared)
+    table = Table(where, "xlsx", rows.names if rows.named else _unnamed(rows), rows.measure, iter(()))
+
+    def blocks() -> Iterator[Block]:
+        kept, place, lookups = first, rows.names.index(rows.column), _LOOKUPS
+        for number, cells in chain(lines, [(0, [])]):
+            cells += [None] * (len(rows.names) - len(cells))
+            if number and cells[place] is None and lookups:
+                lookups -= 1
+                cells[place] = _formula(load_workbook, file, name, number, place + 1)
+            kept += [(number, cells)] if number else []
+            if len(kept) >= _AT_ONCE or not number:
+                yield from filter(None, [rows.take(kept)])
+                kept = []
+        table.notes += rows.notes()
+
+    table.blocks = blocks()
+    return table
+
+
+def _formula(load: Callable[..., Any], file: IO[bytes], sheet: str, row: int, column: int) -> Any:
+    """Return the formula in a cell whose result was never computed; None if there is nothing."""
+    file.seek(0)
+    found = load(file, read_only=True)[sheet].iter_rows(row, row, column, column)
+    return next((cell.value for cells in found for cell in cells), None)
+
+
+def _unnamed(rows: Rows) -> tuple[str, ...]:
+    return rows.names if len(rows.names) > 1 else ()
+
+
+def _open(lines: Iterator[tuple[int, list[Any]]], source: str, declared: Declared) -> tuple[Rows, list[Row]]:
+    """Find the header; return the rows below it, and those that were read already."""
+    header = Header(declared, source, "row")
+    for number, cells in lines:
+        found = header.take([cells])
+        if found is not None:
+            rows, _ = found
+            if header.above:
+                rows.skip("rows above the header", header.above)
+            return rows, [] if rows.named else [(number, cells)]
+    if header.above:
+        header.refuse()
+    raise empty(source)
+
+
+def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:
+    names = [each.title for each in book.worksheets]
+    where = Place(source)
+    if sheet is not None:
+        found = [name for name in names if name == sheet]
+        found = found or [name for name in names if name.casefold() == sheet.casefold()]
+        if not found and sheet.isdigit() and 1 <= int(sheet) <= len(names):
+            found = [names[int(sheet) - 1]]
+        if not found:
+            listed = f"choose one of {', '.join(map(repr, names))}"
+            raise InvalidSetting("is no sheet of it", where=where, name="sheet", value=sheet, remedy=listed)
+        return str(found[0])
+    heads = {name: [cells for _, cells in islice(_rows(book[name]), _LOOKED_AT)] for name in names}
+    filled = [name for name in names if any(cell is not None for cells in heads[name] for cell in cells)]
+    fitting = [name for name in filled if any(declared.fits(list(map(_text, c))) for c in heads[name])]
+    if not filled:
+        raise empty(source)
+    if len(filled) > 1 and len(fitting) != 1:
+        raise InvalidSetting(
+            f"{len(fitting) or len(filled)} of its sheets could be meant",
+            where=where,
+            remedy=("choose one with ", Argument("sheet"), f": {', '.join(map(repr, fitting or filled))}"),
+        )
+    return str((fitting or filled)[0])
+
+
+def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the rows of a sheet that have a value, however large it says that it is."""
+    # Programs that append rows may leave the extent as it was, and reading would end there.
+    sheet.reset_dimensions()
+    for number, cells in enumerate(sheet.iter_rows(), start=1):
+        values = [_value(cell) for cell in cells[:_MOST_COLUMNS]]
+        while values and values[-1] is None:
+            values.pop()
+        if values:
+            yield number, values
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell)
+
+
+def _value(cell: Any) -> Any:
+    """Return what a cell holds; a percentage as people see it, for 0.05 and 5 % must not be mixed up."""
+    value = cell.value
+    if isinstance(value, str):
+        return value.strip() or None
+    if type(value) in (int, float) and "%" in str(cell.number_format or ""):
+        return f"{round(value * 100, 10):.15g}%"
+    return value

@@ -1,0 +1,174 @@
+"""Bytes become whole lines, from a pipe or a file, and a position says how far they were counted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+from boundwatch.errors import SchemaMismatch
+from boundwatch.readers.block import Line
+from boundwatch.readers.text import LONGEST_LINE, long_line
+
+POLL = 0.1
+"""Seconds between two looks at what does not grow."""
+CHUNK = 1 << 20
+_EMPTY = hashlib.sha256().hexdigest()
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a file has been counted: all lines up to byte `offset`, whose SHA-256 is `digest`.
+
+    Examples
+    --------
+    >>> Position.from_dict(Position(4, 1, "9f86").to_dict())
+    Position(offset=4, lines=1, digest='9f86', device=0, inode=0)
+    """
+
+    offset: int = 0
+    lines: int = 0
+    digest: str = _EMPTY
+    device: int = 0
+    inode: int = 0
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Which file it is, whatever its name."""
+        return self.device, self.inode
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Position:
+        """Return what `to_dict` wrote."""
+        try:
+            position = cls(**content)
+            whole = (position.offset, position.lines, position.device, position.inode)
+            if all(type(n) is int and n >= 0 for n in whole) and isinstance(position.digest, str):
+                return position
+        except TypeError:
+            pass
+        raise SchemaMismatch("is not a position in a file", name="position", value=dict(content))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The whole lines that were there at one look, all from the same file; none if nothing came.
+
+    Attributes
+    ----------
+    lines
+        The lines.
+    begins
+        Whether the first one is the first of its file: another header may follow.
+    torn
+        Whether the last one has no newline: its sender ended in the middle of it, or will go on.
+    note
+        What people should know about the source.
+    """
+
+    lines: Sequence[Line] = ()
+    begins: bool = False
+    torn: bool = False
+    note: str = ""
+    start: Position = Position()
+    before: Any = None  # the digest of all bytes before these lines, as hashlib keeps it
+
+    def position(self, count: int | None = None) -> Position:
+        """Return the position after so many of these lines; left out, after all."""
+        counted = self.lines if count is None else self.lines[:count]
+        if not counted:
+            return self.start
+        whole = len(counted) < len(self.lines) or not self.torn
+        data = b"\n".join([*(line.raw for line in counted), *([b""] if whole else [])])
+        digest = self.before.copy()
+        digest.update(data)
+        where = self.start.offset + len(data), counted[-1].number
+        return Position(*where, digest.hexdigest(), self.start.device, self.start.inode)
+
+
+class LineSplitter:
+    r"""Makes lines of bytes as they come.
+
+    Examples
+    --------
+    >>> splitter = LineSplitter("log")
+    >>> [line.raw for line in splitter.feed(b"0.1\n0.2\n0.").lines], splitter.rest
+    ([b'0.1', b'0.2'], b'0.')
+    """
+
+    def __init__(self, source: str, start: Position = Position(), digest: Any = None) -> None:  # noqa: B008
+        self.source, self.at = source, start
+        self.digest = digest or hashlib.sha256()
+        self.rest = b""
+
+    def feed(self, chunk: bytes, note: str = "") -> Batch:
+        """Take bytes, and return the lines that are whole by now."""
+        data = self.rest + chunk
+        cut = data.rfind(b"\n") + 1
+        self.rest = data[cut:]
+        if len(self.rest) > LONGEST_LINE:
+            raise long_line(self.source, self.at.lines + data.count(b"\n") + 1)
+        return self._batch(data[:cut], torn=False, note=note) if cut else Batch(note=note, start=self.at)
+
+    def finish(self) -> Iterator[Batch]:
+        """Yield the last line, which has no newline, if there is one."""
+        if self.rest:
+            data, self.rest = self.rest, b""
+            yield self._batch(data, torn=True, note="")
+
+    def _batch(self, data: bytes, *, torn: bool, note: str) -> Batch:
+        first = self.at.lines + 1
+        parts = data.removesuffix(b"\n").split(b"\n")
+        lines = [Line(number, raw) for number, raw in enumerate(parts, start=first)]
+        batch = Batch(lines, first == 1, torn, note, self.at, self.digest.copy())
+        self.digest.update(data)
+        self.at = Position(
+            self.at.offset + len(data),
+            self.at.lines + len(lines),
+            self.digest.hexdigest(),
+            self.at.device,
+            self.at.inode,
+        )
+        return batch
+
+
+class PipeLines:
+    """Batches of whole lines from standard input or another pipe, until its last sender has ended.
+
+    While nothing comes, empty batches do, so that whoever iterates can stop or do something else. A last line
+    without newline is torn: it is never joined to what another sender writes.
+
+    Parameters
+    ----------
+    stream
+        What to read: an open file of bytes.
+    source
+        What people call it.
+    """
+
+    def __init__(self, stream: IO[bytes], source: str = "standard input") -> None:
+        self.stream, self.source = stream, source
+
+    def __iter__(self) -> Iterator[Batch]:
+        splitter = LineSplitter(self.source)
+        try:
+            handle = self.stream.fileno()
+        except (OSError, AttributeError):  # what is only in memory
+            handle = None
+        while True:
+            if handle is not None and not select.select([handle], [], [], POLL)[0]:
+                yield Batch(start=splitter.at)
+                continue
+            chunk = self.stream.read(CHUNK) if handle is None else os.read(handle, CHUNK)
+            if not chunk:
+                yield from splitter.finish()
+                return
+            if (batch := splitter.feed(chunk)).lines:
+                yield batch

@@ -1,0 +1,116 @@
+"""The files of Stable-Baselines3: ``*.monitor.csv`` of `Monitor`, ``evaluations.npz`` of `EvalCallback`."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from typing import IO, Any
+
+from numpy.typing import NDArray
+
+from boundwatch.episodes.declared import Declared, Said
+from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.readers import npy
+from boundwatch.readers.block import Cells, Table, columnar, damaged, first_of
+
+_ARRAYS = ("results", "ep_lengths", "successes")
+
+
+def is_monitor(line: str) -> bool:
+    """Return whether a first line is that of a `Monitor`.
+
+    Examples
+    --------
+    >>> is_monitor('#{"t_start": 0.5, "env_id": "Pendulum-v1"}'), is_monitor("#{a"), is_monitor("r,l,t")
+    (True, False, False)
+    """
+    if not line.startswith("#{"):
+        return False
+    try:
+        return isinstance(json.loads(line.removeprefix("#")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def monitored(names: Sequence[str], source: str) -> Said | None:
+    """Return what a `Monitor` measures by itself; refuse columns that it does not write."""
+    if missing := [name for name in ("r", "l", "t") if name not in names]:
+        raise InvalidCost(
+            f"has no column {missing[0]!r}, and a Monitor's columns begin with r, l, t",
+            where=Place(source, "line", 2),
+            remedy="give a file that Monitor wrote, unchanged",
+        )
+    return first_of(names, {"is_success": "success", "r": "reward"})
+
+
+def read_evaluations(file: IO[bytes], source: str, declared: Declared, evaluation: int | None) -> Table:
+    """Read one evaluation that `EvalCallback` made: results (returns), ep_lengths and maybe successes.
+
+    Parameters
+    ----------
+    file
+        The content of ``evaluations.npz``.
+    source
+        The file, for refusals.
+    declared
+        What to read.
+    evaluation
+        Which one, counted from 1, or from the end with -1; left out, the last.
+    """
+    arrays = _load(file, source)
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if not {"timesteps", "results"} <= set(arrays):
+        raise InvalidCost(
+            f"has the arrays {', '.join(arrays) or 'none'}, not timesteps and results",
+            where=Place(source),
+            remedy="give the evaluations.npz of an EvalCallback",
+        )
+    count = shapes["timesteps"][0] if len(shapes["timesteps"]) == 1 else -1
+    expected = (count, *shapes["results"][1:2])
+    if wrong := [name for name in _ARRAYS if name in arrays and shapes[name] != expected]:
+        raise InvalidCost(
+            f"{wrong[0]} has shape {shapes[wrong[0]]}, and there are {count} evaluations",
+            where=Place(source),
+            remedy="fetch or write the file again",
+        )
+    row = _choose(evaluation, count, source)
+
+    def column(name: str) -> Cells:
+        values = arrays[name][row]
+        return list(values.tolist()) if values.dtype == bool else values
+
+    own = first_of(arrays, {"successes": "success", "results": "reward"})
+    columns = {name: lambda name=name: column(name) for name in _ARRAYS if name in arrays}
+    table = columnar(source, "sb3-evaluations", columns, declared, unit="episode", own=own)
+    table.notes.append(f"evaluation {row + 1} of {count}, after {arrays['timesteps'][row]} steps")
+    return table
+
+
+def _load(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
+    arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name not in (*_ARRAYS, "timesteps"):
+                continue
+            with archive.open(member) as content:
+                arrays[name] = npy.read_array(content, source, member.file_size)
+            if arrays[name].dtype.kind not in "biuf":
+                raise damaged(source, "NPZ")
+    return arrays
+
+
+def _choose(evaluation: int | None, count: int, source: str) -> int:
+    row = -1 if evaluation is None else evaluation - 1 if evaluation > 0 else evaluation
+    if count < 1:
+        raise InvalidCost("holds no evaluation", where=Place(source), remedy="at least one is needed")
+    if evaluation == 0 or not -count <= row < count:
+        raise InvalidSetting(
+            f"is not among the {count} evaluations",
+            where=Place(source),
+            name="evaluation",
+            value=evaluation,
+            remedy=f"choose 1 to {count}, or -1 for the last",
+        )
+    return row % count

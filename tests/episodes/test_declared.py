@@ -1,0 +1,124 @@
+"""Which column is read: the flag is the law, and a name is never judged."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boundwatch.episodes.declared import Declared, Said
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import KINDS, Measure
+from boundwatch.errors import Argument, InvalidSetting
+
+HEADER = ["trial", "robot", "grasped", "time"]
+
+
+@given(st.sampled_from(KINDS), st.text(min_size=1).filter(str.strip))
+def test_any_name_can_be_declared_to_hold_anything(kind, name):
+    ends = None if kind == "success" else (0, 60)
+    declared = Declared.of(**{kind: name}, cost_range=ends)
+    assert declared.resolve(["a", name, "b" * 400]) == Measure(kind, name, ends)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        Declared.of(success="dropped_in_bin"),
+        Declared.of(cost="completion_seconds", cost_range=(0, 60)),
+        Declared.of(reward="blade_score", cost_range=(0, 5)),
+    ],
+)
+def test_names_that_sound_otherwise_are_read_as_declared(declared):
+    assert declared.resolve(["trial", declared.measure.column]) == declared.measure
+
+
+def test_columns_are_found_in_any_case_and_spacing():
+    declared = Declared.of(success=" GRASPED", design=Design(by="Robot"))
+    assert declared.resolve(HEADER).column == "grasped"
+    assert declared.locate(HEADER) == {"Robot": "robot"}
+    assert Declared.of(cost="a").resolve(["A", "a"]).column == "a"
+
+
+def test_the_header_is_the_row_that_has_the_declared_columns():
+    declared = Declared.of(success="grasped", design=Design(where={"robot": "arm-1"}))
+    assert declared.fits(HEADER)
+    assert not declared.fits(["Results of May", "", "grasped"])
+    assert Declared().fits(["trial", "Success"])
+    assert not Declared().fits(["trial", "grasped"])
+    assert Declared(certified=Measure("success", "grasped")).fits(["trial", "grasped"])
+
+
+@pytest.mark.parametrize(
+    ("declared", "names", "argument"),
+    [
+        (Declared.of(success="lifted"), HEADER, "success"),
+        (Declared.of(cost="lifted"), HEADER, "cost"),
+        (Declared(), HEADER, "success"),
+        (Declared(), ["cost", "success"], "success"),
+        (Declared.of(success="2"), [], "success"),
+    ],
+)
+def test_a_column_that_is_not_there_is_asked_for(declared, names, argument):
+    with pytest.raises(InvalidSetting) as refused:
+        declared.resolve(names)
+    assert next(part for part in refused.value.remedy if isinstance(part, Argument)) == Argument(argument)
+
+
+@pytest.mark.parametrize(
+    "design", [Design(by="site"), Design(where={"site": "lab"}), Design(pair_by=("site",))]
+)
+def test_a_column_of_the_design_that_is_not_there_is_asked_for(design):
+    with pytest.raises(InvalidSetting) as refused:
+        Declared.of(success="grasped", design=design).locate(HEADER)
+    role = next(name for name in ("by", "where", "pair_by") if getattr(design, name))
+    assert Argument(role) in refused.value.remedy
+
+
+def test_columns_of_one_name_are_refused():
+    for declared, names in ((Declared.of(cost="a"), ["A", "A "]), (Declared(), ["cost", "Cost"])):
+        with pytest.raises(InvalidSetting, match="2 columns"):
+            declared.resolve(names)
+
+
+FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped", success_values=("in bin",))
+
+
+@pytest.mark.parametrize(
+    ("declared", "names", "says", "expected"),
+    [
+        (Declared(certified=GRASPED), HEADER, None, GRASPED),
+        (Declared(certified=GRASPED), ["cost"], None, Measure("cost", "cost")),
+        (Declared(certified=Measure("success", "success")), ["cost", "is_success"], None, "is_success"),
+        (Declared(certified=Measure("success")), ["cost", "success"], None, "success"),
+        (Declared(certified=FORCE), ["trial", "force"], None, FORCE),
+        (Declared.of(cost="force", certified=FORCE), ["force"], None, FORCE),
+        (Declared.of(cost="grip", certified=FORCE), ["grip"], None, Measure("cost", "grip", (0, 50))),
+        (Declared.of(cost="force", cost_range=(0, 9), certified=FORCE), ["force"], None, (0, 9)),
+        (Declared.of(success="force", certified=FORCE), ["force"], None, Measure("success", "force")),
+        (Declared(cost_range=(0, 5)), ["reward"], None, Measure("reward", "reward", (0, 5))),
+        (
+            Declared(),
+            ["a", "next.success"],
+            Said("success", "next.success"),
+            Measure("success", "next.success"),
+        ),
+        (Declared(), [], None, Measure("cost")),
+        (Declared(certified=Measure("success")), [], None, Measure("success")),
+        (Declared.of(success="1"), [], None, Measure("success", "1")),
+        (Declared.of(reward="r", certified=Measure("reward", "r", (0, 1))), ["r"], None, (0, 1)),
+    ],
+)
+def test_what_is_read(declared, names, says, expected):
+    """The declared column; else the certificate's; else the format's; else the customary one."""
+    found = declared.resolve(names, says)
+    if isinstance(expected, str):
+        assert found.column == expected
+    elif isinstance(expected, tuple):
+        assert found.cost_range == expected
+    else:
+        assert found == expected
+
+
+def test_a_reward_without_a_range_is_asked_for_it():
+    with pytest.raises(InvalidSetting) as refused:
+        Declared().resolve(["reward"])
+    assert Argument("cost_range") in refused.value.remedy

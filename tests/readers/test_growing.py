@@ -1,0 +1,274 @@
+"""Files that grow: each line once through renames and rotations, or a refusal that says what happened."""
+
+import gzip
+import io
+import os
+import threading
+
+import pytest
+
+from boundwatch.errors import InvalidCost, InvalidSetting, MissingFile, SchemaMismatch
+from boundwatch.readers import GrowingFile, PipeLines, Position
+from boundwatch.readers import growing as module
+from boundwatch.readers import lines as lines_module
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(module, "POLL", 0.001)
+    monkeypatch.setattr(lines_module, "POLL", 0.001)
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"cost\n1\n2\n")
+    return path
+
+
+class Follower:
+    """Follows a file, look by look."""
+
+    def __init__(self, path, position=None):
+        self.batches = iter(GrowingFile(path, position, follow=True))
+        self.position = position
+        self.notes = []
+
+    def look(self):
+        """Return the lines until nothing more comes."""
+        seen = []
+        for batch in self.batches:
+            self.notes += [batch.note] if batch.note else []
+            if not batch.lines and not batch.note:
+                return seen
+            seen += [line.raw.decode() for line in batch.lines]
+            self.position = batch.position() if batch.lines else self.position
+        return seen
+
+
+def read(path, position=None):
+    """Return all lines that a file holds now, and the position after them."""
+    seen = []
+    for batch in GrowingFile(path, position, follow=False):
+        seen += [line.raw.decode() for line in batch.lines]
+        position = batch.position() if batch.lines else position
+    return seen, position
+
+
+def append(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def replace(path, text):
+    other = path.with_name("tmp")
+    other.write_text(text)
+    other.replace(path)
+
+
+def test_lines_are_numbered_and_come_once(log):
+    batches = [batch for batch in GrowingFile(log, follow=False) if batch.lines]
+    assert [(line.number, line.raw) for line in batches[0].lines] == [(1, b"cost"), (2, b"1"), (3, b"2")]
+    assert batches[0].begins
+    assert not batches[0].torn
+    position = batches[0].position(2)
+    assert (position.offset, position.lines) == (7, 2)
+    assert read(log, position)[0] == ["2"]
+    assert Position.from_dict(position.to_dict()) == position
+
+
+@pytest.mark.parametrize("content", [{"offset": -1}, {"offset": "1"}, {"digest": 3}, {"line": 1}])
+def test_what_is_no_position_is_refused(content):
+    with pytest.raises(SchemaMismatch) as refused:
+        Position.from_dict(content)
+    assert refused.value.value == content
+
+
+def test_a_line_without_newline_waits_under_follow_and_is_torn_else(log):
+    append(log, "0.")
+    follower = Follower(log)
+    assert follower.look() == ["cost", "1", "2"]
+    append(log, "5\n")
+    assert follower.look() == ["0.5"]
+    append(log, "7")
+    last = list(GrowingFile(log, follower.position, follow=False))[-1]
+    assert last.torn
+    assert [line.raw for line in last.lines] == [b"7"]
+
+
+def test_a_file_that_is_rewritten_by_rename_goes_on_after_what_was_counted(log):
+    follower = Follower(log)
+    follower.look()
+    for rows in range(3, 9):
+        replace(log, "cost\n" + "".join(f"{n}\n" for n in range(1, rows + 1)))
+        assert follower.look() == [str(rows)]
+    assert read(log, follower.position)[0] == []
+
+
+def test_a_rotation_is_followed_when_the_old_file_still_has_a_name(log):
+    follower = Follower(log)
+    follower.look()
+    append(log, "3\n")
+    log.rename(f"{log}.1")
+    append(log.with_name("log.csv.1"), "4\n")  # its writer has not moved on yet
+    assert follower.look() == ["3", "4"]
+    append(log.with_name("log.csv.1"), "5\n")
+    log.write_text("cost\n6\n")
+    assert follower.look() == ["5", "cost", "6"]
+
+
+def test_a_file_that_is_replaced_by_another_one_is_refused(log):
+    follower = Follower(log)
+    follower.look()
+    replace(log, "cost\n7\n8\n9\n")
+    with pytest.raises(InvalidSetting) as refused:
+        follower.look()
+    assert refused.value.where.source == str(log)
+
+
+def test_a_file_that_is_deleted_is_refused(log):
+    follower = Follower(log)
+    follower.look()
+    log.unlink()
+    with pytest.raises(InvalidSetting, match="deleted"):
+        follower.look()
+
+
+@pytest.mark.parametrize("text", ["cost\n1\n", "cost\n9\n9\n9\n9\n", "cost\n9\n9\n"])
+def test_a_file_that_is_cut_or_overwritten_in_place_is_refused(log, text):
+    """The second and third have regrown before the next look."""
+    follower = Follower(log)
+    follower.look()
+    log.write_text(text)  # keeps the inode
+    with pytest.raises(InvalidSetting, match="shorter or was overwritten"):
+        follower.look()
+
+
+def test_a_file_that_is_emptied_after_all_was_read_begins_again_with_a_note(log):
+    follower = Follower(log)
+    follower.look()
+    log.write_text("")
+    assert follower.look() == []
+    assert len(follower.notes) == 1
+    append(log, "cost\n5\n")
+    assert follower.look() == ["cost", "5"]
+
+
+def test_a_file_that_is_emptied_in_the_middle_of_a_line_is_refused(log):
+    append(log, "0.")
+    follower = Follower(log)
+    follower.look()
+    log.write_text("")
+    with pytest.raises(InvalidSetting):
+        follower.look()
+
+
+@pytest.mark.parametrize("name", ["log.csv.1", "log.csv.20261115", "log.csv.1763164800", "log.csv.bak", "log-1.csv"])
+def test_after_a_restart_the_rest_of_the_rotated_file_comes_first(log, name):
+    _, position = read(log)
+    append(log, "3\n")
+    log.rename(log.with_name(name))
+    log.write_text("cost\n4\n")
+    assert read(log, position)[0] == ["3", "cost", "4"]
+
+
+def test_after_a_restart_a_rotated_file_may_be_compressed(log):
+    _, position = read(log)
+    log.with_name("log.csv.1.gz").write_bytes(gzip.compress(log.read_bytes() + b"3\n"))
+    replace(log, "cost\n4\n")
+    assert read(log, position)[0] == ["3", "cost", "4"]
+
+
+def test_after_a_restart_a_rewritten_file_goes_on_and_another_is_refused(log):
+    _, position = read(log)
+    replace(log, "cost\n1\n2\n3\n")
+    assert read(log, position)[0] == ["3"]
+    replace(log, "cost\n7\n8\n")
+    with pytest.raises(InvalidSetting) as refused:
+        read(log, position)
+    assert "2" in refused.value.problem or "3 lines" in refused.value.problem
+
+
+def test_a_header_alone_does_not_make_two_files_one(log):
+    """Only the header was counted: the next file begins with it, too, but rows were written before that."""
+    position = next(iter(GrowingFile(log, follow=False))).position(1)
+    log.rename(f"{log}.1")
+    log.write_text("cost\n4\n")
+    assert read(log, position)[0] == ["1", "2", "cost", "4"]
+
+
+@pytest.mark.parametrize("names", [("log.csv.2", "log.csv.1"), ("log.csv.20261114", "log.csv.20261115")])
+def test_files_between_are_named(log, names):
+    _, position = read(log)
+    log.rename(log.with_name(names[0]))
+    log.with_name(names[1]).write_text("cost\n5\n")
+    log.write_text("cost\n6\n")
+    with pytest.raises(InvalidSetting) as refused:
+        read(log, position)
+    assert names[1] in refused.value.problem
+
+
+def test_several_files_that_begin_with_what_was_counted_are_named(log):
+    _, position = read(log)
+    for name in ("log.csv.1", "log.csv.copy"):
+        log.with_name(name).write_bytes(log.read_bytes() + b"3\n")
+    replace(log, "cost\n7\n")
+    with pytest.raises(InvalidSetting) as refused:
+        read(log, position)
+    assert "log.csv.1, log.csv.copy" in refused.value.problem
+
+
+def test_other_files_beside_a_log_do_not_matter(log):
+    follower = Follower(log)
+    follower.look()
+    log.rename(f"{log}.1")
+    log.with_name("log.csv.state").write_text("{}")
+    log.with_name("log.csv.lock").write_text("1")
+    log.write_text("cost\n6\n")
+    assert follower.look() == ["cost", "6"]
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(MissingFile):
+        read(tmp_path / "log.csv")
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines_module, "LONGEST_LINE", 1000)
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"cost\n" + b"0" * 2000)
+    with pytest.raises(InvalidCost) as refused:
+        read(path)
+    assert refused.value.where.number == 2
+
+
+def test_a_named_pipe_is_read_and_senders_are_not_joined(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    batches = iter(GrowingFile(fifo, follow=True))
+    seen = []
+    for text in (b"cost\n0.", b"1\n"):
+        sender = threading.Thread(target=fifo.write_bytes, args=(text,))
+        sender.start()
+        expected = len(seen) + text.count(b"\n") + (not text.endswith(b"\n"))
+        while len(seen) < expected:
+            batch = next(batches)
+            seen += [(line.raw, batch.torn) for line in batch.lines]
+        sender.join()
+    assert seen == [(b"cost", False), (b"0.", True), (b"1", False)]
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_pipe_gives_whole_lines_and_says_what_is_torn(in_memory):
+    if in_memory:
+        stream = io.BytesIO(b"cost\n1\n0.")
+    else:
+        out, into = os.pipe()
+        os.write(into, b"cost\n1\n0.")
+        os.close(into)
+        stream = os.fdopen(out, "rb", buffering=0)
+    with stream:
+        batches = [batch for batch in PipeLines(stream) if batch.lines]
+    assert [(line.number, line.raw) for b in batches for line in b.lines] == [(1, b"cost"), (2, b"1"), (3, b"0.")]
+    assert [batch.torn for batch in batches] == [False, True]
+    assert batches[-1].position().offset == 9

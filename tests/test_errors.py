@@ -1,0 +1,39 @@
+"""Refusals: fields first, and one sentence made of them."""
+
+import pickle
+
+import pytest
+
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, sentence
+
+REFUSED = InvalidCost("is outside [0, 1]", value="7", remedy=("pass ", Argument("cost_range", (0, 60))))
+
+
+def test_a_refusal_is_completed_by_those_who_know_more():
+    placed = REFUSED.of(3).at(Place("lab.csv", "line", 5, "time")).inside("archive")
+    assert (placed.index, placed.cells, placed.where.source) == (3, range(3, 4), "archive: lab.csv")
+    assert (REFUSED.index, REFUSED.where) == (None, None)
+    assert REFUSED.of(45, 59).cells == range(45, 60)
+
+
+def test_it_is_the_same_in_another_process():
+    again = pickle.loads(pickle.dumps(REFUSED.of(3).at(Place("lab.csv"))))  # noqa: S301 - our own bytes
+    assert (type(again), str(again), again.index) == (InvalidCost, f"lab.csv: {REFUSED}", 3)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "line"),
+    [
+        (REFUSED, "'7' is outside [0, 1]; pass cost_range=(0, 60)"),
+        (REFUSED.at(Place("a", "line", 5)), "a: line 5 = 7 is outside [0, 1]; pass cost_range=(0, 60)"),
+        (InvalidSetting("is no range", name="r", value=[1, 0]), "r = [1, 0] is no range"),
+        (Refusal("have no outcome", where=Place("a", "row", 46, None, 60)), "a: rows 46-60 have no outcome"),
+        (Refusal("is damaged", where=Place("a")), "a: is damaged"),
+    ],
+)
+def test_the_sentence_is_made_of_the_fields(refusal, line):
+    assert str(refusal) == line
+
+
+def test_the_reader_spells_arguments():
+    assert sentence(REFUSED, lambda argument: f"--{argument.name}").endswith("pass --cost_range")
