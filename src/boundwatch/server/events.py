@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncIterator
 
@@ -14,11 +13,10 @@ from starlette.responses import StreamingResponse
 
 from boundwatch.server import views
 from boundwatch.server.api import actor_of
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, log_failure
 from boundwatch.server.ledger import Refused
 
 router = APIRouter(include_in_schema=False)
-_LOG = logging.getLogger("boundwatch.server")
 _LOOK_EVERY = 1.0
 _LOOK_BACK = 120.0
 _BREATHE_EVERY = 15.0
@@ -48,8 +46,8 @@ class Announcer:
                 if names or waiting != alarms:
                     self.tell(json.dumps({"streams": names, "alarms": waiting}))
                 seen, alarms = found, waiting
-            except Exception:  # the task must outlive whatever the database does
-                _LOG.exception("cannot look for changes")
+            except Exception as error:  # the task must outlive whatever the database does
+                log_failure("cannot look for changes", error)
 
     def tell(self, message: str) -> None:
         """Tell every listener; who has not taken the last message needs no second one."""

@@ -7,7 +7,6 @@ a commit do not share their errors.
 
 from __future__ import annotations
 
-import logging
 import queue
 import secrets
 import threading
@@ -25,18 +24,18 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from boundwatch.detectors import Verdict
 from boundwatch.errors import BoundwatchError
 from boundwatch.server import outbox
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, log_failure
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
 from boundwatch.server.watchers import SUMMARY, Watcher, evidence, load_certificate, load_watcher
 from boundwatch.server.watches import Binding, bind, lock_bindings
 
-_LOG = logging.getLogger("boundwatch.server")
 MOST_PER_COMMIT = 4000
 MOST_WAITING = 2000
 CHECKPOINT_EVERY = 128
 CACHED_WATCHERS = 20_000  # some 10 kB each
 _ATTEMPTS = 5
+_LONGEST_END = 30.0
 
 
 class _Unbound(Exception):
@@ -98,9 +97,9 @@ class Ledger:
         return future
 
     def close(self) -> None:
-        """Count what waits, then stop."""
+        """Count what waits, then stop; do not wait for a database that is away: nobody was told it counts."""
         self._requests.put(None)
-        self._thread.join()
+        self._thread.join(_LONGEST_END)
 
     def _run(self) -> None:
         while (first := self._requests.get()) is not None:
@@ -142,7 +141,7 @@ class Ledger:
                 for watch_id in count.touched:
                     self._watchers.pop(watch_id, None)
                 if attempt == _ATTEMPTS or not _is_transient(error):
-                    _LOG.exception("a commit of %d requests failed", len(group))
+                    log_failure(f"a commit of {len(group)} requests failed", error)
                     break
         return [Refused(503, "the database did not take it; nothing was counted; send it again")] * len(group)
 
