@@ -15,14 +15,14 @@ from sqlalchemy.exc import DBAPIError
 from boundwatch._support.files import open_binary
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.database import Database
-from boundwatch.server.tables import DATA, MIGRATIONS
+from boundwatch.server.tables import DATA, MIGRATIONS, deliveries
 
 _KIND = "boundwatch monitor backup"
 _CHUNK = 1000
 
 
 def export(database: Database, path: str | os.PathLike[str]) -> int:
-    """Write everything but sessions and the outbox to a new file; return the number of rows.
+    """Write everything but sessions and what was delivered to a new file; return the number of rows.
 
     The file is one consistent picture, taken while the server goes on. It holds the hashes of tokens.
     """
@@ -85,6 +85,8 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
 def _rows(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     for table in DATA:
         query = select(table).order_by(*table.primary_key.columns)
+        if table is deliveries:
+            query = query.where(deliveries.c.delivered.is_(None))
         for row in connection.execute(query, execution_options={"yield_per": _CHUNK}).mappings():
             yield table.name, dict(row)
 
