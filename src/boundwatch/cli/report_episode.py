@@ -45,7 +45,8 @@ def report_episode(
     """Report one episode to a live monitor. The token comes from BOUNDWATCH_TOKEN.
 
     The episode is on this machine's disk first. If the server cannot be reached, it stays there and the next
-    call delivers it; that is not an error. Exits with 1 if the server refuses it for good.
+    call delivers it; that is not an error. Exits with 1 if the server refuses it for good, or does not accept the
+    token; then it waits, too.
     """
     from boundwatch.server.client import Client
 
@@ -70,7 +71,7 @@ def report_episode(
     )
     delivered = client.flush(wait)
     refused = [each.reason for each in client.rejected if (each.stream, each.episode) == (stream, name)]
-    waiting, problem = client.waiting, client.problem
+    waiting, problem, status = client.waiting, client.problem, client.status
     client.close(timeout=0)
     for record in log.records:
         if record.args[:2] != (name, stream) and record.args[:1] != (stream,):  # those are told below
@@ -80,6 +81,8 @@ def report_episode(
     if delivered:
         print(f"counted: {stream} {name}")
         return
+    if status in (401, 403):
+        raise InvalidSetting(f"{url} does not allow it, {problem}; kept for later, {waiting} waiting")
     reason = f" ({problem})" if problem else ""
     print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)
 

@@ -101,6 +101,8 @@ class Client:
         self._connection: http.client.HTTPConnection | None = None
         self.problem: str | None = None
         """Why the last attempt to deliver failed; None if it did not."""
+        self.status: int | None = None
+        """The HTTP status of the last answer, if there was one."""
         self._thread = threading.Thread(target=self._run, name="boundwatch-client", daemon=True)
         self._thread.start()
 
@@ -321,6 +323,7 @@ class Client:
         self._connection.request("POST", path, f"[{','.join(bodies)}]", headers)
         answer = self._connection.getresponse()
         text = answer.read(1 << 20)
+        self.status = answer.status
         try:
             content = json.loads(text)
             if 200 <= answer.status < 300 and content["counted"] + content["repeated"] == len(bodies):
