@@ -10,8 +10,8 @@ Blocks of a page run in their order, in one folder that holds a copy of ``exampl
 - ``text``, ``json``, ``csv`` and ``yaml`` otherwise: shown, not run.
 
 A block after ``<!-- not run: reason -->`` is not run; its ``boundwatch`` commands are parsed all the same.
-Ports of this machine that a page names are replaced by free ones, what the user's own programs keep in the home
-folder is out of sight, and whatever a page leaves running is killed.
+Ports of this machine that a page names are replaced by free ones, what the user's own programs keep in the
+home folder is out of sight, and whatever a page leaves running is killed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Behind `forked` a process has imported the program and waits at a socket. What a shell starts hands it its
 arguments, folder, environment and open files; the process forks, and its child is the program from `main` on.
 SIGINT and SIGTERM are passed on. `Forked` does the same without a shell. Tests of starting, and of dying by
-SIGKILL, use `PROGRAM`. A program ends with whoever asked for it, and all end with the tests, however these end.
+SIGKILL, use `PROGRAM`. A program ends with whoever asked for it, and all end with the tests,
+however these end.
 """
 
 from __future__ import annotations

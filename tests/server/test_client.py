@@ -325,7 +325,7 @@ def test_the_shell_command_fails_if_its_token_is_not_accepted_and_keeps_the_epis
     token = server.token("cell-2", "report", streams=("arm-2",))
     arguments = ("--success", "true", "--url", server.url, "--spool", str(spool))
     for stream, secret, status in (("arm-2", "", 401), ("arm-2", "bw_x", 401), ("arm-1", token, 403)):
-        told = _run("report-episode", stream, *arguments, "--wait", "1", BOUNDWATCH_TOKEN=secret)
+        told = _run("report-episode", stream, *arguments, "--wait", "60", BOUNDWATCH_TOKEN=secret)
         assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
         reason = (
             "this token may not report for stream = 'arm-1'" if status == 403 else "the server answered 401"
