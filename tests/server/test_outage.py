@@ -124,7 +124,7 @@ def test_a_database_that_lets_nobody_in_is_told_and_taken_back(start, postgres):
     assert server.report({"stream": "arm-1", "episode": "before", "success": True})[0] == 200
     with shut(url):
         check_refused(ask_all(server, READING))
-        while ask(server, "/readyz")[0] != 503:
+        while AWAY not in server.log():
             time.sleep(0.05)
         check_refused(ask_all(server, READING + OTHERS))
         assert ask(server, "/healthz")[0] == 200

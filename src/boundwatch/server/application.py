@@ -16,7 +16,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -168,6 +168,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(SQLAlchemyError)
     async def no_database(_request: Request, error: SQLAlchemyError) -> Response:
+        if isinstance(error, DataError):  # PostgreSQL knows no character zero
+            return problem(422, "a text holds what no database can; leave out unprintable characters")
         log_failure("the database failed", error)
         return no_answer()
 

@@ -387,6 +387,8 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _open_spool(path: Path) -> sqlite3.Connection:
     with _naming(path):
+        with contextlib.suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         spool = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         spool.execute("PRAGMA journal_mode = WAL")
         spool.execute("PRAGMA synchronous = FULL")

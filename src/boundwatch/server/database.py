@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +113,9 @@ class Database:
         if not create and self.kind == "sqlite" and file is not None and not Path(file).exists():
             raise InvalidSetting(f"{file}: no such database; name the one to read with --database")
         try:
-            if self.kind == "sqlite" and file:
-                os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))  # its owner's, as are its episodes
+            if self.kind == "sqlite" and file and file != ":memory:":
+                with suppress(OSError):  # SQLite says what is wrong
+                    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             with self.write() as connection:
                 if self.kind == "postgresql":
                     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})

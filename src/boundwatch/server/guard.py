@@ -12,6 +12,7 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
@@ -232,6 +233,7 @@ class Guard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
+        scope.setdefault("state", {})["recognize"] = partial(self._recognize, headers)
         try:
             answer = self._admit(scope, headers, await self._recognize(headers))
         except SQLAlchemyError as error:
@@ -294,7 +296,7 @@ class Guard:
             return problem(
                 429, f"more than {self.rate:g} requests per second; slow down", **{"Retry-After": "1"}
             )
-        scope.setdefault("state", {})["actor"] = actor
+        scope["state"]["actor"] = actor
         if actor is not None or public:
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):

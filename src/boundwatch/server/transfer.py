@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Table, func, insert, select, text
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch._support.files import open_binary
 from boundwatch.errors import InvalidSetting
@@ -63,7 +63,7 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
             elif "rows" in content:
                 ended = content["rows"] == count
             else:
-                if content.get("table") not in tables or not isinstance(content.get("row"), dict):
+                if str(content.get("table")) not in tables or not isinstance(content.get("row"), dict):
                     raise InvalidSetting(
                         f"{path}: line {number} is not a row of a known table; it is damaged"
                     )
@@ -94,7 +94,7 @@ def _rows(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
 def _parse(line: bytes, number: int, path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise InvalidSetting(f"{path}: line {number} is not a JSON object; it is damaged")
@@ -119,9 +119,9 @@ def _insert(connection: Connection, table: Table | None, chunk: list[dict[str, A
             )
         try:
             connection.execute(insert(table), chunk)
-        except DBAPIError as error:
+        except (SQLAlchemyError, OverflowError, TypeError, ValueError) as error:
             raise InvalidSetting(
-                f"rows of {table.name} do not fit the others, so the backup misses rows; take another"
+                f"rows of {table.name} do not fit, so the backup misses rows or is damaged; take another"
             ) from error
 
 
