@@ -96,6 +96,25 @@ def test_an_event_stream_ends_when_its_token_is_revoked(start):
     connection.close()
 
 
+def test_a_token_cannot_begin_streams_without_limit(start):
+    server = start(BOUNDWATCH_STREAMS_PER_TOKEN="3")  # noqa: S106
+    first, second = server.token("cell-1", "report"), server.token("cell-2", "report", "read")
+
+    def report(token, *numbers):
+        return server.report(
+            *({"stream": f"arm-{number}", "episode": "1", "success": True} for number in numbers), token=token
+        )
+
+    assert report(first, 1, 2)[0] == 200
+    status, problem = report(first, 1, 3, 4)
+    assert status == 403
+    assert "stream = 'arm-4' is new, and this token has begun 3 streams; bind it" in problem["detail"]
+    assert report(first, 1, 3)[0] == 200  # streams that there are, it reports for
+    assert report(first, 5)[0] == 403
+    assert report(second, 5)[0] == 200  # others have a limit of their own
+    assert server.ask("GET", "/api/v1/streams", token=second)[1]["total"] == 4
+
+
 def test_what_holds_episodes_is_its_owner_s(tmp_path):
     database = Database(str(tmp_path / "monitor.sqlite"))
     database.migrate()

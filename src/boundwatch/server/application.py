@@ -54,7 +54,8 @@ def create_application(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         default = await run_in_threadpool(default_binding, settings, database)
-        ledger = Ledger(database, default=default, channels=settings.channels)
+        most = settings.streams_per_token
+        ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
         courier = Courier(database, settings.channels)
         upkeep = Upkeep(database, settings)
         app.state.ledger = ledger
