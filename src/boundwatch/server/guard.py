@@ -289,8 +289,8 @@ class Guard:
         path = scope["path"]
         client = scope["client"][0] if scope.get("client") else "local"
         public = any(path == each or (each.endswith("/") and path.startswith(each)) for each in _PUBLIC)
-        if path == "/sign-in" and scope["method"] == "POST" and not self._spend(f"sign-in {client}", 0.2, 10):
-            return problem(429, "too many attempts to sign in; wait a minute", **{"Retry-After": "60"})
+        if path == "/sign-in" and scope["method"] == "POST":
+            scope["state"]["may_guess"] = self._spend(f"sign-in {client}", 0.2, 10)
         name = client if actor is None else f"{actor.name} {client}"
         if not self._spend(name, self.rate, 2 * self.rate):
             return problem(
