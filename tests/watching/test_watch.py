@@ -82,6 +82,18 @@ def test_a_state_of_an_earlier_version_goes_on_with_the_range_of_the_certificate
             resume(other, {})
 
 
+def test_a_state_in_which_every_stream_spends_the_shared_delta_is_refused():
+    """As an earlier version wrote it: any false alarm would be more likely than what is printed."""
+    lab = bw.Certificate.from_held_out([0, 0, 0, 1] * 5, binary=True)
+    family = bw.CertificateFamily.shared(lab, ["arm-1", "arm-2"], by="robot")
+    content = watch(certificate=family, by="robot").to_dict()
+    watch(certificate=family, by="robot").restore(content)
+    for stored in content["detectors"].values():
+        assert stored.pop("sharing") == 2
+    with pytest.raises(InvalidSetting, match="divides the certificate's delta otherwise"):
+        watch(certificate=family, by="robot").restore(content)
+
+
 def test_a_state_that_has_seen_no_line_expects_nothing_above_the_numbers():
     content = watch().to_dict()
     for name in ("above", "order", "columns"):

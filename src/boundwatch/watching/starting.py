@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes import Episodes, certified_column, certified_meaning, certified_ranges, holds_lines
 from boundwatch.episodes.formats import LINE_FORMATS
 from boundwatch.episodes.opening import is_log, refuse_document
+from boundwatch.episodes.steps import in_turns
 from boundwatch.errors import CertificateError, InvalidSetting
 from boundwatch.watching.files import FileSource, beginning, is_text
 from boundwatch.watching.lines import Position
@@ -78,7 +80,7 @@ def open_watch(
     ------
     InvalidSetting
         When the state is about something else, when the stream could be counted twice or lost, or when
-        `episodes` list one task after the other.
+        `episodes` list one task after the other, or take them in turn in a fixed order.
 
     Examples
     --------
@@ -90,12 +92,7 @@ def open_watch(
     >>> [events[-1].finding.verdict.name for events in opened.watch.run(opened.source)]
     ['ADVERSE']
     """
-    if episodes is not None and episodes.blocks_of is not None:
-        raise InvalidSetting(
-            f"{stream}: lists one {episodes.blocks_of} after the other, so a hard one would alarm "
-            f"because of its place in the file; watch one at a time, or use check "
-            f"with --by {episodes.blocks_of}"
-        )
+    _refuse_fixed_order(stream, episodes)
     levels = {} if levels is None else levels
     watch = Watch(
         build_detectors(certificate, detector if rule.predicted is None else "predicted-test", levels),
@@ -109,6 +106,23 @@ def open_watch(
     if episodes is not None:
         return Opened(watch, RowSource(_as_lines(episodes), episodes.lines), resumed)
     return Opened(watch, open_source(watch, stream, spool=spool, follow=follow), resumed)
+
+
+def _refuse_fixed_order(stream: str, episodes: Episodes | None) -> None:
+    """Refuse tasks whose order somebody chose: a mixture is watched in random order."""
+    if episodes is None or episodes.by is not None:
+        return
+    turns = (column for column, tasks in episodes.labels.items() if in_turns(tasks))
+    if column := episodes.blocks_of:
+        said = f"lists one {column} after the other"
+    elif column := next(turns, None):
+        said = f"takes each {column} in turn, always in the same order"
+    else:
+        return
+    raise InvalidSetting(
+        f"{stream}: {said}, so a hard one would alarm because of its place in the file; watch one at a time, "
+        f"or use check with --by {column}"
+    )
 
 
 def is_read_by_line(
@@ -174,6 +188,10 @@ def build_detectors(
 ) -> dict[str, Detector]:
     """Return a detector for the one stream ``""``, or one per task of a family at its share of the level.
 
+    **Guarantee**: any stream of a family that is not worse is ever called ADVERSE with probability at most
+    the level of all plus the family's `delta_upper`, in which a certificate that several share counts once;
+    and likewise BENIGN. (That of a `ChangeDetector` is in `Watch`.)
+
     Examples
     --------
     >>> import boundwatch as bw
@@ -185,11 +203,14 @@ def build_detectors(
     if isinstance(certificate, Certificate):
         return {"": build(certificate, **levels)}
     detectors: dict[str, Detector] = {}
+    sharing = Counter(map(id, certificate.values()))
     for stream, promise in certificate.items():
         one = build(promise, **levels)
         shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
         if "margin" in levels:
             shares["margin"] = levels["margin"]
+        if build is SequentialTest:  # the others judge by the limits, which pay their delta once
+            shares["sharing"] = sharing[id(promise)]
         detectors[stream] = build(promise, **shares)
     return detectors
 
