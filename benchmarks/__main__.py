@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    alarms,
     calibrate_drone,
     campaign,
     comparison,
@@ -59,6 +60,7 @@ BENCHMARKS = {
     "navigation_wind": navigation_wind,
     "robust_drone": robust_drone,
     "serve": serve,
+    "alarms": alarms,
     "mutation": mutation,
     "load": load,
     "kill_watch": kill_watch,

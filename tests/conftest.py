@@ -1,13 +1,18 @@
 """Settings that hold for every test, what is trained once for all of them, and the program to run."""
 
+import atexit
+import contextlib
 import gc
 import io
 import os
 import shutil
+import site
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 from hypothesis import settings
 
@@ -23,6 +28,17 @@ MEMORY = Path("/dev/shm")  # noqa: S108  (pytest makes a private folder in it)
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2**31:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
+# Nothing of the user's is read or written: neither spools, whose episodes would be delivered to a server of
+# a test, nor settings. All workers of xdist share the home of the process that starts them.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    HOME = tempfile.mkdtemp(prefix="boundwatch-home-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+    atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+    os.environ.setdefault("PYTHONUSERBASE", site.getuserbase())  # where packages may be
+    os.environ["HOME"] = HOME
+    for variable in [name for name in os.environ if name.startswith(("XDG_", "BOUNDWATCH_"))]:
+        if variable not in ("XDG_RUNTIME_DIR", "BOUNDWATCH_SCREENSHOTS", "BOUNDWATCH_MLFLOW"):
+            del os.environ[variable]
+
 # The same examples in every run; without a deadline, because the machines are shared.
 settings.register_profile("boundwatch", derandomize=True, deadline=None)
 settings.load_profile("boundwatch")
@@ -32,6 +48,19 @@ def pytest_collection_finish():
     """Keep the collector from walking, again and again, what was imported for thousands of tests."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Kill what a failed test has started and not ended; shared helpers carry no test's name."""
+    report = yield
+    if report.failed and call.when == "call":
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                test = process.environ().get("PYTEST_CURRENT_TEST", "")
+                if test == f"{item.nodeid} (call)" and "multiprocessing" not in "".join(process.cmdline()):
+                    process.kill()
+    return report
 
 
 def made_once(factory: pytest.TempPathFactory, name: str) -> tuple[Path, Path]:

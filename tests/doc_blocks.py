@@ -10,19 +10,25 @@ Blocks of a page run in their order, in one folder that holds a copy of ``exampl
 - ``text``, ``json``, ``csv`` and ``yaml`` otherwise: shown, not run.
 
 A block after ``<!-- not run: reason -->`` is not run; its ``boundwatch`` commands are parsed all the same.
+Ports of this machine that a page names are replaced by free ones, what the user's own programs keep in the
+home folder is out of sight, and whatever a page leaves running is killed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import typer
 import yaml
@@ -41,6 +47,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _COMMAND = re.compile(r"(?:\$ )?(?:boundwatch|pip|make|python3?|git) ")
+_PORT = re.compile(r"(?:127\.0\.0\.1:|localhost:|--port )(\d{4,5})\b")
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -71,15 +78,28 @@ def find_blocks(text):
 def run_page(text, folder):
     """Run the blocks of a page in a folder; raise `AssertionError` with the line of the first that fails."""
     shutil.copytree(ROOT / "examples" / "data", folder / "examples" / "data")
-    names = {"__name__": "__page__"}
-    for block in find_blocks(text):
-        try:
-            _run(block, folder, names)
-        except Exception as error:
-            raise AssertionError(f"line {block.line}: {type(error).__name__}: {error}") from error
+    names, groups = {"__name__": "__page__"}, []
+    try:
+        with mock.patch.dict(os.environ, XDG_STATE_HOME=str(folder / "state")):
+            for block in find_blocks(_with_free_ports(text)):
+                try:
+                    _run(block, folder, names, groups)
+                except Exception as error:
+                    raise AssertionError(f"line {block.line}: {type(error).__name__}: {error}") from error
+    finally:
+        for group in groups:
+            with contextlib.suppress(ProcessLookupError):  # it left nothing behind
+                os.killpg(group, signal.SIGKILL)
 
 
-def _run(block, folder, names):
+def _with_free_ports(text):
+    for port in sorted(set(_PORT.findall(text))):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            text = re.sub(rf"(?<!\d){port}(?!\d)", str(free.getsockname()[1]), text)
+    return text
+
+
+def _run(block, folder, names, groups):
     if block.reason:
         _check_commands(block.code)
         return
@@ -91,14 +111,14 @@ def _run(block, folder, names):
     elif block.language == "python":
         exec(compile(block.code, f"<line {block.line}>", "exec"), names)  # noqa: S102  (our own pages)
     elif block.language == "sh":
-        _bash(block.code, folder)
+        _bash(block.code, folder, groups)
     elif block.language == "console":
-        _run_console(block.code, folder)
+        _run_console(block.code, folder, groups)
     elif block.language == "yaml":
         for job in ((yaml.safe_load(block.code) or {}).get("jobs") or {}).values():
             for step in job["steps"]:
                 if "run" in step and not step["run"].startswith("pip install"):
-                    _bash(step["run"], folder)
+                    _bash(step["run"], folder, groups)
 
 
 def _check_commands(code):
@@ -123,28 +143,31 @@ def _run_doctest(block, names):
     assert not failed, "".join(output)
 
 
-def _run_console(code, folder):
+def _run_console(code, folder, groups):
     commands = re.split(r"^\$ ", code, flags=re.MULTILINE)
     assert commands[0] == "", "the block must begin with a command after $"
     for command in commands[1:]:
         lines = command.splitlines(keepends=True)
         last = next(i for i, line in enumerate(lines) if not line.endswith("\\\n"))
-        expected, printed = "".join(lines[last + 1 :]), _bash("".join(lines[: last + 1]), folder, check=False)
+        expected = "".join(lines[last + 1 :])
+        printed = _bash("".join(lines[: last + 1]), folder, groups, check=False)
         same = doctest.OutputChecker().check_output(expected, printed, _FLAGS)
         assert same, f"$ {lines[0]}prints\n{printed}\nnot\n{expected}"
 
 
-def _bash(script, folder, check=True):
+def _bash(script, folder, groups, check=True):
     programs = forked(), Path(sys.executable).parent
-    done = subprocess.run(
+    started = subprocess.Popen(
         ["bash", "-euo" if check else "-uo", "pipefail", "-c", script],
         cwd=folder,
         env=os.environ | {"PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]])},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-        timeout=300,  # what takes minutes is to be marked as not run
+        start_new_session=True,  # what it leaves running is known by its group
     )
-    assert not check or done.returncode == 0, f"exit {done.returncode}: {done.stdout}"
-    return done.stdout
+    groups.append(started.pid)
+    with started:
+        printed, _ = started.communicate(timeout=300)  # what takes minutes is to be marked as not run
+    assert not check or started.returncode == 0, f"exit {started.returncode}: {printed}"
+    return printed

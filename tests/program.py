@@ -3,12 +3,14 @@
 Behind `forked` a process has imported the program and waits at a socket. What a shell starts hands it its
 arguments, folder, environment and open files; the process forks, and its child is the program from `main` on.
 SIGINT and SIGTERM are passed on. `Forked` does the same without a shell. Tests of starting, and of dying by
-SIGKILL, use `PROGRAM`.
+SIGKILL, use `PROGRAM`. A program ends with whoever asked for it, and all end with the tests,
+however these end.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import marshal
 import os
@@ -54,7 +56,10 @@ def forked() -> Path:
     (folder / "boundwatch").write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
     (folder / "boundwatch").chmod(0o755)
     waiting = subprocess.Popen(
-        [sys.executable, __file__, folder / "socket"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        [sys.executable, __file__, folder / "socket"],
+        stdin=subprocess.PIPE,  # which ends with this process
+        stdout=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"},
     )
     atexit.register(waiting.kill)
     assert waiting.stdout.read(1) == b"."  # it has imported the program
@@ -97,6 +102,8 @@ def wait_for_work(path: str) -> None:
         listener.listen(16)
         os.write(1, b".")
         while True:
+            if sys.stdin in select.select([listener, sys.stdin], [], [])[0]:
+                os._exit(0)
             connection, _ = listener.accept()
             if os.fork() == 0:
                 break
@@ -110,8 +117,10 @@ def wait_for_work(path: str) -> None:
         program = os.fork()
         if program:
             connection.sendall(program.to_bytes(8, "big"))
+            threading.Thread(target=end_with, args=(connection, program), daemon=True).start()
             code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
-            connection.sendall((code if code >= 0 else 128 - code).to_bytes(8, "big"))
+            with contextlib.suppress(ConnectionError):  # nobody wants to know
+                connection.sendall((code if code >= 0 else 128 - code).to_bytes(8, "big"))
             os._exit(0)
         os.setsid()
     arguments, there, environment = marshal.loads(request)  # noqa: S302  (from ourselves)
@@ -124,6 +133,14 @@ def wait_for_work(path: str) -> None:
     sys.argv = ["boundwatch", *arguments]
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
+def end_with(connection: socket.socket, program: int) -> None:
+    """Kill a program, and all that it started, when whoever asked for it is gone."""
+    with contextlib.suppress(ConnectionError):
+        connection.recv(1)  # nothing is ever sent
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(program, signal.SIGKILL)
 
 
 def run_and_end() -> None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket
+import time
+from pathlib import Path
+
+import psutil
 import pytest
 
 import boundwatch as bw
@@ -81,3 +88,39 @@ false
 ```
 """
     run_page(page, tmp_path)
+
+
+def test_a_page_that_fails_leaves_no_process_and_touches_no_port_that_it_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    started = "boundwatch serve --port 8471 > log 2>&1 &\nsleep 1000 > sleep.log 2>&1 & echo $! > pid\n"
+    ready = "until curl --silent --fail http://127.0.0.1:8471/readyz; do sleep 0.1; done\n"
+    named = "echo 127.0.0.1:8471 > address\n"
+    with pytest.raises(AssertionError, match="exit 3"):
+        run_page(f"```sh\n{started}{ready}{named}```\n\n```sh\nexit 3\n```\n", tmp_path)
+    host, _, port = (tmp_path / "address").read_text().strip().partition(":")
+    assert port != "8471"
+    deadline = time.monotonic() + 30
+    for is_gone in (
+        lambda: not psutil.pid_exists(int((tmp_path / "pid").read_text())),
+        lambda: not _listens(host, int(port)),
+    ):
+        while not is_gone():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def _listens(host, port):
+    with socket.socket() as tried:
+        return tried.connect_ex((host, port)) == 0
+
+
+def test_the_home_folder_of_a_test_is_not_the_user_s(tmp_path, monkeypatch):
+    from boundwatch.server.client import _default_spool
+
+    theirs = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    ours = [Path.home(), Path("~").expanduser(), _default_spool("127.0.0.1:8471")]
+    assert not any(each == theirs or each.is_relative_to(theirs / ".local") for each in ours)
+    assert not [name for name in os.environ if name.startswith("BOUNDWATCH_")]
+    monkeypatch.chdir(tmp_path)
+    run_page("```sh\necho $HOME $XDG_STATE_HOME > where\n```\n", tmp_path)
+    assert (tmp_path / "where").read_text().split() == [str(Path.home()), str(tmp_path / "state")]

@@ -78,3 +78,18 @@ def test_a_level_that_cannot_be_computed_with_is_refused_when_it_is_chosen(delta
 def test_times_are_not_costs(kind):
     with pytest.raises(InvalidCost, match=r"holds durations|is not a number"):
         bw.Certificate.from_held_out(np.array([0, 1], kind))
+
+
+@pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-30, 1e-49, 1e-51, 1e-100, 1e-200, 1e-298])
+def test_exact_limits_hold_at_any_delta(delta):
+    """The inverse beta function is no number for some of these, and 30 orders of magnitude off for others."""
+    for n in (1, 2, 5, 50, 1146, 10**6):
+        k = np.unique(np.round(n * np.linspace(0, 1, 41) ** 2))
+        lower, upper = bounds.clopper_pearson_lower(k, n, delta), bounds.clopper_pearson_upper(k, n, delta)
+        assert ((lower >= 0) & (lower <= k / n) & (k / n <= upper) & (upper <= 1)).all()
+        allowed = delta * (1 + 1e-6)
+        assert (special.bdtrc(k - 1, n, lower)[(k > 0) & (lower < k / n)] <= allowed).all()
+        assert (special.bdtr(k, n, upper)[(k < n) & (upper > k / n)] <= allowed).all()
+    # Still as narrow as it may be, but for a few parts in a hundred where it is kl-Chernoff's.
+    narrow = float(bounds.clopper_pearson_upper(500, 1000, delta))
+    assert delta**1.06 < float(special.bdtr(500, 1000, narrow)) <= delta * (1 + 1e-6)

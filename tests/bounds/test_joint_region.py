@@ -1,10 +1,17 @@
 """The line at which a stream alarms against a reference: its level over the joint draw, and its power."""
 
+import threading
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from boundwatch.bounds import joint_region as region_module
+from boundwatch.bounds import rate_difference, two_sample
 from boundwatch.bounds.joint_region import alarm_line, joint_region
+from boundwatch.certificates.record import CostRecord
+from boundwatch.comparison import evidence
+from boundwatch.detectors import joint
 
 LEVEL = 0.045
 
@@ -79,3 +86,50 @@ def test_lines_rise_with_trials_and_with_failures_in_the_reference(n):
 
 def test_failing_always_is_never_exceeded():
     assert (alarm_line(20, 20, LEVEL).needed(2000)[:2001] > np.arange(2001)).all()
+
+
+def test_threads_that_extend_one_line_get_the_same_line(monkeypatch):
+    """While one thread computes what comes after the horizon, another computes and publishes the same."""
+    alone, shared = (joint_region(20, LEVEL).line(4) for _ in range(2))
+    step, others = region_module._log_evidence, []
+
+    def interrupted(*arguments):
+        monkeypatch.undo()
+        other = threading.Thread(target=lambda: others.append(shared.needed(1500)))
+        other.start()
+        other.join()
+        return step(*arguments)
+
+    monkeypatch.setattr(region_module, "_log_evidence", interrupted)
+    first = shared.needed(1500)
+    later = shared.needed(4000)  # a wrong one would be followed by more
+    for line in (first, *others, later):
+        np.testing.assert_array_equal(line, alone.needed(line.size - 1)[: line.size])
+    assert len(others) == 1
+    assert shared.listed(4000) == tuple(later.tolist())
+
+
+def test_a_line_is_the_same_however_it_was_extended():
+    steps, at_once = (joint_region(20, LEVEL).line(4) for _ in range(2))
+    for trials in (405, 410, 900, 2100):
+        steps.needed(trials)
+    np.testing.assert_array_equal(steps.needed(2100)[:2101], at_once.needed(2100)[:2101])
+
+
+@pytest.mark.parametrize(
+    "cached",
+    [
+        lambda: joint_region(5, LEVEL)._needed,
+        lambda: joint_region(5, LEVEL)._block,
+        lambda: two_sample._elevation(5, 20),
+        lambda: rate_difference._ranks(5, 4, 0.0),
+        lambda: rate_difference._orders(5, 4),
+        lambda: rate_difference.rate_difference_region(5, 4, 0.05),
+        lambda: evidence._late_factors(),
+        lambda: evidence._late_start(5),
+        lambda: joint._references(CostRecord.of_failures(5, 1))[0].logs,
+    ],
+)
+def test_what_a_cache_shares_cannot_be_changed(cached):
+    with pytest.raises(ValueError, match="read-only"):
+        cached()[...] = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -23,6 +24,44 @@ def test_the_worst_mean_is_the_root_and_rounds_outward(mean, kl):
         assert float(binary_kl(worst - 1e-9, mean)) < kl
     else:
         assert float(binary_kl(1.0, mean)) <= kl * (1 + 1e-9)
+
+
+def exact_kl(q, p):
+    """Return kl(q || p) of numbers inside (0, 1) with 50 digits."""
+    with mpmath.workdps(50):
+        q, p = mpmath.mpf(q), mpmath.mpf(p)
+        return q * mpmath.log(q / p) + (1 - q) * mpmath.log((1 - q) / (1 - p))
+
+
+def test_the_worst_mean_is_never_inward_by_a_single_digit():
+    rng = np.random.default_rng(0)
+    means = np.concatenate(
+        [rng.random(500), 10 ** rng.uniform(-12, 0, 500), 1 - 10 ** rng.uniform(-9, -0.1, 500)]
+    )
+    distances = 10 ** rng.uniform(-14, 1, means.size)
+    worst = shifted_mean_upper(means, distances)
+    tried = 0
+    for mean, distance, found in zip(means.tolist(), distances.tolist(), worst.tolist(), strict=True):
+        if found < 1:
+            tried += 1
+            assert exact_kl(found, mean) >= distance
+            assert found - 1e-12 <= mean or exact_kl(found - 1e-12, mean) < distance
+    assert tried > 800
+
+
+@pytest.mark.parametrize("shift", [1e-12, 1.3e-9, 7e-7, 3e-5, 1.1e-4, 0.003, 0.2])
+def test_the_smallest_distance_is_never_too_high(shift):
+    with mpmath.workdps(50):
+        exact = mpmath.mpf(shift)
+        low, high = mpmath.mpf("1e-9"), 1 - exact - mpmath.mpf("1e-9")
+        for _ in range(120):  # it is convex in the old mean
+            third = (high - low) / 3
+            left, right = low + third, high - third
+            lower = exact_kl(left + exact, left) < exact_kl(right + exact, right)
+            low, high = (low, right) if lower else (left, high)
+        smallest = exact_kl(low + exact, low)
+        found = mpmath.mpf(float(shift_kl_lower(shift)))
+    assert smallest * (1 - mpmath.mpf("1e-8")) < found <= smallest
 
 
 def worst_by_search(costs, probabilities, kl):

@@ -308,6 +308,15 @@ def test_a_file_is_read_as_a_whole_whatever_its_format(run, tmp_path, suffix):
     done = run("watch", "c.json", f"log.{suffix}")
     assert (done.code, done.out) == (1, "")
     assert f"log.{suffix}: lists one task after the other, so a hard one would alarm" in done.err
+    hard_first = [(task, 0.9 if task < 5 else 0.0) for _ in range(4) for task in range(10)]
+    write(("task", "cost"), [(f"task {task}", cost) for task, cost in hard_first])
+    done = run("watch", "c.json", f"log.{suffix}")
+    assert (done.code, done.out) == (1, "")
+    assert f"log.{suffix}: takes each task in turn, always in the same order, so a hard one" in done.err
+    assert "use check with --by task" in done.err
+    mixed = np.random.default_rng(4).permutation(40)  # the control: the same trials in a random order
+    write(("task", "cost"), [(f"task {hard_first[n][0]}", 0.1) for n in mixed])
+    assert run("watch", "c.json", f"log.{suffix}").code == 0
     write(("episode", "cost"), [(step // 5, 0.1) for step in range(50)])
     done = run("watch", "c.json", f"log.{suffix}")
     assert f"log.{suffix}: 50 rows have only 10 different values of episode; if rows are steps" in done.err
@@ -324,6 +333,13 @@ def test_what_lines_show_of_tasks_and_steps_is_said(run, tmp_path):
         assert "log.jsonl: line 53: lists one task after the other, so a hard one" in done.err
         assert done.err.count("line 2 has the same episode as the line above it; if lines are steps") == 1
         assert done.err.count("line 51 is of task 'bowl', lines above it of 'mug'") == 1
+    (tmp_path / "turns.jsonl").write_text("".join(lines).replace('"episode": 1, ', "") * 30)
+    for command in (
+        ("watch", "c.json", "turns.jsonl", "--state", "t"),
+        ("certify", "turns.jsonl", *certify[2:], "90"),
+    ):
+        done = run(*command)
+        assert (done.code, "turns.jsonl: line 17: takes each task in turn" in done.err) == (1, True)
     assert not (tmp_path / "d.json").exists()
     done = run(*certify, "20")
     assert (done.code, "note: log.jsonl: all trials are from 'mug'; the" in done.err) == (0, True)

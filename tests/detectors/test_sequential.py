@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 import boundwatch as bw
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.detectors import mixture
-from boundwatch.errors import InvalidCost, InvalidLevel, ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import (
+    InvalidCost,
+    InvalidLevel,
+    InvalidSetting,
+    ProvenanceMismatch,
+    SchemaMismatch,
+)
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
@@ -315,3 +321,15 @@ def test_a_line_that_a_plan_has_made_longer_is_no_obstacle():
     alarm_line(30, 9, 0.04 + lab.delta_upper).needed(2000)  # as `plan` does; the other side's line is shorter
     test = bw.SequentialTest(lab)
     assert test.update_many([0, 0, 1] * 200).n == 600
+
+
+def test_how_many_streams_share_the_delta_is_kept_and_checked():
+    test = bw.SequentialTest(BINARY, sharing=3)
+    test.update(1)
+    state = test.state_dict()
+    assert bw.SequentialTest.from_state_dict(state).sharing == 3
+    for wrong in (0, True, 1.5):
+        with pytest.raises(InvalidSetting, match=r"sharing = .* is not a whole number of at least 1"):
+            bw.SequentialTest(BINARY, sharing=wrong)
+        with pytest.raises(SchemaMismatch, match="sharing"):
+            bw.SequentialTest.from_state_dict(state | {"sharing": wrong})

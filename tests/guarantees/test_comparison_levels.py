@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from benchmarks.comparison import chances as alarm_chances
 from benchmarks.comparison import correlated, independent, only_differing, signs, table
+from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
@@ -20,7 +21,7 @@ from boundwatch.comparison.region import (
     shipped_regions,
     sign_level,
 )
-from boundwatch.comparison.walks import IndependentWalk, MatchedWalk
+from boundwatch.comparison.walks import IndependentWalk
 from rates import assert_rate_at_most, min_trials
 
 ALPHA = 0.05
@@ -125,14 +126,59 @@ def test_the_sign_test_keeps_its_level_for_all_time_and_pairing_saves_pairs():
     assert broken.sum() > ALPHA
 
 
-def test_a_horizon_for_matched_pairs_keeps_its_level_whatever_share_of_them_differs():
-    region, walk = find_region(ALPHA, paired=True, horizon=60), MatchedWalk()
-    needed = [np.array(row) for row in region.needed]
-    coefficients = alarm_coefficients(walk, forward(walk, needed), None, math.inf)
-    assert 0.9 * ALPHA <= bernstein_upper(coefficients) <= ALPHA
+HORIZON = 200
+DRIFTS = {
+    "never the same": [1.0] * HORIZON,
+    "few that differ": [0.05] * HORIZON,
+    "the same, then not": [0.0] * 92 + [1.0] * 108,
+    "not, then the same": [1.0] * 108 + [0.0] * 92,
+    "more and more": np.linspace(0, 1, HORIZON).tolist(),
+    "the last ones only": [0.0] * 190 + [1.0] * 10,
+}
+
+
+def alarm_under_drift(rule, shares: list[float], against_b: float = 0.5) -> float:
+    """P[alarm within the horizon] if a share of the pairs differs that changes from pair to pair."""
+    alive, alarmed = np.ones((1, 1)), 0.0
+    for n, share in enumerate(shares, start=1):
+        moved = np.zeros((n + 1, n + 1))
+        moved[:n, :n] = (1 - share) * alive
+        moved[1:, :n] += share * (1 - against_b) * alive
+        moved[:n, 1:] += share * against_b * alive
+        stops = rule(n, np.arange(n + 1)[:, None], np.arange(n + 1))
+        alarmed += (moved * stops).sum()
+        alive = moved * (1 - stops)
+    return float(alarmed)
+
+
+@pytest.mark.parametrize("shares", DRIFTS.values(), ids=DRIFTS)
+def test_a_horizon_for_matched_pairs_keeps_its_level_under_any_drift(shares):
+    region = find_region(ALPHA, paired=True, horizon=HORIZON)
+    assert alarm_under_drift(table(region), shares) <= ALPHA
+    assert alarm_under_drift(table(region), shares, against_b=0.45) < 0.7 * ALPHA  # A is worse
+
+
+def test_the_last_look_at_matched_pairs_has_what_is_left_for_each_number_that_differ():
+    region = find_region(ALPHA, paired=True, horizon=60)
+    levels = [alarm_under_drift(table(region), [1.0] * d + [0.0] * (60 - d)) for d in range(61)]
+    assert max(levels) == pytest.approx(region.level)
+    assert 0.9 * ALPHA < max(levels) <= ALPHA
+    assert np.mean(levels[20:]) > 0.6 * ALPHA  # coins come in steps
     differing = only_differing(correlated(0.1, 0.3, 0.4))
     with_end = alarm_chances(table(region), differing, 60).sum()
-    assert with_end > alarm_chances(signs(find_region(ALPHA, paired=True)), differing, 60).sum()
+    assert with_end > 0.05 + alarm_chances(signs(find_region(ALPHA, paired=True)), differing, 60).sum()
+
+
+def test_a_last_look_that_is_right_on_average_is_wrong_under_drift():
+    """The broken twin: twice the level where about 108 pairs differ, and nothing elsewhere."""
+
+    def lopsided(n: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        alarms = (abs(a + b - 108) <= 3) & (binom.sf(b - 1, a + b, 0.5) <= 2.2 * ALPHA)
+        return alarms.astype(float) * (n == HORIZON)
+
+    for share in (0.05, 0.3, 0.5, 0.54, 0.6, 1.0):
+        assert alarm_under_drift(lopsided, [share] * HORIZON) <= ALPHA
+    assert alarm_under_drift(lopsided, DRIFTS["the same, then not"]) > 1.5 * ALPHA
 
 
 def chances_of_coins(threshold: float, tosses: int = 300) -> np.ndarray:

@@ -9,6 +9,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.errors import InvalidLevel, InvalidSetting
 from boundwatch.planning import claims as given_limits
+from boundwatch.planning import claims_of_comparisons as comparisons
 from boundwatch.planning import claims_over_labs as over_labs
 from boundwatch.planning import promises as selftest
 from boundwatch.planning.promises import simulate_promises
@@ -83,9 +84,13 @@ CLAIMED = (
     "fleet, total, 200 times",
     "fleet, total, margin 0.1, 200 times",
     "sequential-test, total, 200 times",
+    "sequential-test, total, any of 20 streams",
     "sequential-test, total, margin 0.1, 200 times",
     "sequential-test, total, lower shift limit",
     "discoveries, total, 5 streams",
+    "compare, 20 tasks in turn, independent",
+    "compare, 20 tasks in turn, matched",
+    "compare, matched, horizon 40",
 )
 ONLY_BINARY = {"hypothesis-test, exact, n = 100", "confidence-interval, exact, lower shift limit"}
 
@@ -194,6 +199,21 @@ def test_totals_that_are_not_kept_are_found_out(lab, name, twin, monkeypatch):
     assert not any(kept(found, 50 if twin is Fickle else 100))  # which errs more often than the others
 
 
+class Unshared(bw.SequentialTest):
+    """Spends the whole delta on each of the streams that share a certificate."""
+
+    def __init__(self, certificate, *, sharing, **settings):
+        assert sharing == 20
+        super().__init__(certificate, **settings)
+
+
+def test_streams_that_each_spend_the_delta_they_share_are_found_out(monkeypatch):
+    found = claims(LAB, "sequential-test, total, any of", detectors=[])[:1]
+    assert all(kept(found, 4000))
+    monkeypatch.setattr(over_labs, "SequentialTest", Unshared)
+    assert not any(kept(found, 4000))
+
+
 def test_who_takes_the_mean_of_the_lab_for_the_truth_is_found_out(monkeypatch):
     class Careless(bw.HypothesisTest):
         def __init__(self, certificate, **settings):
@@ -240,6 +260,32 @@ def test_limits_for_one_look_are_found_out_when_a_campaign_looks_often(monkeypat
     assert all(kept(found, 600))
     monkeypatch.setattr(over_labs, "Campaign", Impatient)
     assert not all(kept(found, 3000))
+
+
+@pytest.mark.parametrize(
+    "name", ["compare, 20 tasks in turn, independent", "compare, 20 tasks in turn, matched"]
+)
+def test_a_comparison_that_looks_within_turns_is_found_out(name, monkeypatch):
+    class Hurried(bw.PolicyComparison):
+        def __init__(self, *args, tasks, **settings):
+            del tasks
+            super().__init__(*args, **settings)
+
+    found = claims(BINARY, name, detectors=[])
+    assert all(kept(found, 300))
+    monkeypatch.setattr(comparisons, "PolicyComparison", Hurried)
+    assert not any(kept(found, 300))
+
+
+def test_a_last_look_that_has_four_times_its_level_is_found_out(monkeypatch):
+    class Lavish(bw.PolicyComparison):
+        def __init__(self, alpha, **settings):
+            super().__init__(4 * alpha, **settings)
+
+    found = claims(BINARY, "compare, matched, horizon", detectors=[])
+    assert all(kept(found, 1500))
+    monkeypatch.setattr(comparisons, "PolicyComparison", Lavish)
+    assert not any(kept(found, 1500))
 
 
 def test_the_worlds_lie_on_the_side_where_the_verdict_is_wrong():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,7 +13,8 @@ import pytest
 from sqlalchemy import select, update
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.server import outbox, upkeep
+from boundwatch.server import outbox, transfer, upkeep
+from boundwatch.server.database import Database
 from boundwatch.server.ledger import Ledger
 from boundwatch.server.outbox import Channel, Courier, sign
 from boundwatch.server.reports import Report
@@ -64,13 +67,12 @@ def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certific
     channel = Channel("webhook", receiver.url, "s3cret", monitor="https://monitor.example.com")
     alarm(database, certificate, channel)
     courier = Courier(database, [])  # no thread: the test decides when
-    courier.channels = {(channel.kind, channel.label): channel}
     for _ in range(3):
-        assert courier.deliver_one()
+        assert courier.deliver(channel)
         assert waiting(database) == (len(receiver.seen) < 3)
         with database.write() as connection:  # do not wait for the pause between attempts
             connection.execute(update(deliveries).values(due=0.0))
-    assert not courier.deliver_one()
+    assert not courier.deliver(channel)
     receiver.close()
     assert len({headers["X-Boundwatch-Delivery"] for headers, _ in receiver.seen}) == 1
     headers, body = receiver.seen[-1]
@@ -90,10 +92,9 @@ def test_attempts_are_spaced_out_and_nothing_secret_is_stored(database, certific
     channel = Channel("webhook", "http://127.0.0.1:9/hooks/secret", "s3cret")
     alarm(database, certificate, channel)
     courier = Courier(database, [])
-    courier.channels = {(channel.kind, channel.label): channel}
     pauses = []
     for _ in range(4):
-        assert courier.deliver_one()
+        assert courier.deliver(channel)
         with database.write() as connection:
             row = connection.execute(select(deliveries)).mappings().one()
             pauses.append(round(row["due"] - time.time()))
@@ -104,18 +105,123 @@ def test_attempts_are_spaced_out_and_nothing_secret_is_stored(database, certific
     assert "s3cret" not in repr(channel)
 
 
+class Unkind:
+    """A receiver that takes connections and answers nothing, or without end, a byte at a time."""
+
+    def __init__(self, greeting=b""):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.came, self.greeting = [], greeting
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.came.append(self.listener.accept()[0])
+                threading.Thread(target=self._drip, args=(self.came[-1],), daemon=True).start()
+
+    def _drip(self, connection):
+        with contextlib.suppress(OSError):
+            connection.sendall(self.greeting)
+            while self.greeting:
+                connection.sendall(b"x")
+                time.sleep(0.05)
+
+    def close(self):
+        for each in (self.listener, *self.came):
+            each.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme", "greeting"),
+    [
+        ("webhook", "http://", b""),
+        ("webhook", "http://", b"HTTP/1.1 204 No Content\r\nX: "),
+        ("webhook", "https://", b"\x16\x03\x03\x3f\xff"),  # a handshake that never ends
+        ("email", "", b"220 "),
+    ],
+)
+def test_a_delivery_ends_at_its_deadline_however_bytes_drip(monkeypatch, kind, scheme, greeting):
+    monkeypatch.setattr(outbox, "_DEADLINE", 0.5)
+    receiver = Unkind(greeting)
+    target = "me@example.com" if kind == "email" else f"{scheme}{receiver.address}/hooks/secret"
+    channel = Channel(kind, target, smtp=receiver.address)
+    with pytest.raises(OSError, match=r"timed out|not done within"):
+        channel.send("1", '{"text": "x", "stream": "arm-1"}')
+    receiver.close()
+
+
+def put(database, channels, names):
+    with database.write() as connection:
+        for name in names:
+            outbox.put(connection, channels, {"text": name, "stream": name})
+
+
+def test_no_receiver_waits_for_another_and_each_gets_its_alarms_in_order(database):
+    names = [f"arm-{number}" for number in range(30)]
+    healthy, hanging, dripping = Receiver(refuse=1), Unkind(), Unkind(b"HTTP/1.1 204 No Content\r\nX: ")
+    urls = (f"http://{hanging.address}/x", f"http://{dripping.address}/x", healthy.url)
+    channels = [Channel("webhook", url) for url in urls]
+    put(database, channels, names)
+    courier = Courier(database, channels)
+    # The two others have 10 s for their first delivery, and are still at it when the last of these is there.
+    deadline = time.monotonic() + 60
+    while len(healthy.seen) < 31 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (len(hanging.came), len(dripping.came)) == (1, 1)
+    for each in (hanging, dripping, healthy):
+        each.close()
+    courier.close()
+    assert [json.loads(body)["stream"] for _, body in healthy.seen] == ["arm-0", *names]
+
+
+def test_two_servers_deliver_a_channel_in_order_and_once(database):
+    names = [f"arm-{number}" for number in range(120)]
+    receiver = Receiver()
+    channel = Channel("webhook", receiver.url)
+    put(database, [channel], names)
+    couriers = [Courier(database, [channel]) for _ in range(3)]
+    deadline = time.monotonic() + 60
+    while waiting(database) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for courier in couriers:
+        courier.close()
+    receiver.close()
+    assert [json.loads(body)["stream"] for _, body in receiver.seen] == names
+
+
+def test_what_was_not_delivered_is_in_the_backup(database, tmp_path):
+    receiver = Receiver()
+    channel, away = Channel("webhook", receiver.url), Channel("webhook", "http://127.0.0.1:9/hooks/secret")
+    put(database, [channel, away], ["arm-1", "arm-2"])
+    courier = Courier(database, [])
+    assert courier.deliver(channel)
+    assert courier.deliver(away)
+    receiver.close()
+    transfer.export(database, tmp_path / "backup.jsonl")
+    copy = Database(str(tmp_path / "copy.sqlite"))
+    copy.migrate()
+    transfer.restore(copy, tmp_path / "backup.jsonl")
+    with copy.read() as connection:
+        rows = connection.execute(select(deliveries).order_by(deliveries.c.created)).all()
+    assert [(json.loads(row.payload)["stream"], row.target) for row in rows] == [
+        ("arm-1", away.label),
+        ("arm-2", away.label),
+    ]
+    copy.close()
+
+
 def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, monkeypatch):
     sent = []
 
-    class Smtp:
-        def __init__(self, host, port, timeout):
-            sent.append((host, port, timeout))
+    class Smtp(contextlib.nullcontext):
+        sock = None
 
-        def __enter__(self):
-            return self
+        def __init__(self, **_):
+            super().__init__(self)
 
-        def __exit__(self, *_):
-            pass
+        def connect(self, host, port):
+            sent.append((host, port))
 
         def send_message(self, message):
             sent.append(message)
@@ -134,7 +240,7 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
         time.sleep(0.05)
     courier.close()
     assert json.loads(target.read_text())["stream"] == "arm-1"
-    assert sent[0][:2] == ("mail.example.com", 2525)
+    assert sent[0] == ("mail.example.com", 2525)
     assert sent[1]["To"] == "oncall@example.com"
     assert "arm-1 is ADVERSE: it fails more often than certified" in sent[1]["Subject"]
     body = sent[1].get_content()
@@ -150,6 +256,9 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     [
         ("webhook", "ftp://x"),
         ("webhook", "x"),
+        ("webhook", "https://"),
+        ("webhook", "https://hooks.example.com:x/y"),
+        ("webhook", "https://hooks.example.com/a secret"),
         ("command", "'"),
         ("command", ""),
         ("command", "no-such-program"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import sqlite3
@@ -319,5 +320,27 @@ def test_the_shell_command_keeps_what_cannot_be_delivered(start, spool):
     assert counted(server, "arm-1") == ["1", "2", "3"]
 
 
-def _run(*arguments):
-    return subprocess.run([forked() / "boundwatch", *arguments], capture_output=True, text=True, check=False)
+def test_the_shell_command_fails_if_its_token_is_not_accepted_and_keeps_the_episode(start, spool):
+    server = start()
+    token = server.token("cell-2", "report", streams=("arm-2",))
+    arguments = ("--success", "true", "--url", server.url, "--spool", str(spool))
+    for stream, secret, status in (("arm-2", "", 401), ("arm-2", "bw_x", 401), ("arm-1", token, 403)):
+        told = _run("report-episode", stream, *arguments, "--wait", "60", BOUNDWATCH_TOKEN=secret)
+        assert (told.returncode, told.stdout, told.stderr.count("\n")) == (1, "", 1)
+        reason = (
+            "this token may not report for stream = 'arm-1'" if status == 403 else "the server answered 401"
+        )
+        assert f"{server.url} does not allow it, {reason}" in told.stderr
+    # What another stream's episode waits for does not concern this one.
+    done = _run("report-episode", "arm-2", *arguments, "--wait", "1", BOUNDWATCH_TOKEN=token)
+    assert done.returncode == 0
+
+
+def _run(*arguments, **environment):
+    return subprocess.run(
+        [forked() / "boundwatch", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )

@@ -206,7 +206,7 @@ def test_options_files_and_variables_have_the_same_names():
         parameter.name for parameter in built(app).get_command(typer.Context(built(app)), "serve").params
     }
     acts = {"config", "demo", "verify", "export", "restore", "help"}
-    only_settings = {"discovery_rate", "rate_limit", "sender", "webhook_secret"}
+    only_settings = {"discovery_rate", "rate_limit", "sender", "streams_per_token", "webhook_secret"}
     assert {field.name for field in dataclasses.fields(Settings)} - only_settings == options - acts
     environment = {
         "BOUNDWATCH_ON_ALARM": "notify --all\npage 'the night shift'",

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 _SLACK = 1e-13
 # Beyond this many costs it is not: at 1e15 some limits come out too narrow. kl-Chernoff's hold for every n.
 _LARGEST_EXACT = 10**9
+# Nor below this delta: from 1e-90 on some inverses are not numbers, near 1e-300 some limits far too narrow.
+_SMALLEST_EXACT = 1e-50
 
 
 def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
@@ -123,7 +125,8 @@ def chernoff_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: flo
 def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     """Return the exact binomial lower limit on the failure probability, for costs in {0, 1}.
 
-    Beyond 1e9 costs, where the inverse beta function is too inaccurate, it is kl-Chernoff's.
+    Beyond 1e9 costs, or below a delta of 1e-50, the inverse beta function is too inaccurate, and the limit is
+    kl-Chernoff's, which is never narrower.
 
     Parameters
     ----------
@@ -138,7 +141,7 @@ def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     0.3934
     """
     k = np.asarray(failures, dtype=np.float64)
-    if n > _LARGEST_EXACT:
+    if n > _LARGEST_EXACT or delta < _SMALLEST_EXACT:
         return chernoff_lower(k / n, n, delta)
     limit = special.betaincinv(np.maximum(k, 1), n - np.maximum(k, 1) + 1, delta) * (1 - _SLACK)
     return np.where(k == 0, 0.0, np.minimum(limit, k / n))
@@ -153,7 +156,7 @@ def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
     0.2589
     """
     k = np.asarray(failures, dtype=np.float64)
-    if n > _LARGEST_EXACT:
+    if n > _LARGEST_EXACT or delta < _SMALLEST_EXACT:
         return chernoff_upper(k / n, n, delta)
     limit = special.betainccinv(np.minimum(k, n - 1) + 1, n - np.minimum(k, n - 1), delta) * (1 + _SLACK)
     return np.where(k == n, 1.0, np.maximum(np.minimum(limit, 1.0), k / n))

@@ -99,7 +99,10 @@ class Reference:
         # Beyond e^8 the minimum is taken only where there is no evidence at all.
         steps = np.concatenate([np.arange(float(logs[0]), 8, _STEP), np.linspace(8, 40, 20)])
         means = np.unique(np.concatenate([[0.0, 1.0], np.interp(steps, logs, fine)]))
-        return cls(means, wager.log_wealth(1 - means))
+        logs = wager.log_wealth(1 - means)
+        for shared in (means, logs):  # by threads, as detectors keep references
+            shared.setflags(write=False)
+        return cls(means, logs)
 
     def ends(self, margin: float) -> Array:
         """Return the stream's expected cost at the upper end of each interval."""

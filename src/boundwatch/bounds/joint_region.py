@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from boundwatch.bounds import held_out, two_sample, wealth
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
+_Whole = TypeVar("_Whole", np.int32, np.int64)
 
 MOST_REFERENCE_TRIALS = 5000
 # Rounding is allowed for with 1e-10: a level that is not far above that cannot be proven.
@@ -97,9 +99,11 @@ class AlarmLine:
     def __init__(self, region: JointRegion, failures: int) -> None:
         self._region, self._failures = region, failures
         row = region._block[failures]
-        self._line = region._needed[:, row].astype(np.int64)
-        self._line[0] = _NEVER  # nothing alarms before the first trial
-        self._list: list[int] = []
+        line = region._needed[:, row].astype(np.int64)
+        line[0] = _NEVER  # nothing alarms before the first trial
+        # Threads share a line. What they read is never changed, and replaced as a whole by one assignment.
+        self._line = _frozen(line)
+        self._listed: tuple[int, ...] = ()
 
     def needed(self, trials: int) -> Counts:
         """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms.
@@ -109,31 +113,36 @@ class AlarmLine:
         trials
             How far it is needed.
         """
-        while self._line.size <= trials:
-            self._extend(max(trials - self._line.size + 1, self._line.size))
-        return self._line
+        line = self._line
+        if line.size <= trials:
+            line = self._line = self._extended(line, max(trials - line.size + 1, line.size))
+        return line
 
-    def listed(self, trials: int) -> list[int]:
-        """Return the same as a list, which all streams share: ten thousand copies would fill the memory."""
-        line = self.needed(trials)
-        if len(self._list) != line.size:
-            self._list = line.tolist()
-        return self._list
+    def listed(self, trials: int) -> tuple[int, ...]:
+        """Return the same as a tuple, which all streams share: ten thousand copies would fill the memory."""
+        listed = self._listed
+        if len(listed) <= trials:
+            listed = self._listed = tuple(self.needed(trials).tolist())
+        return listed
 
-    def _extend(self, more: int) -> None:
+    def _extended(self, line: Counts, more: int) -> Counts:
         region = self._region
         upper = float(held_out.clopper_pearson_upper(self._failures, region.n, region.later / 2))
-        trials = np.arange(self._line.size, self._line.size + more)
+        trials = np.arange(line.size, line.size + more)
         if upper >= 1:
-            self._line = np.append(self._line, np.full(more, _NEVER))
-            return
+            return _frozen(np.append(line, np.full(more, _NEVER)))
         # The evidence grows with the failures beyond U t: halve the range in which it crosses, for all t.
         low, high = np.floor(upper * trials).astype(np.int64), trials + 1  # more than t: nothing alarms
         while (high - low > 1).any():
             middle = (low + high) // 2
             reached = _log_evidence(middle, trials, upper) >= math.log(2 / region.later)
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        self._line = np.append(self._line, np.maximum(high, self._line[-1]))
+        return _frozen(np.append(line, np.maximum(high, line[-1])))
+
+
+def _frozen(shared: NDArray[_Whole]) -> NDArray[_Whole]:
+    shared.setflags(write=False)
+    return shared
 
 
 @lru_cache(maxsize=256)
@@ -201,8 +210,8 @@ def joint_region(n: int, level: float) -> JointRegion:
                 bound=bound + later,
                 horizon=horizon,
                 later=later,
-                _block=program.block,
-                _needed=needed,
+                _block=_frozen(program.block),
+                _needed=_frozen(needed),
             )
         thresholds = _raised(thresholds, levels, target - 2 * two_sample.SLACK)  # or the slack stays above it
     raise RuntimeError(f"no line with a proven level of {level:g} was found for a reference of {n} trials")

@@ -226,7 +226,9 @@ def rate_difference_region(n0: int, n1: int, alpha: float, margin: float = 0.0) 
         needed = _fewest(ranks <= levels[middle] * (1 + 1e-9))
         within = _chance(n0, n1, np.minimum.accumulate(needed[::-1])[::-1], margin) <= alpha
         low, high = (middle, high) if within else (low, middle)
-    return _fewest(ranks <= levels[low] * (1 + 1e-9)) if low >= 0 else np.full(n0 + 1, n1 + 1)
+    region = _fewest(ranks <= levels[low] * (1 + 1e-9)) if low >= 0 else np.full(n0 + 1, n1 + 1)
+    region.setflags(write=False)  # threads share it
+    return region
 
 
 def _fewest(extreme: NDArray[np.bool_]) -> Counts:
@@ -259,6 +261,7 @@ def _ranks(n0: int, n1: int, margin: float) -> Array:
     ranks[:-1] = (density @ within) / density.sum(axis=1, keepdims=True)
     if margin < 0:
         ranks[-1, 1:] = special.betainc(k1, n1 - k1 + 1.0, 1 + margin)
+    ranks.setflags(write=False)  # threads share it
     return ranks
 
 
@@ -296,6 +299,7 @@ def _orders(n0: int, n1: int) -> Array:
         + two_sample.log_choose(n1, ones1)
         - two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))[ones0 + ones1]
     )
+    orders.setflags(write=False)  # threads share it
     return orders
 
 

@@ -74,6 +74,7 @@ def _elevation(n: int, degree: int) -> Array:
     """Return the matrix that raises degree n: how many of S failures are among the first n trials."""
     k, total = np.arange(n + 1), np.arange(degree + 1)[:, None]
     matrix: Array = np.exp(log_choose(n, k) + log_choose(degree - n, total - k) - log_choose(degree, total))
+    matrix.setflags(write=False)  # threads share it
     return matrix
 
 

@@ -19,8 +19,8 @@ from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.comparison import ComparisonVerdict, PolicyComparison, Ranking, rank
-from boundwatch.comparison.following import Following, GrowingFile, Step
+from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
+from boundwatch.comparison.following import Following, GrowingFile
 from boundwatch.episodes import Episodes
 from boundwatch.episodes.alignment import align, warn_of_tasks
 from boundwatch.episodes.lines import LineReader
@@ -32,7 +32,6 @@ from boundwatch.watching.files import is_text
 from boundwatch.watching.lines import awaited
 
 POLL_SECONDS = 0.5
-_REMEDY = "sort the finished files by task and compare them without --follow, which takes tasks in turn"
 
 
 @command(
@@ -85,6 +84,15 @@ def compare(
             "until the verdict or the horizon.",
         ),
     ] = False,
+    tasks: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="With --follow: how many tasks the files name. There is an answer after complete turns, "
+            "in which each was run once.",
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it; .png, .svg or .pdf.")] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Two policies: write an HTML page to be signed.")
@@ -111,19 +119,22 @@ def compare(
         if path is not None:
             files.protect(path, policies, force=force)
 
-    def build(binary: bool) -> PolicyComparison:
-        return PolicyComparison(alpha, binary=binary, paired=paired, horizon=horizon, margin=margin)
+    def build(binary: bool, turns: int = 1) -> PolicyComparison:
+        return PolicyComparison(
+            alpha, binary=binary, paired=paired, horizon=horizon, margin=margin, tasks=turns
+        )
 
-    withheld = ""
     two = len(policies) == 2 and by is None
     if follow:
         if not two or "-" in policies:
             raise typer.BadParameter("--follow needs two files, one per policy")
-        named, withheld = _follow(policies, reading, build, binary=binary, as_json=as_json)
+        named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
+    elif tasks is not None:
+        raise typer.BadParameter("--tasks goes with --follow; the tasks of whole files are counted")
     else:
         named = _read(policies, reading, by, binary=binary or None, paired=paired)
     if len(named) == 2:
-        worse = _compare_two(named, build, plot, report, withheld, as_json=as_json, lines=follow)
+        worse = _compare_two(named, build, plot, report, as_json=as_json, lines=follow)
     else:
         if horizon is not None or margin or report is not None:
             raise typer.BadParameter("--horizon, --margin and --report go with two policies; leave them out")
@@ -170,17 +181,16 @@ def _names(paths: list[str]) -> list[str]:
 
 def _compare_two(
     named: dict[str, Episodes],
-    build: Callable[[bool], PolicyComparison],
+    build: Callable[[bool, int], PolicyComparison],
     plot: Path | None,
     report: Path | None,
-    withheld: str,
     *,
     as_json: bool,
     lines: bool,
 ) -> bool:
     one, other = named
     a, b = named.values()
-    test = build(a.binary and b.binary)
+    test = build(a.binary and b.binary, len(set(a.tasks)) or 1)
     finding = test.update_many(a.costs, b.costs)
     decided = finding.verdict is not ComparisonVerdict.UNDECIDED or finding.no_worse
     if decided and not finding.paired:  # partners were matched by somebody
@@ -212,10 +222,6 @@ def _compare_two(
         )
     elif not as_json:
         typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
-        if withheld:
-            nothing = finding.verdict is ComparisonVerdict.UNDECIDED
-            waited = "No verdict was given" if nothing else "Whether the second is no worse was not answered"
-            print(f"{waited}: {withheld}; {_REMEDY}.")
         print()
         labeled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
         out.print_rows([*words.comparison_evidence(finding, (one, other)), *labeled])
@@ -278,35 +284,29 @@ def _print_ranking(ranking: Ranking) -> None:
 def _follow(
     paths: list[str],
     reading: Reading,
-    build: Callable[[bool], PolicyComparison],
+    build: Callable[[bool, int], PolicyComparison],
+    tasks: int | None,
     *,
     binary: bool,
     as_json: bool,
-) -> tuple[dict[str, Episodes], str]:
-    """Read both files as they grow, print a line per trial, and return them once answered or stopped.
-
-    Also return why a verdict was not given, if that is how it ended.
-    """
+) -> dict[str, Episodes]:
+    """Read both files as they grow, print a line per look, and return them once answered or stopped."""
     _refuse_whole_files(paths, reading)
     wanted = Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward)
     rule = reading.cost_range, binary, tuple(reading.success_values or ())
     a, b = (GrowingFile(path, LineReader(wanted, *rule), _note) for path in paths)
-    following, waits = Following(a, b, build), ""
+    following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while True:
-            for step in following.look():
-                until = "all pairs bear it out" if step.alike else "both have run about the same ones"
-                if step.withheld and until != waits:
-                    _note(f"{step.withheld}; it waits until {until}")
-                waits = until if step.withheld else ""
-                _print_line(step, as_json=as_json)
+            for finding in following.look():
+                _print_line(finding, as_json=as_json)
             for each in (a, b):
                 if each.unfinished is not None:
                     _note(f"{each.path}: {awaited(each.unfinished)}")
             if following.over:
                 break
             time.sleep(POLL_SECONDS)
-    return dict(zip(_names(paths), following.evaluations(), strict=True)), following.withheld
+    return dict(zip(_names(paths), following.evaluations(), strict=True))
 
 
 def _note(said: str) -> None:
@@ -323,13 +323,10 @@ def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
         refuse_document(path, reading.columns.values())
 
 
-def _print_line(step: Step, *, as_json: bool) -> None:
-    finding = step.finding
+def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:
     if as_json:
-        reason = {"withheld": f"{step.withheld}; {_REMEDY}"} if step.withheld else {}
-        print(json.dumps(finding.to_dict() | reason, allow_nan=False), flush=True)
+        print(json.dumps(finding.to_dict(), allow_nan=False), flush=True)
         return
     better = f"A better: e {finding.e_a_better:<8.3g} B better: e {finding.e_b_better:<8.3g}"
     trials = f"pair {finding.pairs:>4}  trials {finding.n_a} and {finding.n_b}"
-    waits = " (a verdict waits)" if step.withheld else ""
-    print(f"{trials}  {better} {finding.verdict.name}{waits}", flush=True)
+    print(f"{trials}  {better} {finding.verdict.name}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time as clock
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,7 +46,8 @@ def report_episode(
     """Report one episode to a live monitor. The token comes from BOUNDWATCH_TOKEN.
 
     The episode is on this machine's disk first. If the server cannot be reached, it stays there and the next
-    call delivers it; that is not an error. Exits with 1 if the server refuses it for good.
+    call delivers it; that is not an error. Exits with 1 if the server refuses it for good, or does not
+    accept the token; then it waits, too.
     """
     from boundwatch.server.client import Client
 
@@ -68,9 +70,12 @@ def report_episode(
         time=time,
         meta=extra,
     )
-    delivered = client.flush(wait)
+    end = clock.monotonic() + wait
+    while not (delivered := client.flush(min(wait, 0.05))):
+        if clock.monotonic() >= end or client.is_forbidden(stream):
+            break
     refused = [each.reason for each in client.rejected if (each.stream, each.episode) == (stream, name)]
-    waiting, problem = client.waiting, client.problem
+    waiting, problem, is_forbidden = client.waiting, client.problem, client.is_forbidden(stream)
     client.close(timeout=0)
     for record in log.records:
         if record.args[:2] != (name, stream) and record.args[:1] != (stream,):  # those are told below
@@ -80,6 +85,8 @@ def report_episode(
     if delivered:
         print(f"counted: {stream} {name}")
         return
+    if is_forbidden and not delivered:
+        raise InvalidSetting(f"{url} does not allow it, {problem}; kept for later, {waiting} waiting")
     reason = f" ({problem})" if problem else ""
     print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from boundwatch.cli.root import command
-from boundwatch.errors import BoundwatchError, MissingExtra
+from boundwatch.errors import BoundwatchError, InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
     from boundwatch.server.database import Database
@@ -137,6 +137,8 @@ def serve(
     Options up to --retain-days can also be set in the TOML file, or as variables such as BOUNDWATCH_PORT.
     """
     try:
+        from sqlalchemy.exc import SQLAlchemyError
+
         from boundwatch.server import run
         from boundwatch.server.settings import Settings
     except ImportError as error:
@@ -177,6 +179,9 @@ def serve(
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return
         run.settle(settings, opened)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
+        raise InvalidSetting(f"{opened.shown}: cannot be read, {reason}; restore a backup") from error
     finally:
         opened.close()
     _greet(settings)

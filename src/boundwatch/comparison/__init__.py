@@ -1,6 +1,7 @@
 """Which policy is better? Two policies while their trials come in, or several at once."""
 
-from boundwatch.comparison.policy_comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison
+from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
+from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.comparison.ranking import RankedPair, RankedPolicy, Ranking, rank
 
 __all__ = [

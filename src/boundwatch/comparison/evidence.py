@@ -132,6 +132,7 @@ def _late_factors() -> Array:
     of_a = np.log(np.stack([(1 - low) / (1 - middle), low / middle]))
     of_b = np.log(np.stack([(1 - high) / (1 - middle), high / middle]))
     factors: Array = np.moveaxis(of_a[:, None] + of_b[None], (0, 1, 2, 3), (1, 2, 3, 0)).copy()
+    factors.setflags(write=False)  # threads share it
     return factors
 
 
@@ -159,4 +160,5 @@ def _late_start(pairs: int) -> Array:
             logs[j] += (pairs - failures) * np.log((1 - rates) / (1 - middle[j]))[index]
     logs = np.maximum.accumulate(logs, axis=2)
     rising: Array = np.maximum.accumulate(logs[:, ::-1], axis=1)[:, ::-1]
+    rising.setflags(write=False)  # threads share it
     return rising

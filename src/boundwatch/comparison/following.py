@@ -1,20 +1,21 @@
-"""Two policies, compared while their files grow; a verdict waits while they have run different tasks."""
+"""Two policies, compared while their files grow: after every trial or, of several tasks, every turn."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import NamedTuple
 
 import numpy as np
 
 from boundwatch._support import files
-from boundwatch.comparison.policy_comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison
+from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
+from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.episodes import Episodes, looks_binary
-from boundwatch.episodes.alignment import different_tasks, first_apart, of_one_measure
+from boundwatch.episodes.alignment import first_apart, of_one_measure, take_in_turn
 from boundwatch.episodes.lines import LineReader
-from boundwatch.episodes.steps import surely_in_blocks, task_columns
+from boundwatch.episodes.steps import task_columns
 from boundwatch.episodes.text import decode_line
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -90,17 +91,11 @@ class GrowingFile:
         self.tasks.append(" ".join(filter(None, named)))
         self.numbers.append(number)
 
-    def episodes(self, n: int | None = None) -> Episodes:
-        """Return the trials so far, or the first n of them, with a warning."""
+    def episodes(self) -> Episodes:
+        """Return the trials so far."""
         column, meaning = self.lines.chosen
-        costs = np.array(self.costs[:n])
+        costs = np.array(self.costs)
         binary = meaning == "success" or self.lines.binary
-        warnings: tuple[str, ...] = ()
-        if left := len(self.costs) - len(costs):
-            warnings = (
-                f"{self.path}: its last {left} trials are left out: with them, it has a verdict that may be "
-                "about the tasks instead of the policies",
-            )
         notes: tuple[str, ...] = ()
         if not binary and looks_binary(costs):  # what comes later may be in between
             notes = (f"{self.path}: all costs are 0 or 1; with --binary, it takes fewer trials to tell",)
@@ -112,29 +107,18 @@ class GrowingFile:
             meaning,
             file_format="csv" if self.lines.header or self.lines.values_only else "jsonl",
             cost_range=self.lines.cost_range,
+            by="task",
+            tasks=tuple(self.tasks),
             notes=notes,
-            warnings=warnings,
-            lines=self.numbers[:n],
+            lines=self.numbers,
         )
 
 
-class Step(NamedTuple):
-    """What is known after a trial; a verdict that waits is not part of it."""
-
-    finding: ComparisonFinding
-    withheld: str
-    """Why a verdict waits; nothing if none does."""
-    alike: bool
-    """Whether both policies have run about the same tasks, if a verdict waits."""
-
-
 class Following:
-    r"""Compares two policies trial by trial while their files grow.
+    r"""Compares two policies while their files grow.
 
-    A verdict waits while the tasks of both policies clearly differ so far: it may be about the tasks. It is
-    always valid to wait. But a comparison keeps its verdict: one that waited must also be borne out by all
-    pairs once their tasks are alike, for those that made it may have been outweighed. If these show the
-    opposite, there will be no answer. What was said once is not taken back.
+    Trials of several tasks are taken in turn, whatever their order in the files: the first of each task, then
+    the second of each. Their number is stated: nobody can tell from the first trials how many will come.
 
     Parameters
     ----------
@@ -142,6 +126,8 @@ class Following:
         The files of the two policies.
     build
         Returns the comparison, once it is known whether every cost is 0 or 1.
+    tasks
+        How many tasks the files name; None if they name none.
 
     Examples
     --------
@@ -150,35 +136,37 @@ class Following:
     >>> _ = [path.write_text("success\n" + 4 * f"{n}\n") for n, path in enumerate(paths)]
     >>> both = [GrowingFile(str(path), LineReader(), print) for path in paths]
     >>> following = Following(*both, lambda binary: PolicyComparison(binary=binary, paired=False))
-    >>> [step.finding.verdict.name for step in following.look()], following.over
+    >>> [finding.verdict.name for finding in following.look()], following.over
     (['UNDECIDED', 'UNDECIDED', 'UNDECIDED', 'B_BETTER'], True)
     """
 
-    def __init__(self, a: GrowingFile, b: GrowingFile, build: Callable[[bool], PolicyComparison]) -> None:
-        self.a, self.b, self._build = a, b, build
+    def __init__(
+        self,
+        a: GrowingFile,
+        b: GrowingFile,
+        build: Callable[[bool], PolicyComparison],
+        tasks: int | None = None,
+    ) -> None:
+        self.a, self.b, self._build, self._tasks = a, b, build, tasks
         self.test: PolicyComparison | None = None
-        self.withheld = ""
-        """Why a verdict waits after the latest trial; nothing if none does."""
-        self._said_verdict = self._said_no_worse = self._contradicted = False
-        self._before: tuple[int, int] | None = None
-        self._reached = 0
 
     @property
     def over(self) -> bool:
-        """Whether more trials change nothing: there is an answer, there cannot be one, or none may follow."""
-        if self.test is None:
+        """Whether more trials change nothing: there is an answer, or there cannot be one."""
+        test = self.test
+        if test is None:
             return False
-        at_end = self.test.horizon is not None and self.test.pairs >= self.test.horizon
-        answered = self._said_no_worse if self.test.margin else self._said_verdict
-        return answered or self._contradicted or at_end
+        at_end = test.horizon is not None and test.pairs >= test.horizon
+        answered = test.no_worse if test.margin else test.verdict is not ComparisonVerdict.UNDECIDED
+        return answered or at_end
 
-    def look(self) -> Iterator[Step]:
-        """Take in the new trials of both files, and say what is known after each.
+    def look(self) -> Iterator[ComparisonFinding]:
+        """Take in the new trials of both files, and say what is known after each, or after each turn.
 
         Raises
         ------
         InvalidCost
-            If tasks come one after the other, and not in the same order in both files.
+            If a file names tasks that were not stated, or partners are of different tasks.
         InvalidSetting
             If the files do not hold the same measure.
         """
@@ -187,92 +175,64 @@ class Following:
         b.look()
         if not a.costs or not b.costs:
             return
-        _refuse_other_tasks(a, b)
+        self._refuse_tasks()
         if self.test is None:
-            self.test = self._build(all(each.binary for each in self.evaluations()))
+            self.test = self._build(all(each.binary for each in of_one_measure([a.episodes(), b.episodes()])))
         test = self.test
-        for pair in zip_longest(a.costs[test.n_a :], b.costs[test.n_b :]):
-            before = test.n_a, test.n_b
-            yield self._step(test.update(*pair), before)
+        if test.paired:
+            self._refuse_partners()
+        if self._lacks_tasks():
+            return
+        both = [each.costs.tolist() for each in self.evaluations()]
+        for pair in zip_longest(both[0][test.n_a :], both[1][test.n_b :]):
+            finding = test.update(*pair)
+            if finding.pairs == min(finding.n_a, finding.n_b):
+                yield finding
 
-    def _step(self, finding: ComparisonFinding, before: tuple[int, int]) -> Step:
-        new = _without(finding, verdict=self._said_verdict, no_worse=self._said_no_worse)
-        undecided = new.verdict is ComparisonVerdict.UNDECIDED and not new.no_worse
-        self.withheld, alike = ("", True) if undecided else self._why_wait(new)
-        if self.withheld:
-            if self._before is None:
-                self._before, self._reached = before, finding.pairs
-            said = _without(finding, verdict=not self._said_verdict, no_worse=not self._said_no_worse)
-            return Step(said, self.withheld, alike)
-        self._before = None
-        self._said_verdict |= finding.verdict is not ComparisonVerdict.UNDECIDED
-        self._said_no_worse |= bool(finding.no_worse)
-        return Step(finding, "", alike)
+    def _refuse_tasks(self) -> None:
+        for each in (self.a, self.b):
+            if self._tasks is None and any(each.tasks):
+                raise InvalidCost(
+                    f"{each.path}: names tasks, and a verdict after some of them may be about these; state "
+                    "how many there are with --tasks N, and each is run once before anything is said"
+                )
+        found = dict.fromkeys([*self.a.tasks, *self.b.tasks])
+        if self._tasks is not None and len(found) > self._tasks:
+            listed = ", ".join(task or "no task" for task in found)
+            raise InvalidCost(f"{self.b.path}: there are more than {self._tasks} tasks (--tasks): {listed}")
 
-    def _why_wait(self, finding: ComparisonFinding) -> tuple[str, bool]:
-        """Say why what is new in a finding waits, and whether the tasks are alike."""
-        a, b, n, self._contradicted = self.a, self.b, finding.pairs, False
-        if said := different_tasks(a.tasks[:n], b.tasks[:n], (a.path, b.path)):
-            return said, False
-        if self._before is None or _is_borne_out(finding):
-            return "", True
-        self._contradicted = _is_contradicted(finding)
-        what = "no worse" if finding.verdict is ComparisonVerdict.UNDECIDED else finding.verdict.name
-        shown = "show the opposite" if self._contradicted else "do not bear it out"
-        return (
-            f"{what} was reached at pair {self._reached}, when the two policies had run different tasks, and "
-            f"all {finding.pairs} pairs {shown}"
-        ), True
+    def _refuse_partners(self) -> None:
+        a, b = self.a, self.b
+        if (apart := first_apart(a.tasks, b.tasks)) is not None:
+            place, one, other = apart
+            raise InvalidCost(
+                f"{b.path}: line {b.numbers[place]} is of {other or 'no task'}, but its partner, line "
+                f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; match the rows by seed, or "
+                "compare without --paired"
+            )
+
+    def _lacks_tasks(self) -> bool:
+        return self._tasks is not None and len(set(self.a.tasks) & set(self.b.tasks)) < self._tasks
 
     def evaluations(self) -> list[Episodes]:
-        """Return the trials of both policies; if a verdict waits, those before it, with a warning.
+        """Return the trials of both policies; of several tasks, those in complete turns.
 
         Raises
         ------
         InvalidCost
-            If a policy has no trials.
+            If a policy has no trials, or not of every task.
         """
         for each in (self.a, self.b):
             if not each.costs:
                 raise InvalidCost(
                     f"{each.path}: no trial was counted, so nothing was compared; at least one is needed"
                 )
-        counted = self._before or (None, None)
-        return of_one_measure([self.a.episodes(counted[0]), self.b.episodes(counted[1])])
-
-
-def _refuse_other_tasks(a: GrowingFile, b: GrowingFile) -> None:
-    """Refuse trials that only a whole file would put in order: those that were counted keep their places."""
-    if not surely_in_blocks(a.tasks) and not surely_in_blocks(b.tasks):
-        return
-    if (apart := first_apart(a.tasks, b.tasks)) is not None:
-        place, one, other = apart
-        raise InvalidCost(
-            f"{b.path}: line {b.numbers[place]} is of {other or 'no task'}, but its partner, line "
-            f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; list tasks in the same order, or "
-            "compare without --follow, which takes them in turn"
-        )
-
-
-def _without(finding: ComparisonFinding, *, verdict: bool, no_worse: bool) -> ComparisonFinding:
-    """Return the finding without its verdict, without "no worse", or without both."""
-    none = {"verdict": ComparisonVerdict.UNDECIDED, "first_alarm": None} if verdict else {}
-    return ComparisonFinding._of(finding.__dict__ | none | ({"no_worse": False} if no_worse else {}))
-
-
-def _is_borne_out(finding: ComparisonFinding) -> bool:
-    lower, upper = finding.difference_lower, finding.difference_upper
-    return (
-        (finding.verdict is not ComparisonVerdict.A_BETTER or lower > 0)
-        and (finding.verdict is not ComparisonVerdict.B_BETTER or upper < 0)
-        and (not finding.no_worse or upper < finding.margin)
-    )
-
-
-def _is_contradicted(finding: ComparisonFinding) -> bool:
-    lower, upper = finding.difference_lower, finding.difference_upper
-    return (
-        (finding.verdict is ComparisonVerdict.A_BETTER and upper < 0)
-        or (finding.verdict is ComparisonVerdict.B_BETTER and lower > 0)
-        or (finding.no_worse and lower > finding.margin)
-    )
+        if self._lacks_tasks():
+            raise InvalidCost(
+                f"{self.b.path}: {self._tasks} tasks were stated, and not all were run by both policies, so "
+                "nothing was compared"
+            )
+        both = of_one_measure([self.a.episodes(), self.b.episodes()])
+        if self._tasks in (None, 1):
+            return [dataclasses.replace(each, by=None, tasks=()) for each in both]
+        return take_in_turn(both)

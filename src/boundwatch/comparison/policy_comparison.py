@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
-from boundwatch._support.notebook import InNotebook
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
+from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors import state as states
 from boundwatch.detectors.evidence import memory_from, memory_state
@@ -31,112 +28,25 @@ _KIND = "PolicyComparison"
 _VERSION = 1
 
 
-class ComparisonVerdict(StrEnum):
-    """Which of two policies has the lower expected cost."""
-
-    A_BETTER = "a-better"
-    """Evidence that policy A has the lower expected cost."""
-    B_BETTER = "b-better"
-    """Evidence that policy B has the lower expected cost."""
-    UNDECIDED = "undecided"
-    """Not enough evidence yet. It does not say that the two are equally good."""
-
-
-SIDES = (ComparisonVerdict.A_BETTER, ComparisonVerdict.B_BETTER)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonFinding(InNotebook):
-    """What is known about two policies, valid whenever it is read.
-
-    **Guarantee**: if A is not better, A_BETTER is ever declared with probability at most `alpha`; if B is not
-    better, B_BETTER is ever declared with probability at most `alpha`, however long you look and whatever
-    makes one stop. Each limit on the difference holds for all times at once with probability at least
-    1 - `alpha`. The limits are computed when first asked for (about 3 ms each).
-
-    With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0: its threshold is
-    computed exactly, the limits use 1/alpha.
-
-    Attributes
-    ----------
-    verdict
-        The answer; once given, it stays.
-    n_a, n_b
-        Numbers of costs of the two policies.
-    pairs
-        How many of them were tested: the i-th of A with the i-th of B. The policy that is ahead waits.
-    mean_cost_a, mean_cost_b
-        Mean costs; None before the first.
-    difference_lower, difference_upper
-        Limits on the expected cost of B minus that of A: positive if A is better.
-    e_a_better, e_b_better
-        E-values against "A is not better" and "B is not better": large is evidence.
-    p_a_better, p_b_better
-        Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 the
-        verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most `alpha`
-        from then on.
-    first_alarm
-        The pair, counted from 1, at which the verdict was reached; None while it is UNDECIDED.
-    no_worse
-        Whether it is shown that B costs at most `margin` more than A; it is ever True wrongly with
-        probability at most `alpha`. It can be True beside any verdict.
-    alpha, margin, binary, paired, horizon
-        How the two were compared.
-    """
-
-    verdict: ComparisonVerdict
-    n_a: int
-    n_b: int
-    pairs: int
-    mean_cost_a: float | None
-    mean_cost_b: float | None
-    difference_lower: float
-    difference_upper: float
-    e_a_better: float
-    e_b_better: float
-    p_a_better: float
-    p_b_better: float
-    first_alarm: int | None
-    no_worse: bool
-    alpha: float
-    margin: float
-    binary: bool
-    paired: bool
-    horizon: int | None
-
-    @classmethod
-    def _of(cls, values: dict[str, Any]) -> ComparisonFinding:
-        """Return a finding whose limits are computed when they are first read."""
-        finding = cls.__new__(cls)
-        finding.__dict__.update(values)  # one call: this is made once per trial
-        return finding
-
-    def __getattr__(self, name: str) -> float:
-        if name not in ("difference_lower", "difference_upper"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        lower, upper = -1.0, 1.0
-        if self.pairs:
-            memory, bets = CostMemory(self.__dict__["_weights"]), Bets.for_costs(binary=False)
-            lower = 2 * memory.mean_lower(bets, self.alpha) - 1
-            upper = 2 * memory.mean_upper(bets, self.alpha) - 1
-        self.__dict__.update(difference_lower=lower, difference_upper=upper)
-        return lower if name == "difference_lower" else upper
-
-
 class PolicyComparison:
     """Compares the costs of two policies, pair by pair, and may be read after every trial.
 
     **Guarantee**: that of `ComparisonFinding`, at `alpha` per side: if the two are equally good, one of the
     verdicts is ever given with probability at most 2 `alpha`. The same costs always give the same verdict.
     **Assumes**: costs in [0, 1]. Unpaired: i.i.d. trials of each policy, independent of the other's. Paired:
-    i.i.d. pairs, whatever ties the two costs of a pair together. Both policies were final before their
-    trials: comparing ten checkpoints and keeping the winner's verdict needs `rank`.
+    i.i.d. pairs, whatever ties the two costs of a pair together; costs of 0 and 1 may drift, as long as both
+    policies meet the same conditions and these do not depend on earlier outcomes. Both policies were final
+    before their trials: comparing ten checkpoints and keeping the winner's verdict needs `rank`.
 
     Pair trials that share a seed or a scene, and say so. Pairing takes out what makes a scene hard for both
     and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.
 
     The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other: its extra
     costs count in its mean, and in the test once they are matched.
+
+    Several tasks in a fixed order are not i.i.d. trials: whoever is good at the first ones would win. With
+    `tasks`, they take turns, each once per turn and always in the same order, and the test looks after
+    complete turns only. It is about the mean over the tasks, which may differ in any way.
 
     Parameters
     ----------
@@ -153,6 +63,11 @@ class PolicyComparison:
     margin
         How much worse B may be and still be called no worse: see `ComparisonFinding.no_worse`. With 0, B is
         no worse once it is better.
+    tasks
+        How many tasks take turns. With more than one, **assumes** that trials of different tasks and turns
+        are independent, and that each task's expected costs stay as they are. The verdict then needs an
+        e-value of 1/alpha with costs of 0 and 1, too: no exact count of failures is proven for tasks that
+        differ.
 
     Examples
     --------
@@ -171,19 +86,22 @@ class PolicyComparison:
         paired: bool,
         horizon: int | None = None,
         margin: float = 0.0,
+        tasks: int = 1,
     ) -> None:
         self.alpha = check_level(alpha, "alpha")
         self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
-        self.horizon = check_horizon(horizon, binary=self.binary)
+        self.tasks = _check_tasks(tasks)
+        self.horizon = check_horizon(horizon, binary=self.binary, tasks=self.tasks)
         self.margin = check_margin(margin, zero=True)
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
         self._margin_bets = DifferenceBets(-self.margin) if self.margin else None
+        self._counts = self.binary and self.tasks == 1
         self._late_bets = (
-            LateBets(LAST_PAIR) if self.binary and not self.paired and self.horizon is None else None
+            LateBets(LAST_PAIR) if self._counts and not self.paired and self.horizon is None else None
         )
         self._settings = {
-            name: getattr(self, name) for name in ("alpha", "margin", "binary", "paired", "horizon")
+            name: getattr(self, name) for name in ("alpha", "margin", "binary", "paired", "horizon", "tasks")
         }
         self.reset()
 
@@ -195,8 +113,8 @@ class PolicyComparison:
 
     @cached_property
     def region(self) -> Region | SignRegion | None:
-        """Where costs of 0 and 1 decide; None if costs are not binary, where 1/alpha does."""
-        return find_region(self.alpha, paired=self.paired, horizon=self.horizon) if self.binary else None
+        """Where costs of 0 and 1 of one task decide; None for others, where an e-value of 1/alpha does."""
+        return find_region(self.alpha, paired=self.paired, horizon=self.horizon) if self._counts else None
 
     def reset(self) -> None:
         """Forget all costs and the verdict: what follows is a new comparison with its own error rate."""
@@ -213,7 +131,7 @@ class PolicyComparison:
         self._evidence = [0.0, 0.0]
         self._best = [0.0, 0.0]
         self._memory = CostMemory()
-        self._margin_logs = None if self._margin_bets is None else self._margin_bets.log_shares.copy()
+        self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
     def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
         """Count one more trial of each policy, or of one of them, and return the finding.
@@ -287,7 +205,7 @@ class PolicyComparison:
             "late_logs": self._late_logs.ravel().tolist(),
             "evidence": list(self._evidence),
             "best": list(self._best),
-            "margin_logs": None if self._margin_logs is None else self._margin_logs.tolist(),
+            "margin_logs": self._margin_logs.tolist(),
             "memory": memory_state(self._memory),
         }
 
@@ -314,6 +232,7 @@ class PolicyComparison:
             paired=state["paired"],
             horizon=states.count(state, "horizon", optional=True),
             margin=states.number(state, "margin"),
+            tasks=states.count(state, "tasks") or 0,
         )
         test.n_a, test.n_b, test.pairs = (states.count(state, name) or 0 for name in ("n_a", "n_b", "pairs"))
         test.no_worse = state["no_worse"]
@@ -331,13 +250,13 @@ class PolicyComparison:
         test._late_logs = states.unpack(state, "late_logs", late).reshape(2, -1)
         test._evidence = states.unpack(state, "evidence", 2).tolist()
         test._best = states.unpack(state, "best", 2).tolist()
-        if test._margin_logs is not None:
-            test._margin_logs = states.unpack(state, "margin_logs", test._margin_logs.size)
+        test._margin_logs = states.unpack(state, "margin_logs", test._margin_logs.size)
         test._memory = memory_from(state)
         return test
 
     def _ahead(self) -> dict[str, int]:
-        if min(self.n_a, self.n_b) != self.pairs:
+        complete = min(self.n_a, self.n_b) // self.tasks * self.tasks
+        if complete != self.pairs:
             raise SchemaMismatch("state['pairs'] does not go with n_a and n_b; the state is damaged")
         return {"a": self.n_a - self.pairs, "b": self.n_b - self.pairs}
 
@@ -362,30 +281,36 @@ class PolicyComparison:
             self._totals[1] += cost_b
             self._waiting[1].append(cost_b)
         waiting_a, waiting_b = self._waiting
-        while waiting_a and waiting_b:
-            self._test(waiting_a.popleft(), waiting_b.popleft())
+        while min(len(waiting_a), len(waiting_b)) >= self.tasks:
+            for _ in range(self.tasks):
+                self._bet(waiting_a.popleft(), waiting_b.popleft())
+            self._look()
 
-    def _test(self, cost_a: float, cost_b: float) -> None:
+    def _bet(self, cost_a: float, cost_b: float) -> None:
         self.pairs += 1
         self._logs[0] += self._bets.log_factors(cost_a, cost_b)
         self._logs[1] += self._bets.log_factors(cost_b, cost_a)
-        tops = self._logs.max(axis=1)
-        sums = np.exp(self._logs - tops[:, None]).sum(axis=1)
-        self._evidence = (tops + np.log(sums)).tolist()
+        if self._margin_bets is not None:
+            self._margin_logs += self._margin_bets.log_factors(cost_b, cost_a)
         self._memory.add((1 + cost_b - cost_a) / 2)
-        if self.binary and not (self.paired and cost_a == cost_b):
+        if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
         if self._late_bets is not None and self.pairs >= LAST_PAIR:
             self._bet_late(self._late_bets, cost_a == 1, cost_b == 1)
+
+    def _look(self) -> None:
+        """Read the evidence; within a turn it may be high because of the tasks that came first."""
+        tops = self._logs.max(axis=1)
+        sums = np.exp(self._logs - tops[:, None]).sum(axis=1)
+        self._evidence = (tops + np.log(sums)).tolist()
         for side in (0, 1):
             self._best[side] = max(self._best[side], self._evidence[side])
             if self.verdict is ComparisonVerdict.UNDECIDED and self._decides(side):
                 self.verdict, self.first_alarm = SIDES[side], self.pairs
         if self._margin_bets is None:
             self.no_worse = self.verdict is ComparisonVerdict.B_BETTER
-        elif not self.no_worse and self._margin_logs is not None:
-            self._margin_logs += self._margin_bets.log_factors(cost_b, cost_a)
+        elif not self.no_worse:
             self.no_worse = float(np.logaddexp.reduce(self._margin_logs)) >= math.log(1 / self.alpha)
 
     def _decides(self, side: int) -> bool:
@@ -434,10 +359,20 @@ class PolicyComparison:
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
 
 
-def check_horizon(horizon: object, *, binary: bool) -> int | None:
+def _check_tasks(tasks: object) -> int:
+    if isinstance(tasks, bool) or not isinstance(tasks, int | np.integer) or tasks < 1:
+        raise InvalidSetting(f"tasks = {shown(tasks)} is not a whole number of tasks of at least 1")
+    return int(tasks)
+
+
+def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | None:
     """Return the largest number of pairs, if there is one, or refuse what is not."""
     if horizon is None:
         return None
+    if tasks > 1:
+        raise InvalidSetting(
+            f"horizon = {shown(horizon)} goes with one task, but {tasks} take turns; leave it out"
+        )
     if not binary:
         raise InvalidSetting("horizon goes with costs of 0 and 1 only; leave it out, or pass binary=True")
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:

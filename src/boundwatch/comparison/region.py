@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from boundwatch.bounds.two_sample import SLACK, bernstein_upper, raise_degree
 from boundwatch.comparison.evidence import DifferenceBets, LateBets, rate_pairs
-from boundwatch.comparison.walks import Array, IndependentWalk, MatchedWalk, Walk, binomial
+from boundwatch.comparison.walks import Array, IndependentWalk, binomial
 
 Counts = NDArray[np.int64]
 LAST_PAIR = 300
@@ -91,7 +91,7 @@ class SignRegion:
         return log_wealth >= math.log(self.threshold)
 
 
-def forward(walk: Walk, needed: list[Counts]) -> Array:
+def forward(walk: IndependentWalk, needed: list[Counts]) -> Array:
     """Return, for every (a, b) after the last pair, the share of its orders that have had no alarm."""
     alive: Array = np.ones((1, 1))
     for n in range(1, len(needed)):
@@ -100,7 +100,7 @@ def forward(walk: Walk, needed: list[Counts]) -> Array:
     return alive
 
 
-def alarm_coefficients(walk: Walk, alive: Array, wealth: Array | None, threshold: float) -> Array:
+def alarm_coefficients(walk: IndependentWalk, alive: Array, wealth: Array | None, threshold: float) -> Array:
     """Return Bernstein coefficients of a bound on the false-alarm probability in the common rate.
 
     Parameters
@@ -117,8 +117,7 @@ def alarm_coefficients(walk: Walk, alive: Array, wealth: Array | None, threshold
     n = alive.shape[0] - 1
     shares = alive * walk.shares(n)
     pooled = np.add.outer(np.arange(n + 1), np.arange(n + 1)).ravel()
-    degree = walk.degree_per_pair * n
-    silent = np.bincount(pooled, shares.ravel(), minlength=2 * n + 1)[: degree + 1]
+    silent = np.bincount(pooled, shares.ravel(), minlength=2 * n + 1)
     coefficients: Array = np.clip(1 - silent, 0.0, 1.0)
     if wealth is not None:
         # Where the wealth is at the threshold already, the next pair alarms: no more than certain.
@@ -130,33 +129,27 @@ def alarm_coefficients(walk: Walk, alive: Array, wealth: Array | None, threshold
 class _Design:
     """The search for a region: a backward pass makes one from prices, a forward pass judges it."""
 
-    def __init__(self, walk: Walk, alpha: float, pairs: int, *, open_ended: bool) -> None:
-        self.walk, self.alpha, self.pairs = walk, alpha, pairs
+    def __init__(self, alpha: float, pairs: int, *, open_ended: bool) -> None:
+        self.alpha, self.pairs = alpha, pairs
+        walk = self.walk = IndependentWalk()
         self.threshold = FINAL_FACTOR / alpha if open_ended else math.inf
         self.wealth = LateBets(pairs).wealth() if open_ended else None
-        rates_a, rates_b, weights = _alternatives(walk, pairs, open_ended=open_ended)
+        rates_a, rates_b, weights = _alternatives(pairs, open_ended=open_ended)
         self.worlds = [walk.chances(pairs, rates_a, rates_b, weights / weights.sum())]
         for n in range(pairs - 1, 0, -1):
             self.worlds.append(walk.back(self.worlds[-1], n))
         # What it costs, in pairs, not to have found a difference when the table ends.
         self.miss = 60.0 if open_ended else 0.75 * pairs
         angles = (np.arange(RATES) + 0.5) / RATES * np.pi / 2
-        degree = walk.degree_per_pair * pairs
+        degree = 2 * pairs
         self.rates = np.sin(angles) ** 2
         self.binomial = binomial(degree, self.rates)
         self.shares = walk.shares(pairs)
-        self.pooled = np.minimum(np.add.outer(np.arange(pairs + 1), np.arange(pairs + 1)), degree)
-        self.symmetric = degree == 2 * pairs  # then rates p and 1 - p are alike
-        if self.symmetric:
-            self.knots = 0.03 + np.linspace(0, 1, KNOTS) ** 1.3 * (np.pi / 4 - 0.03)
-        else:
-            self.knots = np.linspace(0.03, np.pi / 2 - 0.03, KNOTS)
-        self.hats = _hats(self._fold(angles), self.knots)
+        self.pooled = np.add.outer(np.arange(pairs + 1), np.arange(pairs + 1))
+        self.knots = 0.03 + np.linspace(0, 1, KNOTS) ** 1.3 * (np.pi / 4 - 0.03)
+        self.hats = _hats(_fold(angles), self.knots)
         fine = np.arcsin(np.sqrt(np.arange(4 * degree + 1) / (4 * degree)))
-        self.nearest = np.abs(self._fold(fine)[:, None] - self.knots).argmin(axis=1)
-
-    def _fold(self, angles: Array) -> Array:
-        return np.minimum(angles, np.pi / 2 - angles) if self.symmetric else angles
+        self.nearest = np.abs(_fold(fine)[:, None] - self.knots).argmin(axis=1)
 
     def region(self, prices: Array) -> tuple[list[Counts], Array]:
         """Return the best region for prices (logarithms, at the knots), and its coefficients."""
@@ -167,7 +160,7 @@ class _Design:
 
     def solve(self) -> tuple[list[Counts], float]:
         """Return a region that keeps alpha, and its level."""
-        prices = np.linspace(-3.0, 0.0, KNOTS) if self.symmetric else np.zeros(KNOTS)
+        prices = np.linspace(-3.0, 0.0, KNOTS)
         prices += math.log(60 * (self.miss + 20) / self.pairs / self.alpha / 20)
         average = self.hats / self.hats.sum(axis=0)
         for sweep in range(_SWEEPS):
@@ -209,9 +202,9 @@ class _Design:
                 alive = self.walk.forth(alive, n)
                 reached = alive * self.walk.shares(n)
                 alive[np.arange(n + 1) >= needed[n][:, None]] = 0.0
-                by_pooled = binomial(self.walk.degree_per_pair * n, self.rates)
+                by_pooled = binomial(2 * n, self.rates)
                 for a in range(n):
-                    counts = self._lowered(filled[n], n, a)
+                    counts = _lowered(filled[n], n, a)
                     price = sum(reached[x, y] * by_pooled[x + y] for x, y in counts)
                     if counts and np.all(price <= left):
                         left = left - price
@@ -225,13 +218,6 @@ class _Design:
             needed, level = filled, bound
         return needed, level
 
-    def _lowered(self, row: Counts, n: int, a: int) -> set[tuple[int, int]]:
-        """Return the counts to add for one failure of B less at a, with their mirror image."""
-        b = int(row[a]) - 1
-        counts = {(a, b)} | ({(n - b, n - a)} if self.symmetric else set())
-        fits = all(x < y == row[x] - 1 and (x == 0 or y >= row[x - 1]) for x, y in counts)
-        return counts if fits and (self.symmetric or a + b <= n) else set()
-
     def _judge(self, needed: list[Counts]) -> tuple[Array, float]:
         alive = forward(self.walk, needed)
         coefficients = alarm_coefficients(self.walk, alive, self.wealth, self.threshold)
@@ -242,7 +228,7 @@ class _Design:
         return levels
 
 
-def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
+def _alternatives(pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
     """Return the rates whose mean number of pairs is to be small, and how much each counts."""
     if open_ended:  # differences count about alike relative to what they need, which is about 1/gap^2
         low, high, gaps = rate_pairs(0.12, 0.9, 40)
@@ -250,20 +236,25 @@ def _alternatives(walk: Walk, pairs: int, *, open_ended: bool) -> tuple[Array, A
         # Around one half there are differences of all sizes; large ones must not crowd out small ones.
         return low, high, gaps**2.4 * (0.35 / gaps) ** (0.3 * np.sin(2 * middle) ** 2)
     smallest = 0.1 * math.sqrt(200 / pairs)  # what the horizon can just find
-    if isinstance(walk, IndependentWalk):
-        low, high, gaps = rate_pairs(min(smallest, 0.8), 1.2, 40)
-        return low, high, 1 / gaps  # nearly all of the power is to be had for small differences
-    rates = []
-    for differing in (0.05, 0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.9):
-        for gap in min(smallest, 0.3) * math.sqrt(2) ** np.arange(9):
-            lead = gap * math.sqrt(2 / differing)  # b - a over the number of pairs that differ
-            if lead < 0.97:
-                rates.append((differing * (1 - lead) / 2, differing * (1 + lead) / 2, 1 / gap))
-    low, high, weights = np.array(rates).T
-    return low, high, weights
+    low, high, gaps = rate_pairs(min(smallest, 0.8), 1.2, 40)
+    return low, high, 1 / gaps  # nearly all of the power is to be had for small differences
 
 
-def _backward(walk: Walk, worlds: list[Array], price: Array, miss: float) -> list[Counts]:
+def _lowered(row: Counts, n: int, a: int) -> set[tuple[int, int]]:
+    """Return the counts to add for one failure of B less at a, with their mirror image."""
+    b = int(row[a]) - 1
+    counts = {(a, b), (n - b, n - a)}
+    fits = all(x < y == row[x] - 1 and (x == 0 or y >= row[x - 1]) for x, y in counts)
+    return counts if fits else set()
+
+
+def _fold(angles: Array) -> Array:
+    """Rates p and 1 - p are alike."""
+    folded: Array = np.minimum(angles, np.pi / 2 - angles)
+    return folded
+
+
+def _backward(walk: IndependentWalk, worlds: list[Array], price: Array, miss: float) -> list[Counts]:
     """Return the region that stops where stopping is cheaper than the best way of going on.
 
     Both `worlds` (chances under the alternatives, after the last pair, the one before, …) and `price` (of an
@@ -361,12 +352,46 @@ def _sign_counts(log_price: float) -> list[int]:
     return needed
 
 
+def design_matched_region(alpha: float, pairs: int) -> Region:
+    """Return the region for matched pairs with a horizon: early looks of the sign test, and a last one.
+
+    Early looks spend half of alpha. The last, after `pairs` pairs of which d differ, has whatever fair coins
+    have left of alpha after d tosses. So the level holds for every d at once, and for any drift: what makes
+    pairs differ, and when, has no say.
+
+    Examples
+    --------
+    >>> region = design_matched_region(0.05, 9)
+    >>> region.needed[8][:3], region.needed[9][:3], region.level <= 0.05
+    ([8, 9, 9], [5, 7, 10], True)
+    """
+    early, last, level = design_sign_region(alpha / 2).needed[: pairs + 1], [1], 0.0
+    alive, spent = np.ones(1), 0.0
+    for d in range(1, pairs + 1):
+        alive = (np.append(alive, 0.0) + np.append(0.0, alive)) / 2
+        spent += float(alive[early[d] :].sum())
+        alive[early[d] :] = 0.0
+        levels = (spent + np.append(np.cumsum(alive[::-1])[::-1], 0.0)) * (1 + SLACK)
+        last.append(max(int(np.argmax(levels <= alpha)), d // 2 + 1))
+        level = max(level, float(levels[last[d]]))
+    early, late = (_counts_against(row) for row in (early, last))
+    needed = [[b if a + b <= n else n + 1 for a, b in enumerate(early[: n + 1])] for n in range(pairs)]
+    needed.append(late)
+    return Region(needed, math.inf, level)
+
+
+def _counts_against(needed: list[int]) -> list[int]:
+    """Return, for every a, the fewest b that alarm, of a + b pairs that differ; too many if none do."""
+    most = len(needed)
+    return [next((b for b in range(most - a) if b >= needed[a + b]), most) for a in range(most)]
+
+
 @lru_cache(maxsize=64)
 def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Region | SignRegion:
     """Return the region for a level: from the package for common ones, else computed, once, in seconds.
 
     **Guarantee**: under every common rate the region alarms with probability at most `alpha`: within the
-    horizon or, without one, ever.
+    horizon or, without one, ever. Of matched trials the rates may also drift, as long as they are common.
 
     Parameters
     ----------
@@ -383,20 +408,18 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
     >>> region.needed[5], round(region.level, 2)
     ([4, 5, 6, 6, 6, 6], 0.05)
     """
-    if horizon is not None:
-        return design_region(MatchedWalk() if paired else IndependentWalk(), alpha, horizon, open_ended=False)
     if paired:
-        return design_sign_region(alpha)
-    return shipped_regions().get(alpha) or design_region(IndependentWalk(), alpha, LAST_PAIR, open_ended=True)
+        return design_sign_region(alpha) if horizon is None else design_matched_region(alpha, horizon)
+    if horizon is not None:
+        return design_region(alpha, horizon, open_ended=False)
+    return shipped_regions().get(alpha) or design_region(alpha, LAST_PAIR, open_ended=True)
 
 
-def design_region(walk: Walk, alpha: float, pairs: int, *, open_ended: bool) -> Region:
-    """Compute a region for pairs of trials.
+def design_region(alpha: float, pairs: int, *, open_ended: bool) -> Region:
+    """Compute a region for pairs of independent trials.
 
     Parameters
     ----------
-    walk
-        How pairs add up.
     alpha
         The level to keep.
     pairs
@@ -406,10 +429,10 @@ def design_region(walk: Walk, alpha: float, pairs: int, *, open_ended: bool) -> 
 
     Examples
     --------
-    >>> design_region(IndependentWalk(), 0.05, 4, open_ended=False).needed[4]
+    >>> design_region(0.05, 4, open_ended=False).needed[4]
     [3, 4, 5, 5, 5]
     """
-    design = _Design(walk, alpha, pairs, open_ended=open_ended)
+    design = _Design(alpha, pairs, open_ended=open_ended)
     needed, level = design.solve()
     return Region([row.tolist() for row in needed], design.threshold, level)
 

@@ -51,19 +51,28 @@ _SENTINEL_SHARE = 0.3
 MOST_REFERENCE_COSTS = 5000
 
 
-def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None) -> Evidence:
+def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None, sharing: int = 1) -> Evidence:
     """Return joint evidence where the certificate allows it, else evidence against its limits."""
-    if not is_joint(certificate, alphas):
+    if not is_joint(certificate, alphas, sharing):
         return CertifiedEvidence(certificate, alphas, margin)
-    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
     kind = JointCounts if certificate.binary else JointCosts
-    return kind(certificate, levels, margin)
+    return kind(certificate, _joint_levels(certificate, alphas, sharing), margin)
 
 
-def is_joint(certificate: Certificate, alphas: Pair) -> bool:
+def _joint_levels(certificate: Certificate, alphas: Pair, sharing: int) -> Pair:
+    """Return what each of the streams that share a certificate may spend: of its delta an equal part.
+
+    Against the limits they all fail together, so delta is spent once. Judged jointly each stream fails by
+    itself, and spends what it may.
+    """
+    return alphas[0] + certificate.delta_upper / sharing, alphas[1] + certificate.delta_lower / sharing
+
+
+def is_joint(certificate: Certificate, alphas: Pair, sharing: int = 1) -> bool:
     """Return whether new costs are judged jointly with the certificate's, so that no delta comes on top.
 
     That takes totals below 1 and, for the exact lines of costs of 0 and 1, of at least a millionth.
+    `sharing` is the number of streams between which the certificate's delta is divided.
 
     Examples
     --------
@@ -72,7 +81,7 @@ def is_joint(certificate: Certificate, alphas: Pair) -> bool:
     >>> is_joint(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01), (0.04, 0.04))
     False
     """
-    levels = alphas[0] + certificate.delta_upper, alphas[1] + certificate.delta_lower
+    levels = _joint_levels(certificate, alphas, sharing)
     smallest = SMALLEST_TOTAL if certificate.binary else 0.0
     return reference_of(certificate) is not None and smallest <= min(levels) and max(levels) < 1
 
@@ -244,7 +253,7 @@ class JointCounts(Evidence):
         """Forget everything."""
         self.reached, self.no_worse = [False, False], False
         self._n, self._failures = 0, 0
-        self._lines: list[list[int]] = [[], []]
+        self._lines: list[tuple[int, ...]] = [(), ()]
         self._reach = 0
         self._idle = 0  # for so many episodes nothing can show "no worse"
 
@@ -296,7 +305,7 @@ class JointCounts(Evidence):
         *self.reached, self.no_worse = states.flags(state, "reached", 3)
         self._n, self._failures = states.count(state, "counted") or 0, states.count(state, "failures") or 0
 
-    def _extended(self, trials: int) -> list[list[int]]:
+    def _extended(self, trials: int) -> list[tuple[int, ...]]:
         assert self._reference is not None  # noqa: S101
         n, failures = self._reference.n, round(self._reference.mean * self._reference.n)
         return [

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from boundwatch._support.text import shown
 from boundwatch._support.validation import check_margin
 from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
@@ -17,6 +18,7 @@ from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
+from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 _SIDES = {"e_adverse": 0, "e_benign": 1, "p_adverse": 0, "p_benign": 1, "shift_lower": 0, "shift_upper": 1}
 
@@ -91,6 +93,10 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     of the certified kind whose expected value, given all earlier episodes, does not exceed the certified one
     (i.i.d. episodes are a special case), and an unchanged policy.
 
+    Of m streams whose tests share a certificate and have `sharing` = m, any is ever wrongly called ADVERSE
+    with probability at most the sum of their `alpha_adverse` + one `delta_upper`, and likewise BENIGN,
+    however the streams depend on each other. Without `sharing` that takes up to m times `delta_upper`.
+
     Alarms latch: the verdict stays until `reset`, which starts a new test with its own levels, except that
     ADVERSE still replaces BENIGN. Each side has its own level, so no promise pays for that. A shift that
     begins late is `ChangeDetector`'s task: here, the evidence against a shift that was gathered before must
@@ -105,6 +111,8 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     margin
         How much worse is acceptable, in expected cost; the finding's `no_worse` says when it is shown that
         the cost did not rise by more.
+    sharing
+        Between how many streams the certificate's delta is divided, this one included.
 
     Examples
     --------
@@ -127,20 +135,27 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         alpha_adverse: float = 0.04,
         alpha_benign: float = 0.04,
         margin: float | None = None,
+        sharing: int = 1,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
         self.margin = None if margin is None else check_margin(margin)
+        if isinstance(sharing, bool) or not isinstance(sharing, int) or sharing < 1:
+            raise InvalidSetting(f"sharing = {shown(sharing)} is not a whole number of at least 1")
+        self.sharing = sharing
         self.bets = Bets.for_costs(binary=certificate.binary)
-        self._judge_by(evidence_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin))
+        alphas = self.alpha_adverse, self.alpha_benign
+        self._judge_by(evidence_for(certificate, alphas, self.margin, sharing))
         self.reset()
 
     def _judge_by(self, evidence: Evidence) -> None:
         certificate, self._evidence = self.certificate, evidence
+        by_limits = isinstance(evidence, CertifiedEvidence)
+        parts = 1 if by_limits else self.sharing
         self._constant = {
-            "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper, 1.0),
-            "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),
+            "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper / parts, 1.0),
+            "false_negative_rate": min(self.alpha_benign + certificate.delta_lower / parts, 1.0),
             "detector": "sequential-test",
-            "tail": "mixture" if isinstance(self._evidence, CertifiedEvidence) else "joint",
+            "tail": "mixture" if by_limits else "joint",
             "binary": certificate.binary,
             "margin": self.margin,
         }
@@ -201,11 +216,14 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         )
 
     def _settings(self) -> dict[str, Any]:
-        return {"margin": self.margin}
+        return {"margin": self.margin, "sharing": self.sharing}
 
     @classmethod
     def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
-        return {"margin": states.margin(state)}
+        sharing = 1 if "sharing" not in state else states.count(state, "sharing") or 0  # older ones have none
+        if sharing < 1:
+            raise SchemaMismatch("state['sharing'] is below 1; the state is damaged")
+        return {"margin": states.margin(state), "sharing": sharing}
 
     def _evidence_state(self) -> dict[str, Any]:
         return self._evidence.state()

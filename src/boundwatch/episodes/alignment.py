@@ -17,8 +17,9 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
     """Return the episodes of all policies such that those of a pair have one measure and one task.
 
-    If a policy ran one task after the other, the tasks take turns (see `take_in_turn`), and partners stay
-    together.
+    If all policies ran the same tasks, these take turns (see `take_in_turn`): nobody can tell from a file
+    that their order was drawn at random. Partners stay together. Tasks that differ are taken for one mixture,
+    unless they are in blocks.
 
     Parameters
     ----------
@@ -49,24 +50,38 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
                 f"{each.source}: has {len(each)} trials, but {first.source} has {len(first)}; paired trials "
                 "must be equal in number, so match them by seed"
             )
-    blocks = (column for each in read for column, tasks in each.labels.items() if in_blocks(tasks))
-    if (column := next(blocks, None)) is None:
+    several = {column for each in read for column, tasks in each.labels.items() if len(set(tasks)) > 1}
+    columns = [column for each in read for column in each.labels if column in several]
+    named = [_name_tasks(each, list(dict.fromkeys(columns))) for each in read]
+    tasks = set(named[0].tasks)
+    alike = len(tasks) > 1 and all(set(each.tasks) == tasks for each in named)
+    if not alike and not any(in_blocks(each.tasks) for each in named):
         return read
-    for each in read:
-        if column not in each.labels:
+    for each in named:
+        if not each.tasks:
             raise InvalidCost(
-                f"{each.source}: has no column {column!r}, and another policy ran one {column} after the "
-                f"other; add that column, so that each pair can have one {column}"
+                f"{each.source}: has no column {each.by!r}, and another policy ran one {each.by} after the "
+                f"other; add that column, so that each pair can have one {each.by}"
             )
-        apart = first_apart(first.labels[column], each.labels[column]) if paired else None
+        apart = first_apart(named[0].tasks, each.tasks) if paired else None
         if apart is not None:
             place, one, other = apart
             raise InvalidCost(
-                f"{each.source}: trial {place + 1} has {column} {other}, but its partner in "
+                f"{each.source}: trial {place + 1} has {each.by} {other}, but its partner in "
                 f"{first.source} has {one}; match the rows by seed, or compare without --paired"
             )
     # Partners of the same tasks take turns alike, and stay together.
-    return take_in_turn([dataclasses.replace(each, by=column, tasks=each.labels[column]) for each in read])
+    return take_in_turn(named)
+
+
+def _name_tasks(episodes: Episodes, columns: Sequence[str]) -> Episodes:
+    """Return episodes with the task of each, from all columns that tell tasks apart; none if one lacks."""
+    tasks: tuple[str, ...] = ()
+    if columns and all(column in episodes.labels for column in columns):
+        rows = zip(*(episodes.labels[column] for column in columns), strict=True)
+        tasks = tuple(" ".join(row) for row in rows)
+    missing = [column for column in columns if column not in episodes.labels]
+    return dataclasses.replace(episodes, by=" and ".join(missing or columns), tasks=tasks)
 
 
 def first_apart(ones: Sequence[str], others: Sequence[str]) -> tuple[int, str, str] | None:
@@ -82,11 +97,9 @@ def first_apart(ones: Sequence[str], others: Sequence[str]) -> tuple[int, str, s
 
 
 def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
-    """Return the episodes of all policies such that the i-th of each is of the same task.
+    """Return the episodes of all policies in complete turns: one of each task, then the next of each.
 
-    Logs list the episodes of one task after those of another. Compared as they come, one policy's first task
-    would meet another's second. Here the tasks take turns: one episode of each, then the next of each. What
-    one policy has more of in a task than another is left out, with a warning.
+    The i-th of each policy is then of the same task. What completes no turn is left out, with a warning.
 
     Parameters
     ----------
@@ -105,7 +118,7 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
     >>> [each.costs.tolist() for each in take_in_turn([one, other])]
     [[0.1, 0.3], [0.5, 0.4]]
     """
-    tasks = list(dict.fromkeys(evaluations[0].tasks))
+    tasks = tuple(dict.fromkeys(evaluations[0].tasks))
     for each in evaluations[1:]:
         for task in set(tasks) ^ set(each.tasks):
             lacks = each if task in tasks else evaluations[0]
@@ -114,22 +127,17 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
                 "on the same tasks"
             )
     grouped = [each.by_task() for each in evaluations]
-    fewest = {task: min(group[task].size for group in grouped) for task in tasks}
-    order = sorted((turn, place) for place, task in enumerate(tasks) for turn in range(fewest[task]))
+    turns = min(costs.size for group in grouped for costs in group.values())
     aligned = []
     for each, group in zip(evaluations, grouped, strict=True):
-        costs = np.array([group[tasks[place]][turn] for turn, place in order])
-        extra = each.costs.size - costs.size
+        costs = np.stack([group[task][:turns] for task in tasks], axis=1).ravel()
         warnings = each.warnings
-        if extra:
+        if extra := each.costs.size - costs.size:
             warnings += (
-                f"{each.source}: {extra} episodes are left out, as another policy has fewer of a task",
+                f"{each.source}: {extra} episodes are left out: they complete no turn, in which each of "
+                f"{len(tasks)} tasks is run once",
             )
-        aligned.append(
-            dataclasses.replace(
-                each, costs=costs, tasks=tuple(tasks[place] for _, place in order), warnings=warnings
-            )
-        )
+        aligned.append(dataclasses.replace(each, costs=costs, tasks=tasks * turns, warnings=warnings))
     return aligned
 
 

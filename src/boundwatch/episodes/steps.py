@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from math import lgamma, log
+from operator import eq
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -189,37 +189,47 @@ def in_blocks(tasks: Sequence[str]) -> bool:
     return len(tasks) > different > 1 and changes == different - 1
 
 
-def surely_in_blocks(tasks: Sequence[str]) -> bool:
-    """Return whether tasks are in blocks that a random order hardly ever has, in about 1 of 10,000 cases.
-
-    For trials that are still coming in: the first few of any order may look like blocks.
+def in_turns(tasks: Sequence[str]) -> bool:
+    """Return whether tasks take turns in an order that stays the same.
 
     Examples
     --------
-    >>> surely_in_blocks(["mug"] * 5 + ["bowl"]), surely_in_blocks(["mug"] * 10 + ["bowl"] * 8)
-    (False, True)
+    >>> in_turns(["mug", "bowl", "mug", "bowl"]), in_turns(["mug", "bowl", "bowl"]), in_turns(["mug", "bowl"])
+    (True, False, False)
     """
-    return in_blocks(tasks) and _hardly_random(Counter(tasks).values())
+    different = len(set(tasks))
+    return len(tasks) > different > 1 and all(map(eq, tasks, tasks[different:]))
 
 
 def _hardly_random(counts: Collection[int]) -> bool:
-    """Return whether a random order of trials has each task in a row in at most about 1 of 10,000 cases."""
+    """Return whether a random order of trials is in blocks, or in turns, in at most 1 of 10,000 cases."""
     trials, tasks = sum(counts), len(counts)
     if not trials > tasks > 1:
         return False
-    # k! orders of k blocks, out of all orders of trials with these tasks.
-    blocks = lgamma(tasks + 1) + sum(lgamma(n + 1) for n in counts)
-    return blocks - lgamma(trials + 1) <= log(1e-4)
+    # k! orders of k blocks, or of k tasks that take turns, out of all orders of trials with these tasks.
+    orders = lgamma(tasks + 1) + sum(lgamma(n + 1) for n in counts)
+    return orders - lgamma(trials + 1) <= log(1e-4)
+
+
+def _stays_in_blocks(rows: dict[str, int], task: str) -> bool:
+    return task not in rows or task == next(reversed(rows))
+
+
+def _stays_in_turn(rows: dict[str, int], task: str) -> bool:
+    done = sum(rows.values())
+    if done == len(rows):  # the first turn
+        return task not in rows or (task == next(iter(rows)) and done > 1)
+    return task == list(rows)[done % len(rows)]
 
 
 @dataclass
 class Order:
-    """Follows rows that come one by one: whether tasks come in blocks, and whether rows are steps.
+    """Follows rows that come one by one: whether tasks come in a fixed order, and whether rows are steps.
 
     Parameters
     ----------
     mixture
-        Whether all tasks (or robots) are taken for one mixture, so that blocks of them are refused.
+        Whether all tasks (or robots) are taken for one mixture, so that blocks and turns are refused.
     by
         The column that keeps tasks apart, if there is one: each may number its own episodes.
     numbered
@@ -238,7 +248,9 @@ class Order:
     by: str | None = None
     numbered: bool = False
     blocks: dict[str, dict[str, int] | None] = field(default_factory=dict)
-    """By column, how many rows each task has while one comes after the other; None once they take turns."""
+    """By column, how many rows each task has while one comes after the other; None once they do not."""
+    turns: dict[str, dict[str, int] | None] = field(default_factory=dict)
+    """The same while tasks take turns in one order."""
     last: list[str] | None = None
     """The episode of the latest row, and whose it is."""
     said: bool = False
@@ -250,7 +262,8 @@ class Order:
         Raises
         ------
         InvalidSetting
-            If tasks that are taken for one mixture are surely in blocks (see `surely_in_blocks`).
+            If tasks that are taken for one mixture are in blocks or take turns, in a way that a random order
+            has in about 1 of 10,000 cases. The first few rows of any order may look like that.
         """
         tasks, episodes = _order_columns(tuple(fields))
         if not tasks and not episodes:
@@ -262,20 +275,25 @@ class Order:
         return "; it ".join(filter(None, (*mixed, repeated)))
 
     def _mixed(self, column: str, task: str) -> str:
-        blocks = self.blocks.setdefault(column, {})
-        if blocks is None:
-            return ""
-        latest = next(reversed(blocks), task)
-        if (task != latest and task in blocks) or len(blocks) > _MOST_BLOCKS:
-            self.blocks[column] = None
-            return ""
-        blocks[task] = blocks.get(task, 0) + 1
-        if _hardly_random(blocks.values()):
-            raise InvalidSetting(
-                f"lists one {column} after the other, so a hard one would decide because of its place among "
-                f"the lines; take one at a time, or give certify and check the whole file with --by {column}"
-            )
-        if task == latest or len(blocks) > 2:
+        blocks = self.blocks.get(column, {})
+        latest = next(reversed(blocks), task) if blocks is not None else task
+        for orders, stays, said in (
+            (self.blocks, _stays_in_blocks, f"lists one {column} after the other"),
+            (self.turns, _stays_in_turn, f"takes each {column} in turn, always in the same order"),
+        ):
+            rows = orders.setdefault(column, {})
+            if rows is None:
+                continue
+            if (rows and not stays(rows, task)) or len(rows) > _MOST_BLOCKS:
+                orders[column] = None
+                continue
+            rows[task] = rows.get(task, 0) + 1
+            if _hardly_random(rows.values()):
+                raise InvalidSetting(
+                    f"{said}, so a hard one would decide because of its place among the lines; take one at a "
+                    f"time, or give certify and check the whole file with --by {column}"
+                )
+        if task == latest or len(self.blocks[column] or ()) != 2:
             return ""
         return (
             f"is of {column} {shown(task)}, lines above it of {shown(latest)}: they are taken for one "
@@ -298,16 +316,20 @@ class Order:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the rows so far have shown, as plain JSON values."""
-        return {"blocks": self.blocks, "last": self.last, "said": self.said}
+        return {"blocks": self.blocks, "turns": self.turns, "last": self.last, "said": self.said}
 
     def restore(self, content: Mapping[str, Any]) -> None:
         """Go on as when `to_dict` was called; a state of an earlier version has nothing of it."""
         last = content.get("last")
-        self.blocks = {
-            str(column): None if tasks is None else {str(task): int(rows) for task, rows in tasks.items()}
-            for column, tasks in content.get("blocks", {}).items()
-        }
-        if not all(0 < rows < 1 << 63 for tasks in self.blocks.values() for rows in (tasks or {}).values()):
+        self.blocks, self.turns = (
+            {
+                str(column): None if tasks is None else {str(task): int(rows) for task, rows in tasks.items()}
+                for column, tasks in content.get(name, {}).items()
+            }
+            for name in ("blocks", "turns")
+        )
+        every = (rows for orders in (self.blocks, self.turns) for rows in orders.values() if rows)
+        if not all(0 < n < 1 << 63 for rows in every for n in rows.values()):
             raise ValueError
         self.last = None if last is None else [str(part) for part in last]
         self.said = bool(content.get("said"))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import ChangeDetector, Fleet, SequentialTest, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.roll import Roll
@@ -25,6 +26,7 @@ Levels = dict[Verdict, float]
 SIZES = (5, 10, 25, 50, 100)
 EPISODES = 200
 STREAMS = 5
+ROBOTS = 20
 RATE = 0.05
 MARGIN = 0.1
 LOOKS = 10
@@ -41,7 +43,7 @@ class Claim:
     """
 
     detector: str
-    verdict: Verdict
+    verdict: Verdict | ComparisonVerdict
     world: str
     promised: float
     count: Count
@@ -212,13 +214,13 @@ def _count_streams(
 
 
 def _count_alarms(
-    certificate: Certificate, alphas: dict[str, float], world: World, rng: np.random.Generator, runs: int
+    certificate: Certificate, alphas: dict[str, Any], world: World, rng: np.random.Generator, runs: int
 ) -> int:
     return _count_declared_at_last(SequentialTest(certificate, **alphas), world, rng, runs)
 
 
 def _count_missed(
-    certificate: Certificate, alphas: dict[str, float], world: World, rng: np.random.Generator, runs: int
+    certificate: Certificate, alphas: dict[str, Any], world: World, rng: np.random.Generator, runs: int
 ) -> int:
     test = SequentialTest(certificate, **alphas)
     return count_missed(test, world.draw(rng, (EPISODES, runs)), partial(excludes, world, certificate))

@@ -22,6 +22,7 @@ from boundwatch.planning.claims import (
     LOOKS,
     MARGIN,
     RATE,
+    ROBOTS,
     STREAMS,
     Array,
     Claim,
@@ -116,6 +117,8 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
             if is_tried_alone(lab.low, lab.high):
                 name = f"sequential-test, total, {EPISODES} times"
                 yield _stream_claim(name, lab, total, levels, _declared_by_test)
+                if is_central:
+                    yield _family_claim(lab, total, levels)
             if lab.verdict is Verdict.BENIGN and lab.mean + MARGIN < lab.high:
                 yield from _margin_claims(lab, total, levels)
         if is_central:
@@ -297,9 +300,35 @@ def _missed_by_limits(lab: Lab, levels: Levels, certificate: Certificate, stream
     return count_missed(_test(levels, certificate), streams, partial(_is_excluded, lab))
 
 
-def _test(levels: Levels, certificate: Certificate, margin: float | None = None) -> SequentialTest:
-    adverse, benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
-    return SequentialTest(certificate, alpha_adverse=adverse, alpha_benign=benign, margin=margin)
+def _test(
+    levels: Levels, certificate: Certificate, margin: float | None = None, sharing: int = 1
+) -> SequentialTest:
+    adverse, benign = levels[Verdict.ADVERSE] / sharing, levels[Verdict.BENIGN] / sharing
+    return SequentialTest(
+        certificate, alpha_adverse=adverse, alpha_benign=benign, margin=margin, sharing=sharing
+    )
+
+
+def _family_claim(lab: Lab, total: float, levels: Levels) -> Claim:
+    """Promise that no robot of many that share a certificate is wrongly called anything."""
+    name = f"sequential-test, total, any of {ROBOTS} streams"
+    return Claim(name, lab.verdict, lab.name, total, partial(_count_families, lab, levels))
+
+
+def _count_families(lab: Lab, levels: Levels, rng: np.random.Generator, runs: int) -> int:
+    hits, shares = 0, {verdict: level / ROBOTS for verdict, level in levels.items()}
+    for redrawn, count in lab.certify(rng, runs):
+        streams = lab.streams(rng, (EPISODES, ROBOTS * count))
+        # A fleet is quick. Each of its streams spends the whole delta, which taken together is far too much.
+        near = is_declared(_fleet(shares, redrawn, streams).verdicts, lab.verdict).reshape(count, ROBOTS)
+        test, families = _test(levels, redrawn, sharing=ROBOTS), streams.reshape(EPISODES, count, ROBOTS)
+        declared = partial(declares, lab.verdict)
+        hits += sum(
+            count_found(test, families[:, run, robots], declared) > 0
+            for run, robots in enumerate(near)
+            if robots.any()
+        )
+    return hits
 
 
 def _margin_claims(lab: Lab, total: float, levels: Levels) -> Iterator[Claim]:

@@ -15,12 +15,14 @@ from scipy.stats import binom
 
 from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidLevel, InvalidSetting
 from boundwatch.planning.claims import Claim, Levels, claims_given_limits, worlds
+from boundwatch.planning.claims_of_comparisons import claims_of_comparisons
 from boundwatch.planning.claims_over_labs import claims_over_labs
 
 RUNS = 6000
@@ -52,7 +54,7 @@ class Promise:
     """
 
     detector: str
-    verdict: Verdict
+    verdict: Verdict | ComparisonVerdict
     world: str
     promised: float
     rate: float
@@ -89,7 +91,8 @@ def simulate_promises(
     certificate's own costs. A wrong ADVERSE is counted at the upper limit, a wrong BENIGN at the lower one,
     and so is every limit on the shift that excludes it. The certificate's own delta is not simulated there:
     it comes on top. Of a held-out certificate the trials behind it are drawn again as well, from a world that
-    does not change: there the totals are tried, delta included.
+    does not change: there the totals are tried, delta included. Comparisons of two policies are tried at the
+    level of ADVERSE, where neither is better; they do not depend on the certificate.
 
     Parameters
     ----------
@@ -133,6 +136,7 @@ def _claims(
     yield from claims_given_limits(limits, worlds(certificate, costs), detectors, levels)
     if certificate.source == "held-out":
         yield from claims_over_labs(certificate, levels)
+    yield from claims_of_comparisons(levels[Verdict.ADVERSE])
 
 
 def _limits_alone(certificate: Certificate) -> Certificate:

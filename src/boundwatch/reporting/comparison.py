@@ -53,7 +53,9 @@ def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> lis
     ahead = abs(finding.n_a - finding.n_b)
     leader = names[0] if finding.n_a > finding.n_b else names[1]
     waits = f"; {count(ahead, 'more trial')} of {leader} {'wait' if ahead > 1 else 'waits'}" if ahead else ""
-    rows.append(("compared", f"{count(finding.pairs, 'pair')} of {kind} trials{waits}"))
+    turns = count(finding.pairs // finding.tasks, "complete turn")
+    in_turns = f", in {turns} of {finding.tasks} tasks" if finding.tasks > 1 else ""
+    rows.append(("compared", f"{count(finding.pairs, 'pair')} of {kind} trials{in_turns}{waits}"))
     rows.append(
         (
             "difference",
@@ -76,12 +78,16 @@ def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> lis
     rows.append(
         (
             "guarantee",
-            f"if {names[0]} is not better, A_BETTER is ever declared with probability at most "
-            f"{finding.alpha:g}; likewise for {names[1]}. Each limit on the difference holds at all times "
-            f"with probability at least {1 - finding.alpha:g}.",
+            f"if {names[0]} is not better{_on_average(finding)}, A_BETTER is ever declared with probability "
+            f"at most {finding.alpha:g}; likewise for {names[1]}. Each limit on the difference holds at all "
+            f"times with probability at least {1 - finding.alpha:g}.",
         )
     )
     return rows
+
+
+def _on_average(finding: ComparisonFinding) -> str:
+    return f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
 
 
 def comparison_notes(finding: ComparisonFinding) -> list[str]:
@@ -103,6 +109,11 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
         notes.append(
             "Trials were independent. If trial i of both policies shared its seed, scene or task, say so "
             "(paired): it usually saves trials, and the error rate above holds only for independent ones."
+        )
+    if finding.tasks > 1:
+        notes.append(
+            "Tasks take turns, and there is a look after each complete turn: this is about the mean over the "
+            "tasks, and says nothing about one of them. Trials of different tasks are independent."
         )
     excludes = not finding.difference_lower <= 0 <= finding.difference_upper
     if finding.verdict is ComparisonVerdict.UNDECIDED:
@@ -201,10 +212,13 @@ def render_comparison(
 
 def _signature(finding: ComparisonFinding) -> Iterator[Html]:
     together = "pairs were" if finding.paired else "trials of each policy were"
+    drawn = f"The {together} independent draws from one distribution of environments."
+    if finding.tasks > 1:
+        drawn = f"Of each task, the {together} independent draws from one distribution of environments."
     yield page.heading("To be confirmed by the person who signs")
     yield page.bullets(
         [
-            f"The {together} independent draws from one distribution of environments.",
+            drawn,
             "Both policies were final before their trials ran, and no trial was left out.",
             "The levels were fixed before any of the costs was seen.",
         ],

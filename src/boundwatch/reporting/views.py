@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from boundwatch.comparison.policy_comparison import ComparisonFinding
+from boundwatch.comparison.finding import ComparisonFinding
 from boundwatch.comparison.ranking import Ranking
 
 if TYPE_CHECKING:

@@ -176,8 +176,12 @@ async def read_json(request: Request) -> Any:
     """Return the JSON body of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the body must be JSON; send the header 'Content-Type: application/json'")
+    body = await request.body()
     try:
-        return json.loads(await request.body(), parse_constant=_refuse_constant)
+        content = json.loads(body, parse_constant=_number, parse_int=_whole, object_pairs_hook=_object)
+        if b"\\ud" in body.lower():
+            json.dumps(content, ensure_ascii=False).encode()  # half a pair of surrogates is no character
+        return content
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"the body is not JSON, {str(error)[:100]}; correct it") from error
 
@@ -392,5 +396,16 @@ def _printable(value: str, field: str) -> str:
     return value
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
+def _whole(text: str) -> int:
+    return int(text) if len(text) <= 300 else int(_number(text))
+
+
+def _number(text: str) -> float:
+    raise ValueError(f"{text[:20]} is not a JSON number that a double holds")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("an object has the same name twice")
+    return content

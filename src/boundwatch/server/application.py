@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import logging
@@ -14,8 +15,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy import select, text
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import select
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -25,8 +26,8 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError
 from boundwatch.server import acts, api, events, forms, metrics, pages
 from boundwatch.server.access import Gatekeeper
-from boundwatch.server.database import Database
-from boundwatch.server.guard import Guard, problem
+from boundwatch.server.database import Database, Sentinel, log_failure
+from boundwatch.server.guard import Guard, no_answer, problem
 from boundwatch.server.ledger import Ledger, Refused
 from boundwatch.server.outbox import Courier
 from boundwatch.server.reports import check_stream
@@ -48,18 +49,22 @@ def create_application(settings: Settings) -> FastAPI:
         Its database must have been migrated.
     """
     database = Database(settings.database)
+    sentinel = Sentinel(database)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         default = await run_in_threadpool(default_binding, settings, database)
-        ledger = Ledger(database, default=default, channels=settings.channels)
+        most = settings.streams_per_token
+        ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
         courier = Courier(database, settings.channels)
         upkeep = Upkeep(database, settings)
         app.state.ledger = ledger
         events.start(app, database)
+        watching = asyncio.create_task(sentinel.watch())
         _LOG.info("ready on %s", database.shown)
         yield
         await events.stop(app)
+        watching.cancel()
         for each in (ledger, upkeep, courier):
             await run_in_threadpool(each.close)
         database.close()
@@ -84,7 +89,13 @@ def create_application(settings: Settings) -> FastAPI:
     _handle_errors(app)
     _describe_problems(app)
     hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_host}
-    app.add_middleware(Guard, gatekeeper=app.state.gatekeeper, hosts=hosts, rate=settings.rate_limit)
+    app.add_middleware(
+        Guard,
+        gatekeeper=app.state.gatekeeper,
+        sentinel=sentinel,
+        hosts=hosts,
+        rate=settings.rate_limit,
+    )
     return app
 
 
@@ -120,16 +131,8 @@ async def _is_alive() -> dict[str, str]:
     return {"status": "alive"}
 
 
-async def _is_ready(request: Request) -> Response:
-    def ask() -> None:
-        with request.app.state.database.read() as connection:
-            connection.execute(text("SELECT 1"))
-
-    try:
-        await run_in_threadpool(ask)
-    except SQLAlchemyError:
-        return problem(503, "the database does not answer; see the server's log")
-    return Response('{"status": "ready"}', media_type="application/json")
+async def _is_ready() -> dict[str, str]:
+    return {"status": "ready"}  # the guard answers while the database is away
 
 
 def _describe_problems(app: FastAPI) -> None:
@@ -166,8 +169,10 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(SQLAlchemyError)
     async def no_database(_request: Request, error: SQLAlchemyError) -> Response:
-        _LOG.error("the database failed: %s", type(error).__name__)
-        return problem(503, "the database does not answer; try again", **{"Retry-After": "1"})
+        if isinstance(error, DataError):  # PostgreSQL knows no character zero
+            return problem(422, "a text holds what no database can; leave out unprintable characters")
+        log_failure("the database failed", error)
+        return no_answer()
 
 
 def _say(error: Any) -> str:

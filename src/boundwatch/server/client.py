@@ -101,6 +101,8 @@ class Client:
         self._connection: http.client.HTTPConnection | None = None
         self.problem: str | None = None
         """Why the last attempt to deliver failed; None if it did not."""
+        self._is_unknown = False  # the token, to the server
+        self._forbidden: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="boundwatch-client", daemon=True)
         self._thread.start()
 
@@ -188,6 +190,10 @@ class Client:
             return [
                 Rejected(*row) for row in self._spool.execute("SELECT stream, episode, reason FROM rejected")
             ]
+
+    def is_forbidden(self, stream: str) -> bool:
+        """Return whether the server does not accept the token, or not for this stream; episodes wait then."""
+        return self._is_unknown or stream in self._forbidden
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything is delivered, at most so many seconds; return whether it is."""
@@ -286,6 +292,8 @@ class Client:
         if status in (403, 404):  # somebody has to bind the stream, or to allow it
             _LOG.warning("stream %s waits: %s", row[1], detail)
             self._held[row[1]] = time.monotonic() + _HOLD
+            if status == 403:
+                self._forbidden.add(row[1])
             return False
         _LOG.warning("episode %s of stream %s was refused: %s", row[2], row[1], detail)
         with self._lock, self._spool:
@@ -297,6 +305,8 @@ class Client:
         return True
 
     def _take_off(self, rows: list[tuple[int, str, str, str]]) -> None:
+        self._is_unknown = False
+        self._forbidden.difference_update(row[1] for row in rows)
         with self._lock, self._spool:
             self._spool.execute("BEGIN IMMEDIATE")
             self._spool.executemany("DELETE FROM waiting WHERE id = ?", [(row[0],) for row in rows])
@@ -340,6 +350,7 @@ class Client:
             said += ", but not as a boundwatch server does; check the address, and any proxy in between"
         if answer.status in (403, 404, 413):
             return answer.status, said
+        self.problem, self._is_unknown = said, answer.status == 401
         raise _Later(said)
 
 
@@ -376,6 +387,8 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _open_spool(path: Path) -> sqlite3.Connection:
     with _naming(path):
+        with contextlib.suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         spool = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         spool.execute("PRAGMA journal_mode = WAL")
         spool.execute("PRAGMA synchronous = FULL")

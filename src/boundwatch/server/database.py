@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, func, insert, inspect, select, text
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.tables import MIGRATIONS, schema_versions
 
+_LOG = logging.getLogger("boundwatch.server")
 _MIGRATION_LOCK = 0x626F756E  # any number, the same for every server
 _PATIENCE = 30  # seconds to wait for a lock
+_ASK_EVERY, _SLOWEST_ANSWER = 0.25, 1.25  # together less than the 2 s within which everybody is told
+# A machine that is gone sends no word of it; without these a connection to it would wait for hours.
+_POSTGRESQL = {
+    "connect_timeout": 2,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 
 
 class Database:
@@ -45,10 +59,10 @@ class Database:
         options: dict[str, Any] = (
             {"connect_args": {"timeout": _PATIENCE, "check_same_thread": False}, "pool_size": 8}
             if self.kind == "sqlite"
-            else {"pool_size": 8, "pool_pre_ping": True}
+            else {"connect_args": _POSTGRESQL, "pool_size": 8, "pool_pre_ping": True}
         )
-        try:
-            self.engine: Engine = create_engine(self.url, **options)
+        try:  # errors must not carry episodes into the logs
+            self.engine: Engine = create_engine(self.url, hide_parameters=True, **options)
         except (ArgumentError, NoSuchModuleError) as error:
             raise InvalidSetting(f"database = {url!r} is not understood; {_ALLOWED}") from error
         if self.kind == "sqlite":
@@ -99,6 +113,9 @@ class Database:
         if not create and self.kind == "sqlite" and file is not None and not Path(file).exists():
             raise InvalidSetting(f"{file}: no such database; name the one to read with --database")
         try:
+            if self.kind == "sqlite" and file and file != ":memory:":
+                with suppress(OSError):  # SQLite says what is wrong
+                    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             with self.write() as connection:
                 if self.kind == "postgresql":
                     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
@@ -121,6 +138,72 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+class Sentinel:
+    """Asks the database again and again whether it answers, and says once when that changes.
+
+    Whoever waits for a frozen database cannot be called back. So every request waits for a `Future` that the
+    sentinel can end; see `Guard`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.is_away = False
+        self.waiting: set[asyncio.Future[None]] = set()
+        self._database = Database(database.url)  # a connection of its own: a busy pool is not away
+        self._asked: float | None = None
+        self._has_failed = False
+        self._stop = threading.Event()
+
+    async def watch(self) -> None:
+        """Watch until canceled."""
+        threading.Thread(target=self._ask, name="sentinel", daemon=True).start()
+        try:
+            while True:
+                await asyncio.sleep(_ASK_EVERY / 2)
+                asked = self._asked
+                is_late = asked is not None and time.monotonic() - asked > _SLOWEST_ANSWER
+                self._settle(self._has_failed or is_late)
+        finally:
+            self._stop.set()
+
+    def _ask(self) -> None:
+        while not self._stop.wait(_ASK_EVERY / 2):
+            self._asked = time.monotonic()
+            try:
+                with self._database.read() as connection:
+                    connection.execute(text("SELECT 1"))
+                self._has_failed = False
+            except SQLAlchemyError:
+                self._has_failed = True
+            self._asked = None
+        self._database.close()
+
+    def _settle(self, is_away: bool) -> None:
+        if is_away and not self.is_away:
+            _LOG.error("the database does not answer; requests are refused until it does")
+        elif self.is_away and not is_away:
+            _LOG.info("the database answers again")
+        self.is_away = is_away
+        if is_away:
+            for each in self.waiting:
+                if not each.done():
+                    each.set_result(None)
+
+
+def log_failure(what: str, error: Exception) -> None:
+    """Log what went wrong: with no row's values, and not that a database is away, which its sentinel says."""
+    if not isinstance(error, SQLAlchemyError):
+        _LOG.error(what, exc_info=error)
+    elif not _is_lost(error):
+        _LOG.error("%s: %s", what, type(getattr(error, "orig", None) or error).__name__)
+
+
+def _is_lost(error: SQLAlchemyError) -> bool:
+    """Return whether there is no connection to PostgreSQL, or none any more."""
+    origin = getattr(error, "orig", None)
+    state = getattr(origin, "sqlstate", "")
+    return not isinstance(origin, sqlite3.Error) and (not state or state.startswith(("08", "57P")))
 
 
 _ALLOWED = "give postgresql://user@host/name, sqlite:///file, or the path of an SQLite file"

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from boundwatch.server import views
+from boundwatch.server.access import Actor
 from boundwatch.server.api import actor_of
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, log_failure
 from boundwatch.server.ledger import Refused
 
 router = APIRouter(include_in_schema=False)
-_LOG = logging.getLogger("boundwatch.server")
 _LOOK_EVERY = 1.0
 _LOOK_BACK = 120.0
 _BREATHE_EVERY = 15.0
+_ASK_AGAIN = 0.5  # whether the token is still valid
 MOST_LISTENERS = 200
 
 
@@ -48,8 +49,8 @@ class Announcer:
                 if names or waiting != alarms:
                     self.tell(json.dumps({"streams": names, "alarms": waiting}))
                 seen, alarms = found, waiting
-            except Exception:  # the task must outlive whatever the database does
-                _LOG.exception("cannot look for changes")
+            except Exception as error:  # the task must outlive whatever the database does
+                log_failure("cannot look for changes", error)
 
     def tell(self, message: str) -> None:
         """Tell every listener; who has not taken the last message needs no second one."""
@@ -86,14 +87,27 @@ async def events(request: Request) -> Response:
         announcer.listeners.add(listener)
         try:
             yield "retry: 3000\n\n"
-            while True:
+            said = time.monotonic()
+            while await _may_listen(request):
                 try:
-                    async with asyncio.timeout(_BREATHE_EVERY):
+                    async with asyncio.timeout(_ASK_AGAIN):
                         message = await listener.get()
                     yield f"event: changed\ndata: {message}\n\n"
+                    said = time.monotonic()
                 except TimeoutError:
-                    yield ": still here\n\n"  # else proxies close what looks idle
+                    if time.monotonic() > said + _BREATHE_EVERY:
+                        yield ": still here\n\n"  # else proxies close what looks idle
+                        said = time.monotonic()
         finally:
             announcer.listeners.discard(listener)
 
     return StreamingResponse(messages(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+async def _may_listen(request: Request) -> bool:
+    """Return whether who has begun to listen may go on: a token may have been revoked since."""
+    try:
+        actor: Actor | None = await request.state.recognize()
+    except SQLAlchemyError:  # nobody can say so now, and nothing is told meanwhile
+        return True
+    return actor is not None and actor.may("read")

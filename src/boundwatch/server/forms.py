@@ -18,7 +18,7 @@ from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.server import acts
 from boundwatch.server.access import SESSION_SECONDS
 from boundwatch.server.api import actor_of, database_of
-from boundwatch.server.guard import COOKIE, FORMS
+from boundwatch.server.guard import COOKIE, FORMS, problem
 from boundwatch.server.ledger import Refused
 from boundwatch.server.pages import local_path, render
 from boundwatch.server.reports import LONGEST_NAME, shown
@@ -32,7 +32,11 @@ async def sign_in(request: Request) -> Response:
     form = await _form(request)
     after = local_path(form.get("next", "/"))
     gatekeeper = request.app.state.gatekeeper
-    secret = await run_in_threadpool(gatekeeper.open_session, form.get("token", "").strip())
+    token = form.get("token", "").strip()
+    # Behind a proxy all come from one address: who guesses must not keep out who has a token.
+    if not request.state.may_guess and await run_in_threadpool(gatekeeper.recognize, "token", token) is None:
+        return problem(429, "too many attempts to sign in; wait a minute", **{"Retry-After": "60"})
+    secret = await run_in_threadpool(gatekeeper.open_session, token)
     if secret is None:
         error = "This token is not valid. Check that you copied all of it, or ask for a new one."
         return await run_in_threadpool(render, request, "sign_in.html", 403, after=after, error=error)

@@ -12,9 +12,11 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
@@ -22,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from boundwatch.server.access import Actor, Gatekeeper
+from boundwatch.server.database import Sentinel, log_failure
 
 COOKIE = "boundwatch_session"
 LARGEST_BODY = 1 << 20
@@ -65,6 +68,11 @@ def problem(status: int, detail: str, **headers: str) -> Response:
         "detail": detail,
     }
     return Response(json.dumps(content), status, headers, media_type="application/problem+json")
+
+
+def no_answer() -> Response:
+    """Return what is said while the database is away."""
+    return problem(503, "the database does not answer; send the same again later", **{"Retry-After": "1"})
 
 
 class Impatient(HttpToolsProtocol):
@@ -145,17 +153,23 @@ class Guard:
         What is guarded.
     gatekeeper
         Recognizes tokens and sessions.
+    sentinel
+        Knows whether the database answers.
     hosts
         Names that the server answers to, beside any literal address. DNS rebinding needs a name.
     rate
         Requests per second that one client may send for long; it may send two seconds' worth at once.
     """
 
-    def __init__(self, app: ASGIApp, gatekeeper: Gatekeeper, hosts: Iterable[str], rate: float) -> None:
+    def __init__(
+        self, app: ASGIApp, gatekeeper: Gatekeeper, sentinel: Sentinel, hosts: Iterable[str], rate: float
+    ) -> None:
         self.app = app
         self.gatekeeper = gatekeeper
+        self.sentinel = sentinel
         self.hosts = {host.lower() for host in hosts}
         self.rate = rate
+        self._left: set[asyncio.Task[None]] = set()
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,18 +186,66 @@ class Guard:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        answer: ASGIApp | None = self._refuse(scope, Headers(scope=scope))
+        if answer is None and scope["path"] == "/healthz":  # it asks for this process, not for the database
+            answer = self.app
+        if answer is None and self.sentinel.is_away:
+            answer = no_answer()
+        await (answer or self._answer_in_time)(scope, receive, send_guarded)
+
+    async def _answer_in_time(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or say that the database is away as soon as that is known; what waits for it is left."""
+        has_begun = is_left = False
+
+        async def send_unless_left(message: Message) -> None:
+            nonlocal has_begun
+            if not is_left:
+                has_begun = True
+                await send(message)
+
+        def end(_: object) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        work = asyncio.create_task(self._answer(scope, receive, send_unless_left))
+        work.add_done_callback(end)
+        self.sentinel.waiting.add(ended)
+        try:
+            await ended
+            if has_begun or work.done():
+                await work
+                return
+        except asyncio.CancelledError:
+            work.cancel()
+            raise
+        finally:
+            self.sentinel.waiting.discard(ended)
+        is_left = True
+        self._left.add(work)
+        work.add_done_callback(self._forget)
+        await no_answer()(scope, receive, send)
+
+    def _forget(self, work: asyncio.Task[None]) -> None:
+        self._left.discard(work)
+        if not work.cancelled():
+            work.exception()  # else asyncio logs it
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        answer = self._refuse(scope, headers)
-        if answer is None:
-            actor = await self._recognize(headers)
-            answer = self._admit(scope, headers, actor)
+        scope.setdefault("state", {})["recognize"] = partial(self._recognize, headers)
+        try:
+            answer = self._admit(scope, headers, await self._recognize(headers))
+        except SQLAlchemyError as error:
+            log_failure("tokens cannot be read", error)
+            answer = no_answer()
         if answer is None and scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             body = await _read(headers, receive)
             if isinstance(body, Response):
                 answer = body
             else:
                 receive = _again(body, receive)
-        await (answer or self.app)(scope, receive, send_guarded)
+        await (answer or self.app)(scope, receive, send)
 
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
@@ -227,14 +289,14 @@ class Guard:
         path = scope["path"]
         client = scope["client"][0] if scope.get("client") else "local"
         public = any(path == each or (each.endswith("/") and path.startswith(each)) for each in _PUBLIC)
-        if path == "/sign-in" and scope["method"] == "POST" and not self._spend(f"sign-in {client}", 0.2, 10):
-            return problem(429, "too many attempts to sign in; wait a minute", **{"Retry-After": "60"})
+        if path == "/sign-in" and scope["method"] == "POST":
+            scope["state"]["may_guess"] = self._spend(f"sign-in {client}", 0.2, 10)
         name = client if actor is None else f"{actor.name} {client}"
         if not self._spend(name, self.rate, 2 * self.rate):
             return problem(
                 429, f"more than {self.rate:g} requests per second; slow down", **{"Retry-After": "1"}
             )
-        scope.setdefault("state", {})["actor"] = actor
+        scope["state"]["actor"] = actor
         if actor is not None or public:
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):

@@ -7,7 +7,7 @@ a commit do not share their errors.
 
 from __future__ import annotations
 
-import logging
+import math
 import queue
 import secrets
 import threading
@@ -18,25 +18,26 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select
+from sqlalchemy import RowMapping, func, insert, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from boundwatch.detectors import Verdict
 from boundwatch.errors import BoundwatchError
 from boundwatch.server import outbox
-from boundwatch.server.database import Database
+from boundwatch.server.access import EVERYBODY
+from boundwatch.server.database import Database, log_failure
 from boundwatch.server.reports import Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
 from boundwatch.server.watchers import SUMMARY, Watcher, evidence, load_certificate, load_watcher
 from boundwatch.server.watches import Binding, bind, lock_bindings
 
-_LOG = logging.getLogger("boundwatch.server")
 MOST_PER_COMMIT = 4000
 MOST_WAITING = 2000
 CHECKPOINT_EVERY = 128
 CACHED_WATCHERS = 20_000  # some 10 kB each
 _ATTEMPTS = 5
+_LONGEST_END = 30.0
 
 
 class _Unbound(Exception):
@@ -72,14 +73,22 @@ class Ledger:
         What a stream is bound to when its first episode comes; None refuses unknown streams.
     channels
         Where alarms go.
+    most_begun
+        How many streams one token may begin by reporting for them.
     """
 
     def __init__(
-        self, database: Database, *, default: Binding | None = None, channels: Iterable[outbox.Channel] = ()
+        self,
+        database: Database,
+        *,
+        default: Binding | None = None,
+        channels: Iterable[outbox.Channel] = (),
+        most_begun: int = 1000,
     ) -> None:
         self.database = database
         self.default = default
         self.channels = tuple(channels)
+        self.most_begun = most_begun
         self.counted = 0
         self.commits = 0
         self._binary: dict[int, bool] = {}
@@ -98,9 +107,9 @@ class Ledger:
         return future
 
     def close(self) -> None:
-        """Count what waits, then stop."""
+        """Count what waits, then stop; do not wait for a database that is away: nobody was told it counts."""
         self._requests.put(None)
-        self._thread.join()
+        self._thread.join(_LONGEST_END)
 
     def _run(self) -> None:
         while (first := self._requests.get()) is not None:
@@ -142,7 +151,7 @@ class Ledger:
                 for watch_id in count.touched:
                     self._watchers.pop(watch_id, None)
                 if attempt == _ATTEMPTS or not _is_transient(error):
-                    _LOG.exception("a commit of %d requests failed", len(group))
+                    log_failure(f"a commit of {len(group)} requests failed", error)
                     break
         return [Refused(503, "the database did not take it; nothing was counted; send it again")] * len(group)
 
@@ -172,6 +181,7 @@ class _Count:
         self.ledger = ledger
         self.group = group
         self.touched: list[int] = []
+        self.too_many: set[str] = set()
         self.now = time.time()
 
     def run(self, connection: Connection, new: list[str]) -> list[dict[str, Any] | Refused]:
@@ -179,7 +189,7 @@ class _Count:
         self._bind(connection, new)
         names = sorted({report.stream for request in self.group for report in request.reports})
         self.streams = self._lock(connection, names)
-        missing = [name for name in names if name not in self.streams]
+        missing = [name for name in names if name not in self.streams and name not in self.too_many]
         if missing and self.ledger.default is not None:
             raise _Unbound(missing)
         self.watches = self._find_watches(connection)
@@ -195,9 +205,23 @@ class _Count:
         lock_bindings(connection)
         # Another server may have bound some of them since they were missed.
         bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
+        by = {each.stream: request.actor for request in reversed(self.group) for each in request.reports}
+        left = {actor: self._left_to_begin(connection, actor) for actor in {by[name] for name in names}}
         for name in names:
-            if name not in bound:
-                bind(connection, name, self.ledger.default, actor="default", reason="first episode")
+            if name in bound:
+                continue
+            left[by[name]] -= 1
+            if left[by[name]] < 0:
+                self.too_many.add(name)
+            else:
+                bind(connection, name, self.ledger.default, actor=by[name], reason="first episode")
+
+    def _left_to_begin(self, connection: Connection, actor: str) -> float:
+        """Return how many streams a token may still begin; without tokens there is no limit."""
+        if actor == EVERYBODY.name:
+            return math.inf
+        begun = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
+        return self.ledger.most_begun - (connection.execute(begun).scalar() or 0)
 
     def _lock(self, connection: Connection, names: list[str]) -> dict[str, RowMapping]:
         # Locks are taken in one order, so two servers cannot wait for each other.
@@ -233,6 +257,12 @@ class _Count:
         for index, report in enumerate(request.reports):
             where = f"episodes[{index}]." if len(request.reports) > 1 else ""
             stream = self.streams.get(report.stream)
+            if stream is None and report.stream in self.too_many:
+                return Refused(
+                    403,
+                    f"{where}stream = {report.stream!r} is new, and this token has begun "
+                    f"{self.ledger.most_begun} streams; bind it on the page, or raise streams_per_token",
+                )
             if stream is None:
                 return Refused(
                     404,

@@ -1,39 +1,44 @@
 """Alarms on their way out: written with the episode that raised them, delivered at least once.
 
-A delivery is a row. A thread takes those that are due, tries, and either marks them delivered or puts them
-off: 1, 2, 4, … seconds, at most five minutes, until the receiver accepts. A delivery's id tells repeats.
+A delivery is a row. Every channel has a thread and a queue of its own: its deliveries go out in their order,
+and a receiver that is slow, or away, keeps nothing from the others. The first that fails is put off: 1, 2,
+4, … seconds, at most five minutes, until the receiver accepts. A delivery's id tells repeats.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
 import logging
 import secrets
 import smtplib
+import socket
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from sqlalchemy import RowMapping, func, insert, select, update
+from sqlalchemy import Row, RowMapping, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, log_failure
 from boundwatch.server.tables import deliveries
-from boundwatch.watching.alarms import check_command, run_command
+from boundwatch.watching.alarms import LONGEST_COMMAND, check_command, run_command
 
 _LOG = logging.getLogger("boundwatch.server")
-_LEASE = 90.0  # a server that dies with a delivery in hand gives it back after so many seconds
 _LONGEST_PAUSE = 300.0
-_TIMEOUT = 10.0
+_DEADLINE = 10.0  # seconds for one delivery, from the name's look-up to the end of the answer's headers
+_SPARE = 5.0  # a server that dies with a delivery in hand gives it back so many seconds after its deadline
+_AT_ONCE, _SECONDS_AT_ONCE = 50, 1.0  # deliveries that share two commits
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,11 @@ class Channel:
     """The address of the pages that messages link to; without one they have no link."""
 
     def __post_init__(self) -> None:
-        if self.kind == "webhook" and urlsplit(self.target).scheme not in ("http", "https"):
+        if self.kind == "webhook" and not _is_address(self.target):
             host = self.target.partition("/")[0]  # what follows may be a secret
             raise InvalidSetting(
-                f"webhook = '{host[:60]}…' does not begin with http:// or https://; give the full address"
+                f"webhook = '{host[:60]}…' does not begin with http:// or https://, or is no address; "
+                "give all of it, with %20 for a space"
             )
         if self.kind == "command":
             check_command(self.target)
@@ -75,8 +81,13 @@ class Channel:
             return f"{urlsplit(self.target).hostname}#{digest}"
         return f"{self.target[:60]}#{digest}" if self.kind == "email" else f"command#{digest}"
 
+    @property
+    def deadline(self) -> float:
+        """How many seconds one delivery may take."""
+        return LONGEST_COMMAND if self.kind == "command" else _DEADLINE
+
     def send(self, delivery_id: str, payload: str) -> None:
-        """Deliver, or raise an `OSError` or `InvalidSetting` that says why not."""
+        """Deliver before the deadline, or raise the error that says why not."""
         content = json.loads(payload)
         subject = content["text"]
         if self.monitor:
@@ -101,8 +112,9 @@ class Channel:
         if self.secret:
             headers["X-Boundwatch-Signature"] = "sha256=" + sign(self.secret, moment, body)
         request = urllib.request.Request(self.target, body, headers)  # noqa: S310 - http(s) only, see above
-        opener = urllib.request.build_opener(_NoRedirect)
-        with opener.open(request, timeout=_TIMEOUT):
+        twins: list[socket.socket] = []
+        opener = urllib.request.build_opener(_NoRedirect, _Handler(twins))
+        with _ended_by(_DEADLINE, lambda: twins), opener.open(request, timeout=_DEADLINE):
             pass
 
     def _mail(self, delivery_id: str, subject: str, alarm: dict[str, Any]) -> None:
@@ -112,7 +124,9 @@ class Channel:
         message["Message-ID"] = f"<{delivery_id}@boundwatch>"
         message.set_content(f"{alarm['text']}\n\n{json.dumps(alarm, indent=2)}\n")
         host, _, port = self.smtp.partition(":")
-        with smtplib.SMTP(host or "localhost", int(port or 25), timeout=_TIMEOUT) as smtp:
+        smtp = smtplib.SMTP(timeout=_DEADLINE)
+        with _ended_by(_DEADLINE, lambda: [smtp.sock] if smtp.sock else []), smtp:
+            smtp.connect(host or "localhost", int(port or 25))
             smtp.send_message(message)
 
 
@@ -176,7 +190,7 @@ def put(connection: Connection, channels: Iterable[Channel], payload: Mapping[st
 
 
 class Courier:
-    """The thread that delivers.
+    """The threads that deliver, one per channel.
 
     Parameters
     ----------
@@ -186,62 +200,82 @@ class Courier:
 
     def __init__(self, database: Database, channels: Iterable[Channel]) -> None:
         self.database = database
-        self.channels = {(channel.kind, channel.label): channel for channel in channels}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
-        if self.channels:
-            self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, args=(channel,), name="courier", daemon=True)
+            for channel in channels
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
-        """Stop after the delivery in hand; what is left is delivered by the next server."""
+        """Stop after the deliveries in hand; what is left is delivered by the next server."""
         self._stop.set()
-        if self.channels:
-            self._thread.join(_TIMEOUT + 1)
+        end = time.monotonic() + _DEADLINE + 1
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
-    def _run(self) -> None:
+    def _run(self, channel: Channel) -> None:
         while not self._stop.wait(0.5):
             try:
-                while not self._stop.is_set() and self.deliver_one():
+                while not self._stop.is_set() and self.deliver(channel):
                     pass
-            except Exception:  # the thread must outlive whatever the database does
-                _LOG.exception("the outbox cannot be read")
+            except Exception as error:  # the thread must outlive whatever the database does
+                log_failure("the outbox cannot be read", error)
 
-    def deliver_one(self) -> bool:
-        """Try one delivery that is due; return whether there was one."""
-        now = time.time()
-        with self.database.write() as connection:
-            targets = {label for _, label in self.channels}
-            due = (
-                select(deliveries)
-                .where(
-                    deliveries.c.delivered.is_(None),
-                    deliveries.c.due <= now,
-                    deliveries.c.target.in_(targets),
+    def deliver(self, channel: Channel) -> bool:
+        """Try a channel's oldest deliveries, in order, up to the first that fails; return if there were any.
+
+        The first is leased: while its time has not come, nobody delivers those behind it.
+        """
+        if not (rows := self._lease(channel)):
+            return False
+        changes: list[tuple[str, dict[str, Any]]] = []
+        end = time.monotonic() + _SECONDS_AT_ONCE
+        for row in rows:
+            attempts = row.attempts + 1
+            try:
+                channel.send(row.id, row.payload)
+                done = {"delivered": time.time(), "attempts": attempts, "error": None}
+                changes.append((row.id, done))
+            except Exception as error:  # whatever it is, it must not keep the next attempt from being made
+                pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
+                reason = _name(error)
+                changes.append((row.id, {"due": time.time() + pause, "attempts": attempts, "error": reason}))
+                _LOG.warning(
+                    "delivery %s to %s failed (%s), again in %g s", row.id, row.target, reason, pause
                 )
-                .order_by(deliveries.c.due)
-                .limit(1)
-                .with_for_update(skip_locked=True)
-            )
-            if (row := connection.execute(due).mappings().first()) is None:
-                return False
-            attempts = row["attempts"] + 1
-            this = update(deliveries).where(deliveries.c.id == row["id"])
-            connection.execute(this.values(attempts=attempts, due=now + _LEASE))
-        try:
-            self.channels[row["channel"], row["target"]].send(row["id"], row["payload"])
-            changes: dict[str, Any] = {"delivered": time.time(), "error": None}
-        except (OSError, InvalidSetting, smtplib.SMTPException) as error:
-            reason = (
-                f"HTTP {error.code}" if isinstance(error, urllib.error.HTTPError) else type(error).__name__
-            )
-            pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
-            changes = {"due": time.time() + pause, "error": reason}
-            _LOG.warning(
-                "delivery %s to %s failed (%s), again in %g s", row["id"], row["target"], reason, pause
-            )
+                break
+            if time.monotonic() > end or self._stop.is_set():
+                break
         with self.database.write() as connection:
-            connection.execute(this.values(changes))
+            for key, values in changes:
+                connection.execute(update(deliveries).where(deliveries.c.id == key).values(values))
         return True
+
+    def _lease(self, channel: Channel) -> Sequence[Row[Any]]:
+        """Return the deliveries to try now, the first of which nobody else will try until its deadline."""
+        waiting = (
+            select(deliveries)
+            .where(
+                deliveries.c.delivered.is_(None),
+                deliveries.c.channel == channel.kind,
+                deliveries.c.target == channel.label,
+            )
+            .order_by(deliveries.c.created, deliveries.c.id)
+        )
+        first = waiting.limit(1)
+        with self.database.read() as connection:  # most often there is nothing to write
+            row = connection.execute(first).first()
+        if row is None or row.due > time.time():
+            return []
+        with self.database.write() as connection:
+            row = connection.execute(first.with_for_update()).first()
+            if row is None or row.due > time.time():  # another server was quicker
+                return []
+            lease = time.time() + channel.deadline + _SECONDS_AT_ONCE + _SPARE
+            connection.execute(update(deliveries).where(deliveries.c.id == row.id).values(due=lease))
+            return connection.execute(waiting.limit(_AT_ONCE)).all()
 
 
 def lag(connection: Connection) -> tuple[int, float]:
@@ -251,8 +285,71 @@ def lag(connection: Connection) -> tuple[int, float]:
     return count, 0.0 if oldest is None else max(0.0, time.time() - oldest)
 
 
+@contextlib.contextmanager
+def _ended_by(seconds: float, connections: Callable[[], Iterable[socket.socket]]) -> Iterator[None]:
+    """Cut connections off after so many seconds; a socket's own timeout begins anew with every byte."""
+    late = threading.Event()
+
+    def cut_off() -> None:
+        late.set()
+        for each in connections():
+            with contextlib.suppress(OSError):  # it has ended
+                each.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut_off)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if late.is_set():  # whatever it looks like: headers that were cut off look complete
+            raise TimeoutError(f"not done within {seconds:g} s")
+
+
+class _Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Opens connections of which it keeps twins: TLS takes the original away before it shakes hands."""
+
+    def __init__(self, twins: list[socket.socket]) -> None:
+        super().__init__()
+        self._twins = twins
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> HTTPResponse:
+        """Open one."""
+
+        def make(host: str, **more: Any) -> Any:
+            connection = http_class(host, **more)
+            connection._create_connection = self._connect
+            return connection
+
+        try:
+            return super().do_open(make, req, **options)
+        finally:
+            for each in self._twins:
+                each.close()
+
+    def _connect(self, *arguments: Any, **options: Any) -> socket.socket:
+        made = socket.create_connection(*arguments, **options)
+        self._twins.append(made.dup())
+        return made
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A signed message goes where it was addressed, nowhere else."""
 
     def redirect_request(self, *_args: Any, **_kwargs: Any) -> None:
         return None
+
+
+def _name(error: Exception) -> str:
+    """Return what is said of a failure: its text may hold the address, which is a secret."""
+    return f"HTTP {error.code}" if isinstance(error, urllib.error.HTTPError) else type(error).__name__
+
+
+def _is_address(target: str) -> bool:
+    try:
+        parts = urlsplit(target)
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
+        return False
+    return is_complete and target.isascii() and target.isprintable() and " " not in target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ MOST_EPISODES = 1000
 LONGEST_NAME = 100
 LONGEST_EPISODE = 200
 MOST_META = 4096
+DEEPEST_META = 20
 _NAME = re.compile(rf"\w[\w.:@+ -]{{0,{LONGEST_NAME - 1}}}")
 _FIELDS = ("stream", "episode", "cost", "success", "time", "meta")
 
@@ -136,7 +136,7 @@ def _time(value: object, where: str) -> float | None:
     if value is None:
         return None
     seconds: float | None = None
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11:
         seconds = float(value)
     elif isinstance(value, str):
         try:
@@ -156,9 +156,23 @@ def _meta(value: object, where: str) -> str | None:
         return None
     if not isinstance(value, Mapping):
         raise InvalidSetting(f"{where}meta = {shown(value)} is not an object; send one, or leave it out")
-    text = json.dumps(value, separators=(",", ":"), sort_keys=True)
+    try:
+        if _is_deep(value):
+            raise ValueError(f"it is nested deeper than {DEEPEST_META}")
+        text = json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        reason = "half a character" if isinstance(error, UnicodeEncodeError) else error
+        raise InvalidSetting(f"{where}meta cannot be kept as JSON, {reason}; send plain values") from error
     if len(text) > MOST_META or "\\u0000" in text:  # PostgreSQL keeps no zero characters
         raise InvalidSetting(
             f"{where}meta is longer than {MOST_META} characters or holds a zero character; keep it short"
         )
     return text
+
+
+def _is_deep(value: object, left: int = DEEPEST_META) -> bool:
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return left == 0 or any(_is_deep(each, left - 1) for each in inner)

@@ -53,6 +53,8 @@ class Settings:
         After so many minutes without an episode a stream is called silent; 0: never.
     rate_limit
         Requests per second that one client may send.
+    streams_per_token
+        How many streams one token may begin by reporting for them.
     tls_certificate, tls_key
         Files for HTTPS.
     webhook, webhook_secret, on_alarm, email, smtp, sender
@@ -75,6 +77,7 @@ class Settings:
     fleet_size: int | None = None
     silent_minutes: float = 0.0
     rate_limit: float = 5000.0
+    streams_per_token: int = 1000
     tls_certificate: str | None = None
     tls_key: str | None = None
     webhook: tuple[str, ...] = field(default=(), repr=False)

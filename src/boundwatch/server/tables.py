@@ -179,8 +179,19 @@ audit = Table(
     Column("detail", Text, nullable=False),
 )
 
-DATA = (declarations, certificates, streams, watches, checkpoints, episodes, alarms, tokens, audit)
-"""What a backup holds, in an order in which every row's references come before it."""
+DATA = (
+    declarations,
+    certificates,
+    streams,
+    watches,
+    checkpoints,
+    episodes,
+    alarms,
+    deliveries,
+    tokens,
+    audit,
+)
+"""What a backup holds, of deliveries those that wait, in an order in which references come first."""
 
 
 def _first(connection: Connection) -> None:

@@ -10,19 +10,19 @@ from typing import Any
 
 from sqlalchemy import Table, func, insert, select, text
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch._support.files import open_binary
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.database import Database
-from boundwatch.server.tables import DATA, MIGRATIONS
+from boundwatch.server.tables import DATA, MIGRATIONS, deliveries
 
 _KIND = "boundwatch monitor backup"
 _CHUNK = 1000
 
 
 def export(database: Database, path: str | os.PathLike[str]) -> int:
-    """Write everything but sessions and the outbox to a new file; return the number of rows.
+    """Write everything but sessions and what was delivered to a new file; return the number of rows.
 
     The file is one consistent picture, taken while the server goes on. It holds the hashes of tokens.
     """
@@ -63,7 +63,7 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
             elif "rows" in content:
                 ended = content["rows"] == count
             else:
-                if content.get("table") not in tables or not isinstance(content.get("row"), dict):
+                if str(content.get("table")) not in tables or not isinstance(content.get("row"), dict):
                     raise InvalidSetting(
                         f"{path}: line {number} is not a row of a known table; it is damaged"
                     )
@@ -85,6 +85,8 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
 def _rows(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     for table in DATA:
         query = select(table).order_by(*table.primary_key.columns)
+        if table is deliveries:
+            query = query.where(deliveries.c.delivered.is_(None))
         for row in connection.execute(query, execution_options={"yield_per": _CHUNK}).mappings():
             yield table.name, dict(row)
 
@@ -92,7 +94,7 @@ def _rows(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
 def _parse(line: bytes, number: int, path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise InvalidSetting(f"{path}: line {number} is not a JSON object; it is damaged")
@@ -117,9 +119,9 @@ def _insert(connection: Connection, table: Table | None, chunk: list[dict[str, A
             )
         try:
             connection.execute(insert(table), chunk)
-        except DBAPIError as error:
+        except (SQLAlchemyError, OverflowError, TypeError, ValueError) as error:
             raise InvalidSetting(
-                f"rows of {table.name} do not fit the others, so the backup misses rows; take another"
+                f"rows of {table.name} do not fit, so the backup misses rows or is damaged; take another"
             ) from error
 
 

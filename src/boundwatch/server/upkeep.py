@@ -10,7 +10,7 @@ from sqlalchemy import delete, or_, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.server import outbox, views
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, log_failure
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import episodes, streams, watches
 
@@ -31,7 +31,7 @@ class Upkeep:
     def close(self) -> None:
         """Stop."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_EVERY)
 
     def _run(self) -> None:
         pruned = 0.0
@@ -45,8 +45,8 @@ class Upkeep:
                     with self.database.write() as connection:
                         prune(connection, time.time() - 86400 * self.settings.retain_days)
                     pruned = time.monotonic()
-            except Exception:  # the thread must outlive whatever the database does
-                _LOG.exception("upkeep failed")
+            except Exception as error:  # the thread must outlive whatever the database does
+                log_failure("upkeep failed", error)
             if self._stop.wait(_EVERY):
                 return
 

@@ -15,7 +15,7 @@ from typing import Any
 from boundwatch.errors import InvalidSetting
 
 _SECRET = ("BOUNDWATCH_WEBHOOK_SECRET", "BOUNDWATCH_TOKEN", "BOUNDWATCH_INTERNAL_SETTINGS")
-_LONGEST = 60.0  # seconds; what needs longer is to be started in the background
+LONGEST_COMMAND = 60.0  # seconds; what needs longer is to be started in the background
 
 OnAlarm = Callable[[dict[str, Any]], None]
 """Called with an alarm; raises `InvalidSetting` if it could not be delivered."""
@@ -93,7 +93,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
             text=True,
             stdout=2,
             env={name: value for name, value in os.environ.items() if name not in _SECRET} | variables,
-            timeout=_LONGEST,
+            timeout=LONGEST_COMMAND,
             check=False,
         )
     except (OSError, ValueError) as error:
@@ -102,7 +102,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
         ) from error
     except subprocess.TimeoutExpired as error:
         raise InvalidSetting(
-            f"on_alarm = {command!r} did not end within {_LONGEST:g} s; let it start what takes longer"
+            f"on_alarm = {command!r} did not end within {LONGEST_COMMAND:g} s; let it start what takes longer"
         ) from error
     if done.returncode:
         raise InvalidSetting(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -492,6 +493,8 @@ class Watch:
         for stream, detector in self.detectors.items():
             if (state := facts.get(f"detector {stream}")) is None:
                 continue
+            if state.get("sharing", 1) != getattr(detector, "sharing", 1):
+                raise InvalidSetting("divides the certificate's delta otherwise", remedy="start a new state")
             known = {**state, "certificate": detector.certificate.to_dict()}
             self.detectors[stream] = type(detector).from_state_dict(known, detector.certificate)
         self.position = Position.from_dict(facts["position"])
@@ -544,6 +547,10 @@ def build_detectors(
 ) -> dict[str, Detector]:
     """Return a detector for the one stream ``""``, or one per task of a family at its share of the level.
 
+    **Guarantee**: any stream of a family that is not worse is ever called ADVERSE with probability at most
+    the level of all plus the family's `delta_upper`, in which a certificate that several share counts once;
+    and likewise BENIGN. (That of a `ChangeDetector` is in `Watch`.)
+
     Examples
     --------
     >>> import boundwatch as bw
@@ -555,11 +562,14 @@ def build_detectors(
     if isinstance(certificate, Certificate):
         return {"": build(certificate, **levels)}
     detectors: dict[str, Detector] = {}
+    sharing = Counter(map(id, certificate.values()))
     for stream, promise in certificate.items():
         one = build(promise, **levels)
         shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
         if "margin" in levels:
             shares["margin"] = levels["margin"]
+        if build is SequentialTest:  # the others judge by the limits, which pay their delta once
+            shares["sharing"] = sharing[id(promise)]
         detectors[stream] = build(promise, **shares)
     return detectors
 

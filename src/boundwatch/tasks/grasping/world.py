@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -81,8 +82,12 @@ def compile_scene(scene: Scene, physics: Physics) -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(scene_xml(scene, physics))
 
 
-@lru_cache(maxsize=1)
 def arm_alone() -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """Return a model of the arm without anything to grasp, for kinematics; one for each process."""
+    """Return a model of the arm without anything to grasp, for kinematics; one for each thread."""
+    return _arm_of(threading.get_ident())
+
+
+@lru_cache(maxsize=64)
+def _arm_of(thread: int) -> tuple[mujoco.MjModel, mujoco.MjData]:  # noqa: ARG001  (whoever has it writes into it)
     model = mujoco.MjModel.from_xml_string(scene_xml(None, Physics()))
     return model, mujoco.MjData(model)

@@ -1,0 +1,175 @@
+"""What arrives to do harm: it is refused in one line, and what was let in ends when it may stay no longer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import stat
+
+import pytest
+
+import boundwatch as bw
+from boundwatch.errors import InvalidSetting
+from boundwatch.server import transfer
+from boundwatch.server.database import Database
+from boundwatch.server.demo import fill, load_flights
+
+
+@pytest.fixture(scope="module")
+def on_postgresql(start_shared, postgres):
+    return start_shared(database=postgres())
+
+
+EPISODE = '{"stream": "arm-1", "episode": "1", "cost": 1, '
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (EPISODE + '"time": 1' + "0" * 400 + "}", 400),
+        (EPISODE + '"time": 1' + "0" * 290 + "}", 422),
+        (EPISODE + '"time": 1e400}', 422),
+        (EPISODE + '"cost": 0}', 400),  # twice
+        (EPISODE + '"meta": {"a": 1, "a": 2}}', 400),
+        (EPISODE + '"meta": {"a": "\\ud800"}}', 400),
+        (EPISODE + '"meta": {"a": 1e400}}', 422),
+        (EPISODE + '"meta": {"a": ' + "[" * 100 + "]" * 100 + "}}", 422),
+        (EPISODE + '"meta": {"a": ' + "[" * 2000 + "]" * 2000 + "}}", 400),
+        (EPISODE.replace("1,", "1" + "0" * 400 + ","), 400),
+    ],
+)
+def test_a_body_that_no_database_or_reader_can_hold_is_refused(on_postgresql, body, status):
+    answered, problem = on_postgresql.ask("POST", "/api/v1/episodes", body.encode())
+    assert (answered, problem["status"]) == (status, status)
+    assert on_postgresql.ask("GET", "/api/v1/streams")[1]["total"] == 0
+
+
+def test_a_pair_of_surrogates_is_a_character(on_postgresql):
+    body = '{"stream": "leg-1", "episode": "1", "cost": 1, "meta": {"a": "\\ud83e\\udd16"}}'
+    assert json.loads(body)["meta"]["a"] == "\N{ROBOT FACE}"
+    assert on_postgresql.ask("POST", "/api/v1/episodes", body.encode())[0] == 200
+    (episode,) = on_postgresql.ask("GET", "/api/v1/streams/leg-1/episodes")[1]["episodes"]
+    assert episode["meta"] == {"a": "\N{ROBOT FACE}"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/?search=%00",
+        "/?certificate=%00",
+        "/streams/%00",
+        "/fleet?search=%00",
+        "/api/v1/streams?search=%00",
+        "/api/v1/streams?certificate=a%00",
+        "/api/v1/streams/%00",
+        "/api/v1/streams/a%00b/episodes",
+    ],
+)
+def test_a_zero_character_is_no_failure_of_the_database(on_postgresql, path):
+    assert 200 <= on_postgresql.ask("GET", path)[0] < 500
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [{"a": "\ud800"}, {"a": float("nan")}, {"a": {1, 2}}, {"a": [[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]}],
+)
+def test_the_client_refuses_meta_that_the_server_would(tmp_path, meta):
+    client = bw.Client("http://127.0.0.1:9", spool=tmp_path / "spool.sqlite")
+    with pytest.raises(InvalidSetting, match="meta cannot be kept as JSON"):
+        client.report("arm-1", success=True, meta=meta)
+    with pytest.raises(InvalidSetting, match="time = 1000000"):
+        client.report("arm-1", success=True, time=10**400)
+    assert client.waiting == 0
+    client.close(timeout=0)
+
+
+def test_an_event_stream_ends_when_its_token_is_revoked(start):
+    server = start()
+    token = server.token("wall", "read")
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
+    answer = connection.getresponse()
+    assert answer.readline() == b"retry: 3000\n"
+    assert server.run("token", "revoke", "wall").returncode == 0
+    while answer.readline():  # until the server ends it
+        pass
+    connection.close()
+
+
+def test_a_token_cannot_begin_streams_without_limit(start):
+    server = start(BOUNDWATCH_STREAMS_PER_TOKEN="3")  # noqa: S106
+    first, second = server.token("cell-1", "report"), server.token("cell-2", "report", "read")
+
+    def report(token, *numbers):
+        return server.report(
+            *({"stream": f"arm-{number}", "episode": "1", "success": True} for number in numbers), token=token
+        )
+
+    assert report(first, 1, 2)[0] == 200
+    status, problem = report(first, 1, 3, 4)
+    assert status == 403
+    assert "stream = 'arm-4' is new, and this token has begun 3 streams; bind it" in problem["detail"]
+    assert report(first, 1, 3)[0] == 200  # streams that there are, it reports for
+    assert report(first, 5)[0] == 403
+    assert report(second, 5)[0] == 200  # others have a limit of their own
+    assert server.ask("GET", "/api/v1/streams", token=second)[1]["total"] == 4
+
+
+def test_what_holds_episodes_is_its_owner_s(tmp_path):
+    database = Database(str(tmp_path / "monitor.sqlite"))
+    database.migrate()
+    client = bw.Client("http://127.0.0.1:9", spool=tmp_path / "spool.sqlite")
+    client.report("arm-1", success=True)
+    transfer.export(database, tmp_path / "backup.jsonl")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    client.close(timeout=0)
+    database.close()
+    assert len(modes) >= 5  # SQLite's logs beside its files, too
+    assert set(modes.values()) == {0o600}, modes
+
+
+HEAD = '{"kind": "boundwatch monitor backup", "schema": 1}\n'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"table": ["streams"], "row": {}}',
+        '{"table": {}, "row": {}}',
+        '{"table": "streams", "row": []}',
+        '{"table": "streams", "row": {"id": 1' + "0" * 30 + ', "name": "a", "generation": 1, "created": 1}}',
+        '{"table": "streams", "row": {"id": 1, "name": {}, "generation": 1, "created": 1}}',
+        '{"table": "streams", "row": {"id": 1, "name": "\\ud800", "generation": 1, "created": 1}}',
+        '{"table": "streams", "row": {"id": 1, "name": "a", "generation": [], "created": null}}',
+        "[" * 100_000,
+    ],
+)
+def test_a_hostile_backup_is_refused_in_one_line(database, tmp_path, line):
+    (tmp_path / "backup.jsonl").write_text(HEAD + line + '\n{"rows": 1}\n')
+    with pytest.raises(InvalidSetting) as refused:
+        transfer.restore(database, tmp_path / "backup.jsonl")
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("options", [("--verify",), ("--export", "backup.jsonl"), ("--port", "1")])
+@pytest.mark.parametrize("damage", ["head", "middle", "cut"])
+def test_a_damaged_sqlite_file_is_named_in_one_line(tmp_path, run, options, damage):
+    path = tmp_path / "monitor.sqlite"
+    database = Database(str(path))
+    database.migrate()
+    fill(database, load_flights(), 70)
+    database.close()
+    content = bytearray(path.read_bytes())
+    if damage == "head":
+        content[:100] = b"x" * 100
+    elif damage == "middle":
+        content[4096:] = b"x" * (len(content) - 4096)
+    else:
+        del content[5000:]
+    path.write_bytes(content)
+    done = run("serve", "--database", str(path), *options)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("boundwatch: ")
+    assert done.err.count("\n") == 1
+    assert "monitor.sqlite: cannot be " in done.err
