@@ -23,7 +23,7 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
         The trained model. If it was trained on normalized observations, give such observations here, too.
     scenes
         First observations of episodes in the certified world, such as
-        `boundwatch.gymnasium.first_observations` returns.
+        `boundwatch.gym.first_observations` returns.
     costs
         What those episodes cost, in [0, 1].
 
@@ -34,9 +34,9 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
     >>> from stable_baselines3 import PPO
     >>> env = gymnasium.make("CartPole-v1")
     >>> model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, seed=0, device="cpu")
-    >>> costs = bw.gymnasium.rollout(env, model.predict, 20, cost=(0, 500))
-    >>> predict = value_function(model, bw.gymnasium.first_observations(env, 20), costs)
-    >>> predict(bw.gymnasium.first_observations(env, 3, seed=1)).shape
+    >>> costs = bw.gym.rollout(env, model.predict, 20, cost=(0, 500))
+    >>> predict = value_function(model, bw.gym.first_observations(env, 20), costs)
+    >>> predict(bw.gym.first_observations(env, 3, seed=1)).shape
     (3,)
     """
     try:

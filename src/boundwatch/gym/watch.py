@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-import gymnasium
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag
@@ -18,7 +18,7 @@ from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
+from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 OnAlarm = Callable[[Any], object]
 
@@ -50,7 +50,7 @@ def watch(
     detector
         One that may be read after every episode, such as `boundwatch.SequentialTest`.
     cost
-        How an episode becomes a cost: see `boundwatch.gymnasium.rollout`.
+        How an episode becomes a cost: see `boundwatch.gym.rollout`.
     on_alarm
         Called with the finding whenever the verdict changes, which may be to BENIGN and later to ADVERSE.
     within_episode
@@ -67,7 +67,7 @@ def watch(
     --------
     >>> import gymnasium, boundwatch as bw
     >>> certificate = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=0.01)
-    >>> env = bw.gymnasium.watch(
+    >>> env = bw.gym.watch(
     ...     gymnasium.make("CartPole-v1"),
     ...     bw.SequentialTest(certificate),
     ...     cost=(0, 500),

@@ -16,11 +16,10 @@ from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
 try:
-    from gymnasium.vector import AutoresetMode, VectorEnv
-
     from gymnasium import Env
+    from gymnasium.vector import AutoresetMode, VectorEnv
 except ImportError as error:
-    raise MissingExtra("boundwatch.gymnasium", "gym") from error
+    raise MissingExtra("boundwatch.gym", "gym") from error
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Episode:
 
 
 CostRule = str | tuple[float, float] | Callable[[Episode], float]
-"""How an episode becomes a cost: see `boundwatch.gymnasium.rollout`."""
+"""How an episode becomes a cost: see `boundwatch.gym.rollout`."""
 
 
 def cost_function(rule: CostRule) -> Callable[[Episode], float]:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-import gymnasium
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
-from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
+from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 Policy = Callable[[Any], Any]
 
@@ -71,10 +71,10 @@ def rollout(
     >>> import gymnasium, boundwatch as bw
     >>> balance = lambda observation: int(observation[2] + 0.5 * observation[3] > 0)
     >>> env = gymnasium.make("CartPole-v1")
-    >>> bw.gymnasium.rollout(env, balance, 3, cost=(0, 500), seed=7)
+    >>> bw.gym.rollout(env, balance, 3, cost=(0, 500), seed=7)
     array([0., 0., 0.])
     >>> hasty = lambda observation: int(observation[2] > 0)
-    >>> pairs = [bw.gymnasium.rollout(env, p, cost=(0, 500), seeds=range(20)) for p in (balance, hasty)]
+    >>> pairs = [bw.gym.rollout(env, p, cost=(0, 500), seeds=range(20)) for p in (balance, hasty)]
     >>> bw.PolicyComparison(binary=False, paired=True).update_many(*pairs).verdict.name
     'A_BETTER'
     """
@@ -107,7 +107,7 @@ def first_observations(
     Examples
     --------
     >>> import gymnasium, boundwatch as bw
-    >>> bw.gymnasium.first_observations(gymnasium.make("CartPole-v1"), 3).shape
+    >>> bw.gym.first_observations(gymnasium.make("CartPole-v1"), 3).shape
     (3, 4)
     """
     check_env(env)
