@@ -52,7 +52,7 @@ def test_predictions_reach_the_test_with_the_cost_of_their_episode():
             steps, ended = steps + 1, terminated or truncated
         predictions = predict(np.stack([first, *others]))
         cost = (500 - steps) / 500
-        finding = again.update(cost, predicted=predictions[0], unlabelled=predictions[1:])
+        finding = again.update(cost, predicted=predictions[0], unlabeled=predictions[1:])
         costs.update(cost)
     assert finding.e_adverse == env.finding.e_adverse
     assert finding.e_adverse != costs.finding().e_adverse

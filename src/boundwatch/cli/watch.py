@@ -42,7 +42,7 @@ _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN:
     "my-robot | boundwatch watch certificate.json - --id episode --state watch.json\n"
     "my-robot | boundwatch watch certificate.json - --spool lines.log --state watch.json\n"
     "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
-    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabelled others"
+    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabeled others"
 )
 def watch(
     certificate: CertificateFile,
@@ -76,10 +76,10 @@ def watch(
         typer.Option(
             metavar="FIELD",
             help="Field with the cost predicted for the trial's scene, in [0, 1]: a good predictor saves "
-            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabelled.",
+            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabeled.",
         ),
     ] = None,
-    unlabelled: Annotated[
+    unlabeled: Annotated[
         str | None,
         typer.Option(
             metavar="FIELD",
@@ -148,8 +148,8 @@ def watch(
     episode was counted, or if an alarm could not be delivered. With the certificates of several tasks or
     robots, each is watched at an equal share of the level.
     """
-    if (predicted is None) != (unlabelled is None):
-        raise typer.BadParameter("--predicted and --unlabelled must be given together")
+    if (predicted is None) != (unlabeled is None):
+        raise typer.BadParameter("--predicted and --unlabeled must be given together")
     _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
@@ -172,7 +172,7 @@ def watch(
         session, source, resumed = open_watch(
             loaded,
             stream,
-            Rule(**reading.rule(), id=number, by=by, predicted=predicted, unlabelled=unlabelled),
+            Rule(**reading.rule(), id=number, by=by, predicted=predicted, unlabeled=unlabeled),
             episodes=episodes,
             detector=detector,
             levels={name: value for name, value in given.items() if value is not None},

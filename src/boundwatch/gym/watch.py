@@ -150,7 +150,7 @@ class _Counter:
         if self._predict is not None and self._unrun is not None:
             scenes = np.stack([np.asarray(scene) for scene in [observation, *self._unrun()]])
             predicted, *others = np.asarray(self._predict(scenes), dtype=np.float64).ravel().tolist()
-            self._predictions = {"predicted": predicted, "unlabelled": others}
+            self._predictions = {"predicted": predicted, "unlabeled": others}
 
     def allow_peeking(self, env: object) -> None:
         """Refuse what cannot alarm within an episode."""

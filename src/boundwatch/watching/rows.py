@@ -40,7 +40,7 @@ class Rule:
         The field by which the sender numbers its episodes, or ``line``.
     by
         The field that names the task or robot.
-    predicted, unlabelled
+    predicted, unlabeled
         The fields with predictions, if there are any.
     """
 
@@ -54,7 +54,7 @@ class Rule:
     id: str | None = None
     by: str | None = None
     predicted: str | None = None
-    unlabelled: str | None = None
+    unlabeled: str | None = None
 
 
 @dataclass
@@ -215,7 +215,7 @@ class Rows:
         rule, number, stream, predictions = self.rule, None, "", None
         if rule.id is not None or rule.by is not None or rule.predicted is not None:
             named = self._lines.header is not None or not self._lines.values_only
-            names = (rule.id, rule.by, rule.predicted, rule.unlabelled)
+            names = (rule.id, rule.by, rule.predicted, rule.unlabeled)
             wanted = [name for name in names if name not in (None, "line")]
             if not named and wanted:
                 raise InvalidCost(
@@ -240,7 +240,7 @@ class Rows:
     def _predictions(self, values: Mapping[str, Any]) -> tuple[Any, Any] | None:
         """Return both kinds of predictions, None where the line leaves both empty."""
         found = []
-        for option in ("predicted", "unlabelled"):
+        for option in ("predicted", "unlabeled"):
             name = getattr(self.rule, option)
             if name is None:
                 return None
