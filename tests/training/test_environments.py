@@ -57,7 +57,7 @@ def test_overlapping_sets_are_refused():
     check_disjoint(images[:20], images[20:])
     with pytest.raises(
         InvalidSetting,
-        match=r"3 of the 13 training environments are in the prior set too.*\[0\] = prior\[17\]",
+        match=r"3 of the 13 .*\[0\] = prior\[17\]",
     ):
         check_disjoint(images[:20], torch.from_numpy(images[17:]))
 
@@ -79,7 +79,7 @@ ROWS = np.random.default_rng(1).random((20, 2, 3))
     ids=["float32", "lists", "shape", "tuples of arrays", "tensor", "float16", "iterator"],
 )
 def test_the_same_numbers_are_found_in_another_form(same):
-    with pytest.raises(InvalidSetting, match="20 of the 20 training environments are in the prior set"):
+    with pytest.raises(InvalidSetting, match="20 of the 20"):
         check_disjoint(ROWS, same)
 
 
@@ -129,7 +129,7 @@ def network():
 def test_the_prior_is_trained_on_other_environments_only():
     x = torch.linspace(-1, 1, 100)[:, None]
     net = network()
-    with pytest.raises(InvalidSetting, match="1 of the 1 training environments is in the prior set"):
+    with pytest.raises(InvalidSetting, match="1 of the 1"):
         train_prior(net, squared, (x, 2 * x), disjoint_from=x[40:41], steps=1)
     assert torch.equal(net.weight, network().weight)
     losses = train_prior(net, squared, (x, 2 * x), disjoint_from=x + 5, steps=400, learning_rate=0.05)

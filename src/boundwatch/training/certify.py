@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -41,10 +42,9 @@ def certify(
     Parameters
     ----------
     posterior
-        A trained posterior. Or several candidates, e.g. after different numbers of steps: one policy is drawn
-        from each, every candidate is certified at delta/K, and the one with the lowest upper bound is kept.
-        That price (a union bound, contained in the certificate's divergence) is what makes a choice by
-        certificate valid; one candidate pays nothing. K is ``candidates`` in ``draw.json``.
+        A trained posterior. Or K candidates, e.g. after different numbers of steps: one policy is drawn from
+        each, every candidate is certified at delta/K, and the one with the lowest upper bound is kept. That
+        price (a union bound, contained in the certificate's divergence) makes a choice by certificate valid.
     costs_of
         Maps a policy to its costs in [0, 1], one for each of the m >= 8 *training* environments. For a
         simulator use `boundwatch.training.Rollouts`. It must leave the policy's ``state_dict`` as it is, and
@@ -64,10 +64,6 @@ def certify(
     created
         The certificate's date, UTC in ISO 8601; now if left out. Where a training that was interrupted gives
         the date of its first start, it ends with the same bytes.
-
-    Returns
-    -------
-    The certificate, with the SHA-256 of the policy's file in its provenance.
 
     Raises
     ------
@@ -103,15 +99,9 @@ def certify(
     folder = Path(directory)
     make_folder(folder)
     generators = [generator(seed, Stream.CERTIFIED_POLICY, index) for index in range(len(candidates))]
-    record = {
-        "posteriors": [candidate.sha256() for candidate in candidates],
-        "candidates": len(candidates),
-        "bound": bound,
-        "delta": check_level(delta, "delta"),
-        "binary": binary,
-        "seed": int(seed),
-    }
-    _draw_once(candidates, folder / "draw.json", record)
+    drawn = {"posteriors": [candidate.sha256() for candidate in candidates], "candidates": len(candidates)}
+    rule = {"bound": bound, "delta": check_level(delta, "delta"), "binary": binary, "seed": int(seed)}
+    _draw_once(candidates, folder / "draw.json", drawn | rule)
     policy_path = folder / "policy.safetensors"
     results = []
     for candidate, rng in zip(candidates, generators, strict=True):
@@ -122,16 +112,14 @@ def certify(
             costs = check_costs(costs_of(policy), binary=binary)
         # delta/K in place of delta, written as what it adds to the divergence: ln K, and 3 ln K in Theorem 1.
         price = math.log(len(candidates))
+        issue: Callable[..., Certificate]
         if bound == "pointwise":
             ratio = candidate.log_density_ratio(weights) + price
-            certificate = Certificate.from_pointwise(
-                costs, delta, log_ratio=ratio, binary=binary, seed=seed, policy=policy_path
-            )
+            issue = partial(Certificate.from_pointwise, log_ratio=ratio)
         else:
             renyi = candidate.renyi_divergence() + 3 * price
-            certificate = Certificate.from_pac_bayes(
-                costs, delta, renyi=renyi, method=bound, binary=binary, seed=seed, policy=policy_path
-            )
+            issue = partial(Certificate.from_pac_bayes, renyi=renyi, method=bound)
+        certificate = issue(costs, delta, binary=binary, seed=seed, policy=policy_path)
         results.append((certificate, candidate, policy, costs))
     certificate, candidate, policy, costs = min(results, key=lambda result: result[0].upper)
     candidate.save(folder / "posterior.safetensors")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,18 +42,3 @@ def minibatch(n: int, batch_size: int, seed: int, step: int) -> Tensor:
     order = generator(seed, Stream.BATCHES, step // per_epoch).permutation(n)
     start = step % per_epoch * batch_size
     return torch.from_numpy(order[start : start + batch_size])
-
-
-def digest(data: Sequence[Tensor]) -> str:
-    """Return the SHA-256 of the data's types, shapes and values.
-
-    Examples
-    --------
-    >>> digest([torch.zeros(2)]) == digest([torch.zeros(2, 1)])
-    False
-    """
-    sha256 = hashlib.sha256()
-    for part in data:
-        sha256.update(f"{part.dtype}{tuple(part.shape)}".encode())
-        sha256.update(part.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return sha256.hexdigest()

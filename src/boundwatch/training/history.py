@@ -31,13 +31,6 @@ class History:
     upper
         Upper bound: the mean of those of the sampled policies in Algorithm 3, the bound at their mean cost
         and at that divergence in Algorithm 4.
-
-    Examples
-    --------
-    >>> history = History("kl")
-    >>> history.append(cost=0.3, divergence=0.0, upper=0.4)
-    >>> len(history), history.upper
-    (1, [0.4])
     """
 
     bound: Bound

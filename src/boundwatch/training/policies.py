@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,16 +59,8 @@ def save_policy(path: str | os.PathLike[str], policy: nn.Module) -> str:
 
 
 def policy_sha256(policy: nn.Module) -> str:
-    """Return the SHA-256 of the file that `save_policy` would write.
-
-    Examples
-    --------
-    >>> policy = nn.Linear(3, 1)
-    >>> before = policy_sha256(policy)
-    >>> policy_sha256(policy.requires_grad_(False)) == before, policy_sha256(nn.Linear(3, 1)) == before
-    (True, False)
-    """
-    return hashlib.sha256(tensorfile.encode(policy.state_dict(), {"kind": _KIND})).hexdigest()
+    """Return the SHA-256 of the file that `save_policy` would write."""
+    return tensorfile.sha256(policy.state_dict(), {"kind": _KIND})
 
 
 @contextmanager
@@ -82,15 +73,15 @@ def unchanged(policy: nn.Module) -> Iterator[None]:
     >>> with unchanged(policy), torch.no_grad():
     ...     _ = policy.bias.add_(1.0)
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: rolling out Linear changed its state_dict, so that the policy ...
+    boundwatch.errors.InvalidSetting: rolling out Linear changed its state_dict; freeze ...
     """
     before = policy_sha256(policy)
     yield
     if policy_sha256(policy) != before:
         raise InvalidSetting(
-            f"rolling out {type(policy).__name__} changed its state_dict, so that the policy rolled out is "
-            "not the one in the file; freeze statistics and counters, and keep the memory of a recurrent "
-            "policy in a plain attribute or a buffer with persistent=False, reset when an episode begins"
+            f"rolling out {type(policy).__name__} changed its state_dict; freeze statistics and counters, "
+            "and keep the memory of a recurrent policy in a plain attribute or a buffer with "
+            "persistent=False, reset when an episode begins"
         )
 
 
@@ -99,9 +90,7 @@ def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:
 
     If the file holds a latent vector, the copy is wrapped in a `LatentPolicy`.
     """
-    tensors, metadata = tensorfile.load(path)
-    if metadata.get("kind") != _KIND:
-        raise SchemaMismatch(f"{path} is not a policy of boundwatch; give the file that certify() wrote")
+    tensors, _ = tensorfile.load(path, _KIND)
     policy = copy.deepcopy(module)
     if LATENT in tensors and LATENT not in module.state_dict():
         policy = LatentPolicy(policy, torch.zeros_like(tensors[LATENT]))
@@ -132,7 +121,6 @@ def refuse_batch_statistics(module: nn.Module) -> None:
         if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
             where = f"layer {name!r}" if name else "the module itself"
             raise InvalidSetting(
-                f"{where} ({type(layer).__name__}) normalizes by the statistics of its batch, so the action "
-                "in one environment depends on the others and its cost is not defined; call module.eval() "
-                "first (with track_running_stats=True), or use GroupNorm or LayerNorm"
+                f"{where} ({type(layer).__name__}) normalizes by the statistics of its batch; "
+                "call module.eval() first (with track_running_stats=True), or use GroupNorm or LayerNorm"
             )

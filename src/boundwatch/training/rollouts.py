@@ -77,8 +77,7 @@ class Rollouts(Generic[Environment]):
     --------
     >>> def rollout(policy, environment, rng):
     ...     return float(policy(torch.tensor([environment])).sigmoid())
-    >>> rollouts = Rollouts(rollout, [0.0, 1.0, 2.0])
-    >>> rollouts(nn.Linear(1, 1)).shape
+    >>> Rollouts(rollout, [0.0, 1.0, 2.0])(nn.Linear(1, 1)).shape
     (3,)
     """
 
@@ -94,12 +93,8 @@ class Rollouts(Generic[Environment]):
         check_workers(jobs, backend)
         if len(environments) == 0:
             raise InvalidSetting("environments is empty; draw some")
-        self._rollout = rollout
-        self._environments = environments
-        self._keys = _keys(environments)
-        self._seed = seed
-        self._jobs = jobs
-        self._backend = backend
+        self._rollout, self._environments, self._keys = rollout, environments, _keys(environments)
+        self._seed, self._jobs, self._backend = seed, jobs, backend
 
     def __len__(self) -> int:
         return len(self._environments)

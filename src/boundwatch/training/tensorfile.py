@@ -2,8 +2,6 @@
 
 Eight bytes of header length, a JSON header, then the raw little-endian numbers. Nothing in such a file can
 be executed, it holds no date, and its keys are sorted, so that hashes of two files can be compared.
-``torch.save`` pickles and ``numpy.savez`` stamps the time. Other programs read it with the ``safetensors``
-package.
 """
 
 from __future__ import annotations
@@ -47,18 +45,13 @@ def encode(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = N
     """
     # Widest numbers first, so that every tensor is aligned to its own width.
     names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
-    header: dict[str, object] = {}
-    if metadata:
-        header["__metadata__"] = dict(sorted(metadata.items()))
+    header: dict[str, object] = {"__metadata__": dict(sorted(metadata.items()))} if metadata else {}
     blocks, offset = [], 0
     for name in names:
         tensor = tensors[name].detach().cpu().contiguous()
         block = tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
-        header[name] = {
-            "dtype": _CODES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + len(block)],
-        }
+        span = [offset, offset + len(block)]
+        header[name] = {"dtype": _CODES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": span}
         blocks.append(block)
         offset += len(block)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode()
@@ -71,8 +64,7 @@ def decode(data: bytes, source: str = "file") -> tuple[dict[str, Tensor], dict[s
 
     Examples
     --------
-    >>> tensors, metadata = decode(encode({"a": torch.arange(3)}, {"kind": "example"}))
-    >>> tensors, metadata
+    >>> decode(encode({"a": torch.arange(3)}, {"kind": "example"}))
     ({'a': tensor([0, 1, 2])}, {'kind': 'example'})
     """
     try:
@@ -113,6 +105,11 @@ def _decode(data: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, metadata
 
 
+def sha256(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> str:
+    """Return the SHA-256 of the file that `save` would write."""
+    return hashlib.sha256(encode(tensors, metadata)).hexdigest()
+
+
 def save(
     path: str | os.PathLike[str], tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> str:
@@ -131,6 +128,9 @@ def save(
     return hashlib.sha256(data).hexdigest()
 
 
-def load(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read what :func:`save` wrote; see there."""
-    return decode(read_bytes(path), str(path))
+def load(path: str | os.PathLike[str], kind: str | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read what `save` wrote; refuse a file that is not of this kind, if one is given."""
+    tensors, metadata = decode(read_bytes(path), str(path))
+    if kind is not None and metadata.get("kind") != kind:
+        raise SchemaMismatch(f"{path} holds no {kind}; give the file that boundwatch wrote")
+    return tensors, metadata

@@ -257,7 +257,7 @@ def test_shared_environments_are_refused(tmp_path, monkeypatch):
         return np.random.default_rng(self.seed)
 
     monkeypatch.setattr(Recipe, "generator", same)
-    with pytest.raises(InvalidSetting, match="in the prior set too"):
+    with pytest.raises(InvalidSetting, match="the prior set shares"):
         training.train(TINY, tmp_path)
 
 
