@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -110,6 +111,15 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], inside: set[str
         )
     for name, value in state.items():
         value.copy_(tensors[name])
+
+
+def draw_first_weights(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw the first weights from a generator of our own; torch's layers draw theirs from the global one."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
 
 def refuse_batch_statistics(module: nn.Module) -> None:

@@ -197,6 +197,10 @@ class GaussianPosterior:
             state[name].copy_(value)
         return module
 
+    def flatten(self, state: Mapping[str, Tensor]) -> Tensor:
+        """Return the parameter vector (d,) in the ``state_dict`` of a policy."""
+        return torch.cat([state[name].reshape(-1).double() for name in self.names])
+
     def _unflatten(self, weights: Tensor) -> dict[str, Tensor]:
         parts = torch.split(weights, [shape.numel() for shape, _ in self._forms])
         formed = zip(self.names, parts, self._forms, strict=True)

@@ -180,13 +180,15 @@ def tiny(trained_arm):
     return trained_arm
 
 
-@pytest.mark.parametrize(("stage", "jobs"), [("train_prior", 2), ("train_evolution", 1), ("certify", 1)])
+@pytest.mark.parametrize(
+    ("stage", "jobs"), [("train_prior", 2), ("train_evolution", 1), ("folders.certify", 1)]
+)
 def test_an_interrupted_training_ends_with_the_same_bytes(tiny, tmp_path, monkeypatch, stage, jobs):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, stage, interrupt)
+        patch.setattr(f"boundwatch.tasks.grasping.train.{stage}", interrupt)
         with pytest.raises(KeyboardInterrupt):
             training.train(TINY, tmp_path / "run")
     training.train(TINY, tmp_path / "run", jobs=jobs)
@@ -219,7 +221,7 @@ def test_a_kill_costs_one_part_of_the_demonstrations(tiny, tmp_path, monkeypatch
 
 
 def test_a_finished_training_is_not_repeated(tiny, monkeypatch):
-    monkeypatch.setattr(training, "certify", None)
+    monkeypatch.setattr(training.folders, "certify", None)
     assert training.train(TINY, tiny).summary == load_run(tiny).summary
 
 

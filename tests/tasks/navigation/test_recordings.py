@@ -65,7 +65,7 @@ def test_the_authors_kind_of_file_is_read(recordings, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"paths": 1.0}, "no cell array 'prims' in it"),
+        ({"paths": 1.0}, "no cell array 'prims'"),
         ({"prims": "left"}, "'prims' does not hold flights"),
         ({"prims": 1.0}, "'prims' does not hold flights"),
     ],

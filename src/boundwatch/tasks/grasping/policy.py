@@ -18,6 +18,7 @@ from torch.nn import functional
 from boundwatch.tasks.grasping.camera import PIXELS, Image
 from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.scenes import CENTER
+from boundwatch.training.policies import draw_first_weights
 
 LATENT = 10
 """Length of the latent vector z."""
@@ -43,6 +44,19 @@ RECONSTRUCTION = 0.1
 class GraspNetwork(nn.Module):
     """Maps depth images (n, 128, 128) and a latent vector (10,), or one for each image, to grasps (n, 5)."""
 
+    features: Callable[[Tensor], Tensor]
+    """What does not depend on the latent vector, for images (n, 128, 128)."""
+    decode: Callable[[Tensor, Tensor], Tensor]
+    """Outputs (n, 5) for such features and latent vectors."""
+
+    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
+        """Return outputs (n, 5) for images and latent vectors."""
+        return self.decode(self.features(images), latent)
+
+
+class FeatureNetwork(GraspNetwork):
+    """The plain network: 20 features of the image, joined by the latent vector."""
+
     def __init__(self) -> None:
         super().__init__()
         self.eye = nn.Sequential(
@@ -60,22 +74,18 @@ class GraspNetwork(nn.Module):
         )
 
     def features(self, images: Tensor) -> Tensor:
-        """Return the features (n, 20) of images (n, 128, 128)."""
+        """Return the features (n, 20)."""
         found: Tensor = self.eye(images[:, None].float() / 255.0)
         return found
 
     def decode(self, features: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for features and latent vectors."""
+        """Return outputs for features and latent vectors."""
         latent = latent.expand(len(features), LATENT)
         outputs: Tensor = self.hand(torch.cat([features, latent], dim=1))
         return outputs
 
-    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for images and latent vectors."""
-        return self.decode(self.features(images), latent)
 
-
-class PointNetwork(nn.Module):
+class PointNetwork(GraspNetwork):
     """The paper's network: each channel of the convolutions is a point in the image, its spatial softmax.
 
     The first two latent numbers are two more channels of the image, the other eight join the points.
@@ -92,12 +102,12 @@ class PointNetwork(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # an eighth faster here
 
     def features(self, images: Tensor) -> Tensor:
-        """Return what does not depend on the latent vector: the image's part of the first convolution."""
+        """Return the image's part of the first convolution."""
         seen = images[:, None].float() / 255.0
         return functional.conv2d(seen, self.look.weight[:, :1], self.look.bias, stride=2, padding=2)
 
     def decode(self, features: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for features and latent vectors."""
+        """Return outputs for features and latent vectors."""
         latent = latent.expand(len(features), LATENT)
         channels, rest = latent[:, :LATENT_CHANNELS], latent[:, LATENT_CHANNELS:]
         # A latent channel is constant over the image, so its part of the convolution is that of a white
@@ -108,10 +118,6 @@ class PointNetwork(nn.Module):
         maps = self.eye(features + torch.einsum("nk,kchw->nchw", channels, planes))
         outputs: Tensor = self.hand(torch.cat([spatial_softmax(SHARPNESS * maps), rest], dim=1))
         return outputs
-
-    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for images and latent vectors."""
-        return self.decode(self.features(images), latent)
 
 
 def spatial_softmax(maps: Tensor) -> Tensor:
@@ -129,10 +135,7 @@ def spatial_softmax(maps: Tensor) -> Tensor:
     return torch.cat([weights.sum(3) @ down, weights.sum(2) @ right], dim=1)
 
 
-NETWORKS: dict[str, Callable[[], GraspNetwork | PointNetwork]] = {
-    "features": GraspNetwork,
-    "points": PointNetwork,
-}
+NETWORKS: dict[str, Callable[[], GraspNetwork]] = {"features": FeatureNetwork, "points": PointNetwork}
 """By the names that a recipe gives them."""
 
 
@@ -148,11 +151,7 @@ class GraspAutoencoder(nn.Module):
         super().__init__()
         self.network = NETWORKS[network]()
         self.encoder = nn.Sequential(nn.Linear(manners, 32), nn.ReLU(), nn.Linear(32, 2 * LATENT))
-        for layer in self.modules():  # torch's layers draw their first weights from the global generator
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
+        draw_first_weights(self, generator)
 
     def loss(self, images: Tensor, actions: Tensor, manner: Tensor, generator: torch.Generator) -> Tensor:
         """Return the negative evidence lower bound of each demonstration."""

@@ -46,10 +46,8 @@ def draw_scenes(
 
     Parameters
     ----------
-    n
-        How many.
-    rng
-        Where the randomness comes from.
+    n, rng
+        How many, and where the randomness comes from.
     objects
         ``"mugs"``, ``"varied-mugs"`` (of many shapes), ``"bowls"`` (12-18 cm) or ``"wide-bowls"``
         (15-21 cm).

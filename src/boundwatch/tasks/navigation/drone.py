@@ -133,11 +133,6 @@ def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
     -------
     array of shape (primitives, rollouts, 3)
         Start delay, trim, thrust.
-
-    Examples
-    --------
-    >>> recorded_noise(DroneSettings()).std(axis=1, ddof=1).round(6).tolist()[0]
-    [1.0, 1.0, 1.0]
     """
     if settings.rollouts < 4:
         raise InvalidSetting(
@@ -147,9 +142,8 @@ def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
     draw = rng.standard_normal((len(settings.primitives), settings.rollouts, 3))
     draw -= draw.mean(axis=1, keepdims=True)
     orthonormal, triangle = np.linalg.qr(draw)
-    signs = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[
-        :, None, :
-    ]  # QR leaves the signs open; keep the draw's
+    # QR leaves the signs open; keep the draw's.
+    signs = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, :]
     noise: NDArray[np.float64] = orthonormal * signs * np.sqrt(settings.rollouts - 1)
     return noise
 
@@ -165,16 +159,12 @@ def fly(
 
     Parameters
     ----------
-    settings
-        The drone.
-    primitive
-        Which primitive each flight uses; any shape.
+    settings, primitive
+        The drone, and which primitive each flight uses; any shape.
     noise
         The flights' noise in standard units, of shape ``(*primitive.shape, 3)``; zeros fly as commanded.
-    wind
-        The wind, the same for every flight except for its gusts; None is calm air.
-    rng
-        Draws the gusts; needed with wind only.
+    wind, rng
+        The wind, the same for every flight except for its gusts, and what draws these; None is calm air.
 
     Returns
     -------
@@ -183,9 +173,7 @@ def fly(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> drone = DroneSettings()
-    >>> calm = fly(drone, np.arange(7), np.zeros((7, 3)))
+    >>> calm = fly(DroneSettings(), np.arange(7), np.zeros((7, 3)))
     >>> calm.shape, bool(np.all(np.diff(calm[:, 200, 0]) > 0))  # primitives are ordered from left to right
     ((7, 341, 2), True)
     """

@@ -1,4 +1,4 @@
-"""Navigation: draws environments, flies policies through any number of them, returns costs."""
+"""Navigation: flies policies through any number of environments, returns costs."""
 
 from __future__ import annotations
 
@@ -21,21 +21,15 @@ class Navigation:
     Examples
     --------
     >>> from boundwatch.tasks.navigation.policy import Policy
-    >>> task = Navigation()
-    >>> environments = task.draw(10, np.random.default_rng(0))
-    >>> task.rollout(Policy(primitives=7), environments).shape
-    (10,)
+    >>> costs, logits = Navigation().deploy(Policy(primitives=7), 20, seed=1)
+    >>> costs.shape, logits.shape
+    ((20,), (20, 7))
     """
 
     world: World = field(default_factory=World)
     distribution: Distribution = TRAINING
     d_thresh: float = 0.5
     """Clearance from which a flight costs nothing, meters."""
-    binary: bool = field(default=False, init=False)
-
-    def draw(self, n: int, rng: np.random.Generator) -> Environments:
-        """Draw n environments, independently of each other."""
-        return self.world.draw(self.distribution, n, seed=rng.integers(2**63, size=2).tolist())
 
     def rollout(self, policy: nn.Module, environments: Environments) -> NDArray[np.float64]:
         """Return the cost of the primitive that the policy scores highest, in each environment."""
@@ -49,15 +43,7 @@ class Navigation:
     def deploy(
         self, policy: nn.Module, n: int, *, seed: int | Sequence[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Fly n new environments block by block; return costs (n,) and logits (n, primitives).
-
-        Examples
-        --------
-        >>> from boundwatch.tasks.navigation.policy import Policy
-        >>> costs, logits = Navigation().deploy(Policy(primitives=7), 20, seed=1)
-        >>> costs.shape, logits.shape
-        ((20,), (20, 7))
-        """
+        """Fly n new environments block by block; return costs (n,) and logits (n, primitives)."""
         costs, logits = [], []
         for environments in self.world.stream(self.distribution, n, seed=seed):
             logits.append(logits_of(policy, environments.images))
