@@ -63,24 +63,23 @@ def draw_flight(
         points = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in flight[::8].tolist())
         return f'<polyline class="{kind}" points="{points}"/>'
 
-    start, flown = at(0.0, 0.0), flights[chosen]
+    def circle(kind: str, x: float, y: float, radius: float) -> str:
+        across, down = at(x, y)
+        return f'<circle class="{kind}" cx="{across:.1f}" cy="{down:.1f}" r="{radius * _SCALE:.1f}"/>'
+
+    flown = flights[chosen]
     gaps = np.linalg.norm(flown[:, None] - obstacles, axis=2).min(axis=1)
     x, y = at(*flown[gaps.argmin()].tolist())
     cross = f'<path class="hit" d="M{x - 9:.1f} {y - 9:.1f}l18 18m0 -18l-18 18"/>'
     parts = [
         f'<rect class="far" width="{width:g}" height="{height:g}"/>',
         *(line(flight, "option") for number, flight in enumerate(flights) if number != chosen),
-        *(
-            '<circle class="obstacle" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>'.format(
-                *at(x, y), obstacle_radius * _SCALE
-            )
-            for x, y in obstacles.tolist()
-        ),
+        *(circle("obstacle", x, y, obstacle_radius) for x, y in obstacles.tolist()),
         line(flown, "flown"),
         *([cross] if collided else []),
         f'<path class="axis" d="M10 {height - 10:g}h{2 * _SCALE:g}"/>',
         f'<text x="{10 + _SCALE:g}" y="{height - 16:g}" text-anchor="middle">2 m</text>',
-        f'<circle class="mean" cx="{start[0]:.1f}" cy="{start[1]:.1f}" r="{drone_radius * _SCALE:.1f}"/>',
+        circle("mean", 0.0, 0.0, drone_radius),
     ]
     return svg("Flight from above", width, height, parts)
 
@@ -150,13 +149,7 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
 
 
 def power_of_ten(power: int) -> str:
-    """Return a power of ten as it is printed.
-
-    Examples
-    --------
-    >>> power_of_ten(8), power_of_ten(-2)
-    ('10⁸', '10⁻²')
-    """
+    """Return a power of ten as it is printed."""
     return f"10{str(power).translate(_RAISED)}"
 
 
@@ -170,10 +163,9 @@ def clipping(series: Sequence[tuple[str, Sequence[float]]]) -> str:
     """
     high = [world for world, values in series if max(values) > _HIGHEST]
     low = [world for world, values in series if min(values) < _LOWEST]
-    ends = [(high, "above", math.log10(_HIGHEST)), (low, "below", math.log10(_LOWEST))]
+    ends = [(high, "above", power_of_ten(8)), (low, "below", power_of_ten(-4))]
     return "".join(
-        f" Evidence {side} {power_of_ten(round(end))} is drawn at {power_of_ten(round(end))} "
-        f"({', '.join(worlds)})."
+        f" Evidence {side} {end} is drawn at {end} ({', '.join(worlds)})."
         for worlds, side, end in ends
         if worlds
     )

@@ -41,13 +41,14 @@ class Episode:
 
     def __repr__(self) -> str:
         counted = {"steps": len(self.rewards), "total": float(self.rewards.sum())}
-        names = ("index", "seed", "terminated", "truncated")
-        return one_line(self, {name: getattr(self, name) for name in names} | counted)
+        return one_line(
+            self, {k: v for k, v in vars(self).items() if k not in ("rewards", "infos")} | counted
+        )
 
     def __str__(self) -> str:
         ended = "truncated" if self.truncated and not self.terminated else "terminated"
-        steps, total = len(self.rewards), self.rewards.sum()
-        return f"{_name(self)}: {ended} after {steps} steps with a return of {total:.6g}"
+        total = f"a return of {self.rewards.sum():.6g}"
+        return f"{_name(self)}: {ended} after {len(self.rewards)} steps with {total}"
 
 
 CostRule = str | tuple[float, float] | Callable[[Episode], float]
@@ -136,9 +137,8 @@ class Recorder:
         self.mode = env.metadata.get("autoreset_mode")
         if not isinstance(self.mode, AutoresetMode):
             raise InvalidSetting(
-                f"env.metadata['autoreset_mode'] = {shown(self.mode)} is not a "
-                "gymnasium.vector.AutoresetMode; set it to the mode in which the environment resets finished "
-                "episodes"
+                f"env.metadata['autoreset_mode'] = {shown(self.mode)} is not a gymnasium.vector."
+                "AutoresetMode; set it to the mode in which the environment resets finished episodes"
             )
         self._steps: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(env.num_envs)]
         self._running = np.zeros(env.num_envs, dtype=bool)
@@ -188,13 +188,7 @@ class Recorder:
 
 
 def unbatch(infos: dict[str, Any], number: int, count: int) -> dict[str, Any]:
-    """Return the info of one sub-environment: its entries only, where a mask ``_key`` says whose they are.
-
-    Examples
-    --------
-    >>> unbatch({"x": np.array([1, 2]), "y": np.array([0, 5]), "_y": np.array([False, True])}, 0, 2)
-    {'x': np.int64(1)}
-    """
+    """Return the info of one sub-environment: its entries only, where a mask ``_key`` says whose they are."""
     info = {}
     for key, value in infos.items():
         is_mask = key.startswith("_") and key[1:] in infos
@@ -208,14 +202,7 @@ def unbatch(infos: dict[str, Any], number: int, count: int) -> dict[str, Any]:
 
 
 def check_env(env: object) -> None:
-    """Refuse what is not an environment of Gymnasium's, such as the vector environments of other libraries.
-
-    Examples
-    --------
-    >>> check_env("CartPole-v1")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: env = 'CartPole-v1' is not a Gymnasium environment; ...
-    """
+    """Refuse what is not an environment of Gymnasium's, such as the vector environments of other libraries."""
     if not isinstance(env, Env | VectorEnv):
         raise InvalidSetting(
             f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), a vector "

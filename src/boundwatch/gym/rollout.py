@@ -97,12 +97,7 @@ def first_observations(
     They are the scenes that a predictor of `boundwatch.prediction` sees. Nothing is run: the environment is
     reset n times. To observe scenes that will not be run, choose a seed of their own.
 
-    Parameters
-    ----------
-    env
-        A single environment whose observations are arrays.
-    n, seed
-        As for `rollout`.
+    The environment is a single one, whose observations are arrays.
 
     Examples
     --------

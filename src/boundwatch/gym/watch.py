@@ -21,6 +21,8 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 OnAlarm = Callable[[Any], object]
+Predict = Callable[[Any], ArrayLike]
+Unrun = Callable[[], Sequence[Any] | NDArray[Any]]
 
 
 def watch(
@@ -30,8 +32,8 @@ def watch(
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
     within_episode: bool = False,
-    predict: Callable[[Any], ArrayLike] | None = None,
-    unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None,
+    predict: Predict | None = None,
+    unrun: Unrun | None = None,
 ) -> WatchedEnv | WatchedVectorEnv:
     """Wrap an environment so that every finished episode is counted by a detector.
 
@@ -100,38 +102,15 @@ class _Counter:
         self.detector = detector
         self.finding: Any = None
         self.count = 0
-        self._cost = cost_function(cost)
-        self._on_alarm = on_alarm
-        self._rule = cost
+        self._cost, self._rule, self._on_alarm = cost_function(cost), cost, on_alarm
         self._waiting: dict[int, float] = {}
         self.peeking: SequentialTest | None = None
         self._least = 0.0  # what the running episode has cost so far, and whether that was an alarm
         self._alarmed = False
-        self._predict: Callable[[Any], ArrayLike] | None = None
-        self._unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None
+        self._scenes: tuple[Predict, Unrun] | None = None
         self._predictions: dict[str, Any] = {}
 
-    def line(self, watched: WatchedEnv | WatchedVectorEnv) -> str:
-        """Describe a wrapped environment on one line."""
-        detector, env = self.detector, _name_of(watched)
-        fields = {
-            "env": env,
-            "detector": type(detector).__name__,
-            "n": detector.n,
-            "verdict": detector.verdict,
-        }
-        return one_line(watched, fields)
-
-    def words(self, watched: WatchedEnv | WatchedVectorEnv) -> str:
-        """Describe it in words."""
-        return f"{_name_of(watched)}, watched by {self.detector}"
-
-    def allow_predictions(
-        self,
-        env: object,
-        predict: Callable[[Any], ArrayLike] | None,
-        unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None,
-    ) -> None:
+    def allow_predictions(self, env: object, predict: Predict | None, unrun: Unrun | None) -> None:
         """Refuse what cannot be predicted."""
         if predict is None and unrun is None:
             return
@@ -143,13 +122,14 @@ class _Counter:
             raise InvalidSetting(f"predict needs a PredictedTest, not {type(self.detector).__name__}")
         if isinstance(env, VectorEnv):
             raise InvalidSetting("predict takes a single environment; watch each one on its own")
-        self._predict, self._unrun = predict, unrun
+        self._scenes = predict, unrun
 
     def begin(self, observation: Any) -> None:
         """Predict what the episode that begins here will cost."""
-        if self._predict is not None and self._unrun is not None:
-            scenes = np.stack([np.asarray(scene) for scene in [observation, *self._unrun()]])
-            predicted, *others = np.asarray(self._predict(scenes), dtype=np.float64).ravel().tolist()
+        if self._scenes is not None:
+            predict, unrun = self._scenes
+            scenes = np.stack([np.asarray(scene) for scene in [observation, *unrun()]])
+            predicted, *others = np.asarray(predict(scenes), dtype=np.float64).ravel().tolist()
             self._predictions = {"predicted": predicted, "unlabeled": others}
 
     def allow_peeking(self, env: object) -> None:
@@ -189,9 +169,8 @@ class _Counter:
     def _refuse_fall(self, episode: Episode, cost: float) -> None:
         if cost < self._least - 1e-9:
             raise InvalidCost(
-                f"episode {episode.index}, step {len(episode.rewards)}: cost = {cost:g} is below "
-                f"{self._least:g}, which it had reached; give a cost that never falls, or use "
-                "within_episode=False"
+                f"episode {episode.index}, step {len(episode.rewards)}: cost = {cost:g} is below the "
+                f"{self._least:g} reached before; give a cost that never falls, or use within_episode=False"
             )
 
     def add(self, episode: Episode) -> None:
@@ -207,7 +186,32 @@ class _Counter:
                 self._on_alarm(self.finding)
 
 
-class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+class _Watched:
+    """What both kinds of watched environments show."""
+
+    _counter: _Counter
+    spec: Any
+    unwrapped: Any
+
+    def __repr__(self) -> str:
+        detector = self._counter.detector
+        fields = {"detector": type(detector).__name__, "n": detector.n, "verdict": detector.verdict}
+        return one_line(self, {"env": self._name} | fields)
+
+    def __str__(self) -> str:
+        return f"{self._name}, watched by {self._counter.detector}"
+
+    @property
+    def _name(self) -> str:
+        return type(self.unwrapped).__name__ if self.spec is None else str(self.spec.id)
+
+    @property
+    def finding(self) -> Any:
+        """The latest finding, or None before the first finished episode."""
+        return self._counter.finding
+
+
+class WatchedEnv(_Watched, gymnasium.Wrapper[Any, Any, Any, Any]):
     """A single environment that `watch` has wrapped."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], counter: _Counter) -> None:
@@ -215,17 +219,6 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._counter = counter
         self._rewards: list[float] = []
         self._infos: list[dict[str, Any]] = []
-
-    def __repr__(self) -> str:
-        return self._counter.line(self)
-
-    def __str__(self) -> str:
-        return self._counter.words(self)
-
-    @property
-    def finding(self) -> Any:
-        """The latest finding, or None before the first finished episode."""
-        return self._counter.finding
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -254,24 +247,12 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, info
 
 
-class WatchedVectorEnv(VectorWrapper):
+class WatchedVectorEnv(_Watched, VectorWrapper):
     """A vector environment that `watch` has wrapped."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], counter: _Counter) -> None:
         super().__init__(env)
-        self._counter = counter
-        self._recorder = Recorder(env)
-
-    def __repr__(self) -> str:
-        return self._counter.line(self)
-
-    def __str__(self) -> str:
-        return self._counter.words(self)
-
-    @property
-    def finding(self) -> Any:
-        """The latest finding, or None before the first finished episode."""
-        return self._counter.finding
+        self._counter, self._recorder = counter, Recorder(env)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset all sub-environments, or those of ``reset_mask``; the episodes before must have ended."""
@@ -289,10 +270,6 @@ class WatchedVectorEnv(VectorWrapper):
         for episode in self._recorder.step(rewards, terminated, truncated, infos).values():
             self._counter.add(episode)
         return observations, rewards, terminated, truncated, infos
-
-
-def _name_of(watched: WatchedEnv | WatchedVectorEnv) -> str:
-    return type(watched.unwrapped).__name__ if watched.spec is None else watched.spec.id
 
 
 def _abandoned(where: str, length: int) -> InvalidSetting:

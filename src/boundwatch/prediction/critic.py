@@ -67,9 +67,7 @@ def train_critic(
 
     rows, known = torch.as_tensor(scenes), check_costs(costs)
     if len(rows) != known.size or known.size < 8:
-        raise InvalidSetting(
-            f"{len(rows)} scenes, {known.size} costs; give one scene per cost, and at least 8 of them"
-        )
+        raise InvalidSetting(f"{len(rows)} scenes, {known.size} costs; give one scene per cost, at least 8")
     order = np.random.default_rng(seed).permutation(known.size)
     held_out, training = np.split(order, [max(known.size // 4, 2)])
     network = copy.deepcopy(module).requires_grad_(True).train()

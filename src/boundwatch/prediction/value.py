@@ -21,11 +21,9 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
     ----------
     model
         The trained model. If it was trained on normalized observations, give such observations here, too.
-    scenes
-        First observations of episodes in the certified world, such as
-        `boundwatch.gym.first_observations` returns.
-    costs
-        What those episodes cost, in [0, 1].
+    scenes, costs
+        First observations of episodes in the certified world, such as `boundwatch.gym.first_observations`
+        returns, and what those episodes cost, in [0, 1].
 
     Examples
     --------

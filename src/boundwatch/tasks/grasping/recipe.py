@@ -100,7 +100,8 @@ HARDER = Recipe(
     network="features",
 )
 """Mugs of many shapes, seen through a real sensor's noise and shown by an unsteady hand."""
-FEATURES: dict[str, Any] = dict(network="features", demonstrations=9_000, clone_steps=3_000, clone_batch=128)
+FEATURES: dict[str, Any] = {"network": "features", "demonstrations": 9_000}
+FEATURES |= {"clone_steps": 3_000, "clone_batch": 128}
 """How the plain network is cloned where the paper's is the usual one."""
 HARDER_POINTS: dict[str, Any] = {"network": "points", "clone_steps": 12_000, "clone_batch": 16}
 """How the paper's network is cloned in the harder world, where it learns more slowly."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Deployment:
         return np.array([outcome.cost for outcome in self.outcomes])
 
     @property
-    def columns(self) -> dict[str, Sequence[object]]:
+    def columns(self) -> Mapping[str, Sequence[object]]:
         """How far each object rose, in meters, what happened, and its film where one was drawn."""
         rises = [f"{outcome.rise:.4f}" for outcome in self.outcomes]
         films = [*map(str, self.films), *[""] * (len(rises) - len(self.films))]

@@ -88,7 +88,7 @@ def compile_scene(scene: Scene, physics: Physics) -> mujoco.MjModel:
 def cast_rays(
     model: mujoco.MjModel, data: mujoco.MjData, eye: Array, aims: Array, groups: tuple[int, ...] | None = None
 ) -> tuple[NDArray[np.int32], Array, Array]:
-    """Return which geom (of these groups) each ray from the eye meets, -1 for none; how far, in aims; its normal."""
+    """Return which geom (of these groups) each ray meets, or -1, how far away in aims, and its normal."""
     n = len(aims)
     hit, distance, normals = np.empty(n, dtype=np.int32), np.empty(n), np.zeros((n, 3))
     seen = None if groups is None else np.isin(np.arange(6), groups).astype(np.uint8)
