@@ -45,14 +45,7 @@ def draw_flight(
     *,
     collided: bool,
 ) -> Html:
-    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision.
-
-    Examples
-    --------
-    >>> drawn = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17), collided=True)
-    >>> drawn.count("circle"), drawn.count("polyline"), drawn.count("hit")
-    (10, 7, 1)
-    """
+    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision."""
     width, height = 2 * _ACROSS * _SCALE, _AHEAD * _SCALE
     obstacle_radius, drone_radius = radii
 
@@ -85,13 +78,7 @@ def draw_flight(
 
 
 def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
-    """Draw a depth image: the nearer, the stronger the color.
-
-    Examples
-    --------
-    >>> draw_depth(np.full((50, 50), 7.0), 7.0).count("<path")
-    0
-    """
+    """Draw a depth image: the nearer, the stronger the color."""
     rows, columns = image.shape
     nearness = np.minimum((1.0 - image[::-1] / depth_range) / (1.0 - _NEAREST), 1.0)  # the top row looks up
     level = np.rint(nearness * _LEVELS).astype(int)
@@ -105,13 +92,7 @@ def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
 
 
 def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: float, label: str) -> Html:
-    """Draw e-values over trials, one line per world, on a logarithmic scale.
-
-    Examples
-    --------
-    >>> draw_evidence([("training", [0.5, 0.2]), ("windy", [3.0, 40.0])], 25.0, "e-value").count("polyline")
-    2
-    """
+    """Draw e-values over trials, one line per world, on a logarithmic scale."""
     trials = max(len(values) for _, values in series)
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     span = math.log10(_HIGHEST / _LOWEST)
@@ -154,13 +135,7 @@ def power_of_ten(power: int) -> str:
 
 
 def clipping(series: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Say what `draw_evidence` cuts off, if anything.
-
-    Examples
-    --------
-    >>> clipping([("windy", [1.0, 3e9])])
-    ' Evidence above 10⁸ is drawn at 10⁸ (windy).'
-    """
+    """Say what `draw_evidence` cuts off, if anything."""
     high = [world for world, values in series if max(values) > _HIGHEST]
     low = [world for world, values in series if min(values) < _LOWEST]
     ends = [(high, "above", power_of_ten(8)), (low, "below", power_of_ten(-4))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,20 +72,15 @@ def cost_function(rule: CostRule) -> Callable[[Episode], float]:
         return lambda episode: _from_success(episode, rule)
     if callable(rule):
         return lambda episode: _from_function(episode, rule)
-    try:
+    low, high = math.nan, math.nan
+    with suppress(TypeError, ValueError):
         low, high = (float(end) for end in rule)
-    except (TypeError, ValueError) as error:
-        raise _unknown_rule(rule) from error
     if not -math.inf < low < high < math.inf:
-        raise _unknown_rule(rule)
+        raise InvalidSetting(
+            f"cost = {shown(rule)} is not a cost; give (low, high), the range of the return with low < high, "
+            "the name of a success in info such as 'is_success', or a function of the episode"
+        )
     return lambda episode: _from_return(episode, low, high)
-
-
-def _unknown_rule(rule: object) -> InvalidSetting:
-    return InvalidSetting(
-        f"cost = {shown(rule)} is not a cost; give (low, high), the range of the return with low < high, "
-        "the name of a success in info such as 'is_success', or a function of the episode"
-    )
 
 
 def _from_return(episode: Episode, low: float, high: float) -> float:
@@ -202,7 +198,7 @@ def unbatch(infos: dict[str, Any], number: int, count: int) -> dict[str, Any]:
 
 
 def check_env(env: object) -> None:
-    """Refuse what is not an environment of Gymnasium's, such as the vector environments of other libraries."""
+    """Refuse what is not an environment of Gymnasium's, such as a vector environment of another library."""
     if not isinstance(env, Env | VectorEnv):
         raise InvalidSetting(
             f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), a vector "

@@ -47,12 +47,10 @@ def watch(
 
     Parameters
     ----------
-    env
-        A Gymnasium environment, or a vector environment in any autoreset mode.
+    env, cost
+        As for `boundwatch.gym.rollout`.
     detector
         One that may be read after every episode, such as `boundwatch.SequentialTest`.
-    cost
-        How an episode becomes a cost: see `boundwatch.gym.rollout`.
     on_alarm
         Called with the finding whenever the verdict changes, which may be to BENIGN and later to ADVERSE.
     within_episode
@@ -96,8 +94,7 @@ class _Counter:
     def __init__(self, detector: StreamDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
         if not isinstance(detector, StreamDetector):
             raise InvalidSetting(
-                f"detector = {type(detector).__name__} may not be read after every episode; "
-                "use SequentialTest or ChangeDetector"
+                f"detector = {type(detector).__name__} may not be read after every episode; use SequentialTest"
             )
         self.detector = detector
         self.finding: Any = None
@@ -115,9 +112,7 @@ class _Counter:
         if predict is None and unrun is None:
             return
         if predict is None or unrun is None:
-            raise InvalidSetting(
-                "predict and unrun go together: a prediction for the episode, and for scenes that are not run"
-            )
+            raise InvalidSetting("predict and unrun go together: a prediction, and scenes that are not run")
         if not isinstance(self.detector, PredictedTest):
             raise InvalidSetting(f"predict needs a PredictedTest, not {type(self.detector).__name__}")
         if isinstance(env, VectorEnv):
@@ -135,14 +130,12 @@ class _Counter:
     def allow_peeking(self, env: object) -> None:
         """Refuse what cannot alarm within an episode."""
         if not isinstance(self.detector, SequentialTest):
-            raise InvalidSetting(
-                f"within_episode needs a SequentialTest, which can peek, not {type(self.detector).__name__}"
-            )
+            raise InvalidSetting(f"within_episode needs a SequentialTest, not {type(self.detector).__name__}")
         if isinstance(env, VectorEnv):
             raise InvalidSetting("within_episode takes a single environment; watch each one on its own")
         if isinstance(self._rule, str):
             raise InvalidSetting(
-                f"cost = {shown(self._rule)} is known only when an episode ends; for within_episode give the "
+                f"cost = {shown(self._rule)} is known only when an episode ends; give within_episode the "
                 "range of a return whose rewards are never positive, or a function that never falls"
             )
         self.peeking = self.detector

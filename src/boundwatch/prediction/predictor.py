@@ -28,16 +28,9 @@ class Predictor:
     depend on it. **Assumes**, as that test does, that it sees the scene that is run and those that are not in
     the same way: predict them in one call.
 
-    Attributes
-    ----------
-    score
-        Maps scenes to one finite number each, on any scale.
-    slope, offset
-        Of the curve: the prediction is ``expit(offset + slope * score)``.
-    correlation
-        Between predictions and costs in the rollouts that the curve was fitted to. What it promises in trials
-        is in ``docs/before-it-fails.md``; in a new world it may be lower.
-
+    ``score`` maps scenes to one finite number each; the prediction is ``expit(offset + slope * score)``.
+    ``correlation`` is that between predictions and costs in the rollouts that the curve was fitted to. What
+    it promises in trials is in ``docs/before-it-fails.md``; in a new world it may be lower.
     """
 
     score: Score

@@ -23,18 +23,6 @@ from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.prior import train_prior
 from boundwatch.training.rollouts import Rollouts, TrainingCosts
 
-__all__ = [
-    "GaussianPosterior",
-    "History",
-    "LatentPolicy",
-    "Rollouts",
-    "TrainingCosts",
-    "certify",
-    "check_disjoint",
-    "environment_hash",
-    "load_policy",
-    "save_policy",
-    "train_backprop",
-    "train_evolution",
-    "train_prior",
-]
+__all__ = ["GaussianPosterior", "History", "LatentPolicy", "Rollouts", "TrainingCosts", "certify"]
+__all__ += ["check_disjoint", "environment_hash", "load_policy", "save_policy"]
+__all__ += ["train_backprop", "train_evolution", "train_prior"]

@@ -52,11 +52,9 @@ def certify(
     directory
         Where ``posterior.safetensors``, ``policy.safetensors``, ``costs.csv``, ``certificate.json`` and
         ``draw.json`` go.
-    bound
-        ``"pointwise"`` (default; nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1). It is chosen
-        here, before the costs are seen, and cannot be changed afterward.
-    delta
-        Probability with which the certificate may fail.
+    bound, delta
+        As in training: ``"pointwise"`` (nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1),
+        chosen before the costs are seen; and the probability with which the certificate may fail.
     binary
         Promise that costs are 0 or 1.
     seed

@@ -14,14 +14,7 @@ from boundwatch.training.seeds import Stream, generator
 
 
 def as_tensors(data: Sequence[Tensor | NDArray[Any]]) -> tuple[list[Tensor], int]:
-    """Return the parts of the data as tensors, and the number of their rows, the same in each.
-
-    Examples
-    --------
-    >>> as_tensors([torch.zeros(3, 2), torch.ones(2)])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: data has parts of [2, 3] rows; give one row per environment in each
-    """
+    """Return the parts of the data as tensors, and the number of their rows, the same in each."""
     tensors = [torch.as_tensor(part) for part in data]
     sizes = {len(part) for part in tensors}
     if len(sizes) != 1:

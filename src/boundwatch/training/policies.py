@@ -21,16 +21,7 @@ LATENT = "latent"
 
 
 class LatentPolicy(nn.Module):
-    """A policy whose network takes a latent vector beside the observation, with that vector fixed.
-
-    Examples
-    --------
-    >>> class Shift(nn.Module):
-    ...     def forward(self, observation, latent):
-    ...         return observation + latent
-    >>> LatentPolicy(Shift(), torch.tensor([1.0, 2.0]))(torch.zeros(2))
-    tensor([1., 2.])
-    """
+    """A policy whose network takes a latent vector beside the observation, with that vector fixed."""
 
     latent: Tensor
 
@@ -66,16 +57,7 @@ def policy_sha256(policy: nn.Module) -> str:
 
 @contextmanager
 def unchanged(policy: nn.Module) -> Iterator[None]:
-    """Refuse a policy whose ``state_dict`` the block changes: it would not be clear which was certified.
-
-    Examples
-    --------
-    >>> policy = nn.Linear(1, 1)
-    >>> with unchanged(policy), torch.no_grad():
-    ...     _ = policy.bias.add_(1.0)
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: rolling out Linear changed its state_dict; freeze ...
-    """
+    """Refuse a policy whose ``state_dict`` the block changes: it would not be clear which was certified."""
     before = policy_sha256(policy)
     yield
     if policy_sha256(policy) != before:
@@ -102,13 +84,12 @@ def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:
 def load_state(module: nn.Module, tensors: Mapping[str, Tensor], inside: set[str], path: str) -> None:
     """Copy tensors into a module's parameters and buffers, all of them except those named ``inside``."""
     state = {name: value for name, value in module.state_dict().items() if name not in inside}
-    shapes = {name: (tuple(value.shape), value.dtype) for name, value in state.items()}
-    found = {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
-    if shapes != found:
-        wrong = sorted(name for name in shapes.keys() | found.keys() if shapes.get(name) != found.get(name))
-        raise SchemaMismatch(
-            f"{path} was written for another module: {wrong[0]} differs; rebuild that module"
-        )
+    forms, found = (
+        {(name, value.shape, value.dtype) for name, value in part.items()} for part in (state, tensors)
+    )
+    if forms != found:
+        wrong = min(name for name, *_ in forms ^ found)
+        raise SchemaMismatch(f"{path} was written for another module: {wrong} differs; rebuild that module")
     for name, value in state.items():
         value.copy_(tensors[name])
 

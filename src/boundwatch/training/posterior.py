@@ -120,12 +120,9 @@ class GaussianPosterior:
 
         Examples
         --------
-        >>> class Shift(nn.Module):
-        ...     def forward(self, observation, latent):
-        ...         return observation + latent
-        >>> posterior = GaussianPosterior.over_latent(Shift(), 2)
-        >>> posterior.apply(torch.ones(1, 2), torch.zeros(3, 2)).shape
-        torch.Size([1, 3, 2])
+        >>> posterior = GaussianPosterior.over_latent(nn.Bilinear(3, 2, 1), 2)
+        >>> posterior.dim, posterior.names
+        (2, ('latent',))
         """
         if dim < 1:
             raise InvalidSetting(f"dim = {dim} is below 1; give the length of the latent vector")
@@ -163,15 +160,7 @@ class GaussianPosterior:
         return self.mean + torch.exp(0.5 * self.log_variance) * noise
 
     def call(self, weights: Tensor, *inputs: Any) -> Any:
-        """Return the output of the policy with one parameter vector (d,); differentiable in it.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> posterior.call(torch.ones(4), torch.ones(2, 3))
-        tensor([[4.],
-                [4.]])
-        """
+        """Return the output of the policy with one parameter vector (d,); differentiable in it."""
         return torch.func.functional_call(self._module, self._unflatten(weights), inputs)
 
     def apply(self, weights: Tensor, *inputs: Any) -> Any:
@@ -182,15 +171,7 @@ class GaussianPosterior:
         return torch.func.vmap(lambda w: self.call(w, *inputs))(weights)
 
     def policy(self, weights: Tensor) -> nn.Module:
-        """Return a stand-alone module, in evaluation mode, with one parameter vector (d,) put in.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> posterior.policy(torch.ones(4)).weight
-        Parameter containing:
-        tensor([[1., 1., 1.]])
-        """
+        """Return a stand-alone module, in evaluation mode, with one parameter vector (d,) put in."""
         module = copy.deepcopy(self._module)
         state = module.state_dict()  # its tensors share memory with the module's
         for name, value in self._unflatten(weights.detach()).items():
@@ -224,15 +205,7 @@ class GaussianPosterior:
         return tuple(map(_numpy, (self.mean, self.variance, self.prior_mean, self.prior_variance)))
 
     def move(self, mean: Tensor, log_variance: Tensor) -> None:
-        """Set ψ, with the variances projected into s < 2 s₀, where D₂ is finite.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(1, 1, bias=False), prior_variance=1.0)
-        >>> posterior.move(posterior.mean, torch.tensor([5.0], dtype=torch.float64))
-        >>> posterior.variance
-        tensor([1.9800], dtype=torch.float64)
-        """
+        """Set ψ, with the variances projected into s < 2 s₀, where D₂ is finite."""
         ceiling = (2 * (1 - _VARIANCE_MARGIN) * self.prior_variance).log()
         self.mean, self.log_variance = mean.detach(), torch.minimum(log_variance.detach(), ceiling)
 
@@ -313,9 +286,7 @@ def _choose(module: nn.Module, parameters: Iterable[str] | None) -> dict[str, Te
 def _check_variance(prior_variance: ArrayLike, dim: int) -> Tensor:
     values = np.array(prior_variance, dtype=np.float64)
     if values.shape not in ((), (dim,)):
-        raise InvalidSetting(
-            f"prior_variance has shape {values.shape}; give one number or {dim}, one per parameter"
-        )
+        raise InvalidSetting(f"prior_variance has shape {values.shape}; give one number, or {dim}")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InvalidSetting(f"prior_variance = {values.min()} is not a positive number; choose e.g. 0.01")
     return torch.from_numpy(np.broadcast_to(values, (dim,)).copy())

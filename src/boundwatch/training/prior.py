@@ -42,11 +42,9 @@ def train_prior(
 
     Parameters
     ----------
-    module
-        The policy's network.
-    loss
-        ``loss(policy, *batch)`` returns a differentiable scalar or one value for each environment, as the
-        surrogate of `boundwatch.training.train_backprop` does.
+    module, loss
+        The policy's network; ``loss(policy, *batch)`` returns a differentiable scalar or one value for each
+        environment, as the surrogate of `boundwatch.training.train_backprop` does.
     data
         The prior environments: tensors or arrays with one row for each. The rows of the first part (the
         observations, usually) are what is compared with ``disjoint_from``.
@@ -96,32 +94,26 @@ def train_prior(
             losses.append(float(value.detach()))
             progress.update(task, advance=1, note=f"loss {losses[-1]:.4f}")
             if checkpoint is not None and (step == steps - 1 or time.monotonic() - saved > _SECONDS):
-                state = _fingerprint(module, generator)
-                kept.save(_state(module, optimizer, generator, losses), step=len(losses), state=state)
+                trace = {"values": torch.tensor(losses, dtype=torch.float64)}
+                groups = _trained(module, generator) | {"adam": _moments(optimizer), "losses": trace}
+                kept.save(groups, step=len(losses), state=_fingerprint(module, generator))
                 saved = time.monotonic()
     return losses
 
 
+def _trained(module: nn.Module, generator: torch.Generator | None) -> dict[str, dict[str, Tensor]]:
+    drawn = {} if generator is None else {"state": generator.get_state()}
+    return {"module": module.state_dict(), "generator": drawn}
+
+
 def _fingerprint(module: nn.Module, generator: torch.Generator | None) -> str:
-    drawn = {} if generator is None else {"generator": generator.get_state()}
-    return tensorfile.sha256(module.state_dict() | drawn)
+    trained = _trained(module, generator)
+    return tensorfile.sha256(trained["module"] | trained["generator"])
 
 
-def _state(
-    module: nn.Module, optimizer: torch.optim.Adam, generator: torch.Generator | None, losses: list[float]
-) -> Groups:
-    """Return everything that the next step depends on."""
-    moments = {
-        f"{number}.{name}": value
-        for number, parts in optimizer.state_dict()["state"].items()
-        for name, value in parts.items()
-    }
-    drawn = {} if generator is None else {"generator": generator.get_state()}
-    return {
-        "module": module.state_dict(),
-        "adam": moments,
-        "loss": drawn | {"values": torch.tensor(losses, dtype=torch.float64)},
-    }
+def _moments(optimizer: torch.optim.Adam) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"].items()
+    return {f"{number}.{name}": value for number, parts in state for name, value in parts.items()}
 
 
 def _restore(
@@ -135,6 +127,6 @@ def _restore(
         moments.setdefault(int(number), {})[name] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
     if generator is not None:
-        generator.set_state(groups["loss"]["generator"])
-    losses: list[float] = groups["loss"]["values"].tolist()
+        generator.set_state(groups["generator"]["state"])
+    losses: list[float] = groups["losses"]["values"].tolist()
     return losses

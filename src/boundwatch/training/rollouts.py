@@ -36,15 +36,11 @@ class TrainingCosts(Protocol):
     @property
     def fingerprint(self) -> str:
         """Tells one set of training environments from another, for checkpoints."""
-        ...
 
-    def __len__(self) -> int:
-        """Return the number m of training environments."""
-        ...
+    def __len__(self) -> int: ...
 
     def costs(self, posterior: GaussianPosterior, weights: Tensor, indices: Indices) -> Costs:
         """Return costs (n, b): those of policy ``weights[i]`` in the environments ``indices[i]``."""
-        ...
 
 
 class Rollouts(Generic[Environment]):
@@ -63,15 +59,12 @@ class Rollouts(Generic[Environment]):
     environments
         The m training environments, in any form that the simulator and `environment_hash` understand.
     seed
-        Each environment has its own generator, made from this seed and the environment's hash. The randomness
-        belongs to the environment: every policy meets the same. Different environments, such as those of
-        training and of deployment, have independent generators. So have equal ones in one set; but the same
-        environment in two sets needs two seeds.
-    jobs
-        Processes.
-    backend
-        ``"loky"`` (processes on this machine) or ``"ray"`` (a Ray cluster, extra ``ray``; one that is already
-        connected, else a local one).
+        Each environment has its own generator, made from this seed and the environment's hash: every policy
+        meets the same randomness. Different environments, and equal ones in one set, have independent
+        generators; but the same environment in two sets needs two seeds.
+    jobs, backend
+        Processes: ``"loky"`` on this machine, or ``"ray"`` on a Ray cluster (extra ``ray``; one that is
+        already connected, else a local one).
 
     Examples
     --------
@@ -165,7 +158,5 @@ def _cost(
 ) -> float:
     cost = float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, *key)))
     if not 0 <= cost <= 1:
-        raise InvalidCost(
-            f"the cost in environment {index} is {cost}; a rollout returns costs in [0, 1]: rescale"
-        )
+        raise InvalidCost(f"the cost in environment {index} is {cost}, outside [0, 1]; rescale")
     return cost

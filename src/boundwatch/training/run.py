@@ -57,10 +57,8 @@ class Run:
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: int,
     ) -> None:
-        if steps < 1 or checkpoint_every < 1:
-            raise InvalidSetting(
-                f"steps = {steps}, checkpoint_every = {checkpoint_every} must both be at least 1"
-            )
+        if min(steps, checkpoint_every) < 1:
+            raise InvalidSetting(f"{steps = }, {checkpoint_every = } must both be at least 1")
         self._posterior, self._optimizer = posterior, optimizer
         self.history = History(bound)
         self._steps, self._every = steps, checkpoint_every
@@ -110,15 +108,11 @@ class Run:
         if kind is KeyboardInterrupt or done > 0:
             self._save()
         if kind is KeyboardInterrupt:
-            path = self._checkpoint.path
-            where = (
-                "no checkpoint was asked for, so this training is lost"
-                if path is None
-                else f"{path} holds it; run the same command again to continue"
-            )
-            Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(
-                f"interrupted after step {done} of {self._steps}: {where}"
-            )
+            where = f"{self._checkpoint.path} holds it; run the same command again to continue"
+            if self._checkpoint.path is None:
+                where = "no checkpoint was asked for, so this training is lost"
+            console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+            console.print(f"interrupted after step {done} of {self._steps}: {where}")
 
     def _snapshot(self) -> tuple[int, dict[str, dict[str, Tensor]]]:
         # The next step replaces these tensors and changes none: it costs nothing to keep them.

@@ -1,8 +1,7 @@
 """Independent random streams from one seed, each found again from its name alone.
 
-A step's randomness depends on the seed and the number of the step, not on what was drawn before it. So a
-training that resumes from a checkpoint, or a rollout on another worker, draws what it would have drawn
-anyway.
+A step's randomness does not depend on what was drawn before it. So a training that resumes from a checkpoint,
+or a rollout on another worker, draws what it would have drawn anyway.
 """
 
 from __future__ import annotations

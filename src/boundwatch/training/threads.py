@@ -12,17 +12,7 @@ import torch
 def single_thread() -> Iterator[None]:
     """Let torch use one thread inside the block, and what it used before afterward.
 
-    Sums split over threads are rounded differently, and training must give the same bytes whatever their
-    number. Another kind of processor may still round differently.
-
-    Examples
-    --------
-    >>> before = torch.get_num_threads()
-    >>> with single_thread():
-    ...     torch.get_num_threads()
-    1
-    >>> torch.get_num_threads() == before
-    True
+    Sums split over threads are rounded differently. Another kind of processor may still round differently.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -143,8 +143,8 @@ class GraspAutoencoder(nn.Module):
     """The network with an encoder, which guesses the latent vector from how the expert grasped the rim.
 
     The encoder sees the angle in the object's frame, how far off an unsteady expert was (``manners`` = 3
-    numbers in all), and nothing else. If it saw the grasp itself, the latent vector would learn its direction
-    in the room: a ring, with a hole in the middle of the latent space where policies fail.
+    numbers in all), and nothing else. From the grasp itself the latent vector would learn a direction in the
+    room: a ring, with a hole in the middle of the latent space where policies fail.
     """
 
     def __init__(self, generator: torch.Generator, network: str = "features", manners: int = 1) -> None:
@@ -178,13 +178,7 @@ def to_action(grasp: Grasp) -> list[float]:
 
 
 def to_grasp(output: Tensor) -> Grasp:
-    """Return the grasp that one output (5,) of the network means.
-
-    Examples
-    --------
-    >>> to_grasp(torch.tensor([1.0, -1.0, -9.0, 0.0, 2.0]))
-    Grasp(x=0.6, y=-0.1, z=0.005, yaw=1.57...)
-    """
+    """Return the grasp that one output (5,) of the network means."""
     x, y, z, cos, sin = output.double().tolist()
     height = min(max(SCALE * z, FLOOR), CEILING)
     return Grasp(CENTER[0] + SCALE * x, CENTER[1] + SCALE * y, height, math.atan2(sin, cos))

@@ -28,13 +28,7 @@ from boundwatch.tasks.grasping.runs import Run
 from boundwatch.tasks.grasping.scenes import Scene
 from boundwatch.tasks.grasping.task import Grasping, LatentCosts
 from boundwatch.tasks.grasping.world import Physics
-from boundwatch.training import (
-    GaussianPosterior,
-    check_disjoint,
-    tensorfile,
-    train_evolution,
-    train_prior,
-)
+from boundwatch.training import GaussianPosterior, check_disjoint, tensorfile, train_evolution, train_prior
 
 _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""

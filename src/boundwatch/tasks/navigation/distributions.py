@@ -82,8 +82,6 @@ def distribution(name: str) -> Distribution:
 
     Examples
     --------
-    >>> distribution("easier").obstacles
-    6
     >>> distribution("windy:2.5").wind.speed, distribution("windy:5@4").wind.center
     (2.5, 4.0)
     """

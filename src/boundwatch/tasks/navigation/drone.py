@@ -3,12 +3,9 @@
 The Parrot Swing holds a commanded attitude and nothing else: no position, no velocity is fed back. Seen from
 above it is a point mass with three forces per unit of mass: forward thrust, the sideways component of thrust
 that a bank angle gives (``g tan(bank)``), and quadratic drag against its velocity *relative to the air*. A
-wind therefore moves it, and nothing on board notices.
-
-A motion primitive is a bank command over time: out to one side, back, level. Two rollouts of one primitive
-differ in three numbers, drawn once a flight: how late the motors start, a trim error of the bank angle, an
-error of the thrust.
-
+wind therefore moves it, and nothing on board notices. A motion primitive is a bank command over time: out to
+one side, back, level. Two rollouts of one primitive differ in three numbers, drawn once a flight: how late
+the motors start, a trim error of the bank angle, an error of the thrust.
 Units are meters, seconds and degrees; x points right, y ahead.
 """
 
@@ -112,14 +109,10 @@ class Wind:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.speed <= 5.0:
-            raise InvalidSetting(
-                f"wind speed = {self.speed} is outside [0, 5] m/s; the drone is modeled up to there"
-            )
+            raise InvalidSetting(f"wind speed = {self.speed} is outside [0, 5] m/s, which the model covers")
         if not (self.gust >= 0.0 and self.gust_time > 0.0 and self.width > 0.0):
-            raise InvalidSetting(
-                f"gust = {self.gust}, gust_time = {self.gust_time}, width = {self.width}: "
-                "gust must be at least 0, the other two above 0"
-            )
+            given = f"gust = {self.gust}, gust_time = {self.gust_time}, width = {self.width}"
+            raise InvalidSetting(f"{given}: gust must be at least 0, the other two above 0")
 
 
 def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
@@ -135,9 +128,7 @@ def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
         Start delay, trim, thrust.
     """
     if settings.rollouts < 4:
-        raise InvalidSetting(
-            f"rollouts = {settings.rollouts} is below 4; three noises cannot be standardized over fewer"
-        )
+        raise InvalidSetting(f"rollouts = {settings.rollouts} is below 4; three noises need more")
     rng = np.random.default_rng(settings.seed)
     draw = rng.standard_normal((len(settings.primitives), settings.rollouts, 3))
     draw -= draw.mean(axis=1, keepdims=True)

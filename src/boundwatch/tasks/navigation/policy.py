@@ -39,19 +39,12 @@ class Adapter(nn.Module):
 class Policy(nn.Module):
     """Depth images in meters, shape (n, pixels, pixels), to logits, shape (n, primitives).
 
-    Parameters
-    ----------
-    primitives
-        How many to choose from.
-    pixels, depth_range
-        Of the depth sensor.
-    directions
-        Principal components of the features that the adapter can use; with 0 it has offsets only.
+    ``directions`` principal components of the features are what the adapter can use; with 0 it has offsets
+    only.
 
     Examples
     --------
-    >>> policy = Policy(primitives=7)
-    >>> policy(torch.full((2, 50, 50), 7.0)).shape
+    >>> Policy(primitives=7)(torch.full((2, 50, 50), 7.0)).shape
     torch.Size([2, 7])
     """
 
@@ -78,13 +71,17 @@ class Policy(nn.Module):
         self.features = nn.Sequential(convolutions, nn.Linear(flat, HIDDEN), nn.ReLU())
         self.head = nn.Linear(HIDDEN, primitives)
         self.adapter = Adapter(directions, primitives)
-        self.register_buffer("centre", torch.zeros(HIDDEN))  # the spelling of policies that were saved
+        self.register_buffer("centre", torch.zeros(HIDDEN))  # a name in files, and so in certificates' hashes
         self.register_buffer("basis", torch.zeros(HIDDEN, directions))
 
     def embed(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return what the adapter takes: the uncorrected scores, and the coordinates of the features."""
-        features = self.features(1.0 - images[:, None] / self.depth_range)  # far is 0, near is 1
+        features = self._see(images)
         return self.head(features), (features - self.centre) @ self.basis
+
+    def _see(self, images: Tensor) -> Tensor:
+        features: Tensor = self.features(1.0 - images[:, None] / self.depth_range)  # far is 0, near is 1
+        return features
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits."""
@@ -98,9 +95,7 @@ class Policy(nn.Module):
         that the bound does not pay for.
         """
         with torch.no_grad(), single_thread():
-            features = torch.cat(
-                [self.features(1.0 - part[:, None] / self.depth_range) for part in torch.split(images, BATCH)]
-            )
+            features = torch.cat([self._see(part) for part in torch.split(images, BATCH)])
             values, vectors = torch.linalg.eigh(torch.cov(features.double().T))
             leading = values.argsort(descending=True)[: self.basis.shape[1]]
             # Units that never fire leave components without variance; they get no weight instead of infinite.
@@ -115,11 +110,6 @@ def logits_of(policy: nn.Module, images: NDArray[np.float32]) -> NDArray[np.floa
 
     One thread, and batches of one size, the last one padded: the same numbers to the last bit on every
     machine of a kind, however many are asked. Sums over few rows would be rounded differently.
-
-    Examples
-    --------
-    >>> logits_of(Policy(primitives=7), np.full((3, 50, 50), 7.0, dtype=np.float32)).shape
-    (3, 7)
     """
     parts = []
     with torch.inference_mode(), single_thread():

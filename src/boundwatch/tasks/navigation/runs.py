@@ -74,10 +74,7 @@ class Run:
         return Navigation(self.world, distribution(name or self.recipe.distribution), self.recipe.d_thresh)
 
     def deploy(self, name: str, n: int, *, seed: int | tuple[int, ...] = 0) -> Deployment:
-        """Fly n new environments of a distribution.
-
-        They are independent of the training's, whatever the seed.
-        """
+        """Fly n new environments of a distribution, independent of the training's whatever the seed."""
         seeds = (seed,) if isinstance(seed, int) else seed
         stream = (self.recipe.seed, Draw.DEPLOYMENT, *seeds)
         return Deployment(*self.task(name).deploy(self.policy, n, seed=stream))
@@ -137,9 +134,7 @@ def _world(settings: dict[str, Any], folder: Path) -> World:
 
 def network(recipe: Recipe, world: World) -> Policy:
     """Return the policy's network, not yet trained."""
+    pixels, depth_range = world.scene.pixels, world.scene.depth_range
     return Policy(
-        primitives=world.primitives,
-        pixels=world.scene.pixels,
-        depth_range=world.scene.depth_range,
-        directions=recipe.directions,
+        primitives=world.primitives, pixels=pixels, depth_range=depth_range, directions=recipe.directions
     )
