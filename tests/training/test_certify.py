@@ -150,7 +150,7 @@ def test_candidates_are_drawn_independently(trained, tmp_path):
 
 def test_the_draw_is_not_among_those_that_training_saw():
     """Even with the same seed: otherwise the policy would not be a fresh draw."""
-    from boundwatch.training.seeds import Stream, generator
+    from boundwatch.training.determinism import Stream, generator
 
     certified = generator(0, Stream.CERTIFIED_POLICY).standard_normal(2)
     for step in range(1000):

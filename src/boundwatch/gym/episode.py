@@ -98,8 +98,7 @@ def _from_success(episode: Episode, key: str) -> float:
     if key not in info:
         known = ", ".join(sorted(info)) or "nothing"
         raise InvalidCost(
-            f"{_name(episode)}: info[{key!r}] is missing at the last step, which has {known}; "
-            "name another key, or pass the range of the return or a function"
+            f"{_name(episode)}: info[{key!r}] is missing at the last step, which has {known}; name another"
         )
     value = np.asarray(info[key])
     if value.size != 1 or value.item() not in (0, 1):
@@ -123,7 +122,7 @@ def _name(episode: Episode) -> str:
 
 
 class Recorder:
-    """Turns the steps of a vector environment into one finished episode after another, by sub-environment.
+    """Turns the steps of a vector environment into finished episodes, by sub-environment.
 
     Knows the three autoreset modes: the reset in a step of its own, whose reward belongs to nothing
     (NEXT_STEP); the reset within the last step, which moves that step's info (SAME_STEP); none (DISABLED).
@@ -169,14 +168,10 @@ class Recorder:
             source = infos["final_info"] if done and self.mode is AutoresetMode.SAME_STEP else infos
             steps.append((float(rewards[number]), unbatch(source, number, len(self._steps))))
             if done:
-                episodes[number] = Episode(
-                    index=int(self._ended[number]) * len(self._steps) + number,
-                    seed=None,
-                    rewards=np.array([reward for reward, _ in steps]),
-                    infos=[info for _, info in steps],
-                    terminated=bool(terminated[number]),
-                    truncated=bool(truncated[number]),
-                )
+                index = int(self._ended[number]) * len(self._steps) + number
+                rewards_of, infos_of = zip(*steps, strict=True)
+                ends = bool(terminated[number]), bool(truncated[number])
+                episodes[number] = Episode(index, None, np.array(rewards_of), list(infos_of), *ends)
                 steps.clear()
                 self._ended[number] += 1
                 self._running[number] = self.mode is AutoresetMode.SAME_STEP
@@ -201,6 +196,6 @@ def check_env(env: object) -> None:
     """Refuse what is not an environment of Gymnasium's, such as a vector environment of another library."""
     if not isinstance(env, Env | VectorEnv):
         raise InvalidSetting(
-            f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), a vector "
-            "environment of gymnasium.vector, or one of the environments inside yours"
+            f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), one of "
+            "gymnasium.vector, or one of the environments inside yours"
         )

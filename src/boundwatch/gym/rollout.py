@@ -30,10 +30,9 @@ def rollout(
 ) -> NDArray[np.float64]:
     """Run n seeded episodes and return one cost per episode, in [0, 1], in the order of their seeds.
 
-    Episode i is reset with the i-th word of ``SeedSequence(seed)``: which episodes are run does
-    not depend on how long they take, on their costs, or on the number of sub-environments. A vector
-    environment runs them in batches and waits for the slowest of each; collecting whichever end first would
-    favor short episodes, and with them early failures or early successes.
+    Episode i is reset with the i-th word of ``SeedSequence(seed)``, whatever the lengths, the costs and the
+    number of sub-environments. A vector environment runs them in batches and waits for the slowest of each;
+    collecting whichever end first would favor short episodes, early failures or early successes.
 
     **Guarantee**: the costs are i.i.d. over the draw of seeds, as a certificate needs. **Assumes**: `reset`
     with a seed draws a new environment independently of earlier episodes; every episode ends; `seeds`, if
@@ -56,15 +55,9 @@ def rollout(
         ``(low, high)``: the range that the return (sum of rewards) can have, declared in advance; cost =
         (high - return) / (high - low). A string: the key of a success in the last step's info, such as
         ``"is_success"``; cost = 1 - success. Or a function of an `Episode`, with values in [0, 1].
-    seed
-        Decides all episodes, unless `seeds` does.
-    seeds
-        One seed per episode, each different: those that another policy was tried with, say.
-
-    Raises
-    ------
-    InvalidCost
-        For a return out of its range, a success that is missing, or a function's value outside [0, 1].
+    seed, seeds
+        What decides all episodes: one seed, or one per episode, each different, such as those that another
+        policy was tried with.
 
     Examples
     --------
@@ -174,18 +167,18 @@ def _drawn(n: int | None, seed: int) -> list[int]:
 def _given(seeds: Iterable[int], n: int | None) -> list[int]:
     if n is not None:
         raise InvalidSetting(f"n = {shown(n)} is given beside seeds; leave it out: every seed is one episode")
-    chosen = [_whole(each, f"seeds[{i}]", "give whole numbers") for i, each in enumerate(seeds)]
-    first: dict[int, int] = {}
-    for index, each in enumerate(chosen):
-        if each < 0:
-            raise InvalidSetting(f"seeds[{index}] = {each} is negative; give numbers of at least 0")
-        if first.setdefault(each, index) != index:
+    chosen: dict[int, int] = {}
+    for index, each in enumerate(seeds):
+        seed = _whole(each, name := f"seeds[{index}]", "give whole numbers")
+        if seed < 0:
+            raise InvalidSetting(f"{name} = {seed} is negative; give numbers of at least 0")
+        if chosen.setdefault(seed, index) != index:
             raise InvalidSetting(
-                f"seeds[{index}] = {each} repeats seeds[{first[each]}]; give every episode a seed of its own"
+                f"{name} = {seed} repeats seeds[{chosen[seed]}]; give each a seed of its own"
             )
     if not chosen:
         raise InvalidSetting("seeds is empty; give at least one")
-    return chosen
+    return list(chosen)
 
 
 def _whole(value: object, name: str, remedy: str) -> int:

@@ -39,8 +39,7 @@ def watch(
 
     Use the result in place of the environment. Its ``finding`` is the latest finding, None before the first
     finished episode. Episodes of a vector environment are counted in a fixed order, the first of each
-    sub-environment, then the second of each, and so on: a short one waits for those before it. In the
-    order of their ends, short episodes would come first and the guarantee would be lost.
+    sub-environment, then the second of each: in the order of their ends, the guarantee would be lost.
 
     **Guarantee**: that of the detector. **Assumes**: no episode is abandoned; `reset` in the middle of one
     raises `InvalidSetting`, because its cost is unknown and leaving it out would bias the rest.
@@ -60,8 +59,8 @@ def watch(
     predict, unrun
         For a `boundwatch.PredictedTest`, both: a predictor of `boundwatch.prediction` or any function from
         observations to costs in [0, 1], and a function that returns first observations of the same world in
-        which no episode will be run. They are asked once per episode, when it begins, and see all
-        observations in one array, that of the episode first. For a single environment.
+        which no episode will be run. They are asked when an episode begins, for all observations in one
+        array, that of the episode first. For a single environment.
 
     Examples
     --------
@@ -93,9 +92,7 @@ class _Counter:
 
     def __init__(self, detector: StreamDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
         if not isinstance(detector, StreamDetector):
-            raise InvalidSetting(
-                f"detector = {type(detector).__name__} may not be read after every episode; use SequentialTest"
-            )
+            raise InvalidSetting(f"detector = {type(detector).__name__} may not be read after every episode")
         self.detector = detector
         self.finding: Any = None
         self.count = 0

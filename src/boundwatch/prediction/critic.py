@@ -63,7 +63,7 @@ def train_critic(
     except ImportError as error:
         raise MissingExtra("boundwatch.prediction.train_critic", "train") from error
     from boundwatch.training import train_prior
-    from boundwatch.training.threads import single_thread
+    from boundwatch.training.determinism import single_thread
 
     rows, known = torch.as_tensor(scenes), check_costs(costs)
     if len(rows) != known.size or known.size < 8:

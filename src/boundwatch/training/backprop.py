@@ -29,13 +29,12 @@ from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
 from boundwatch.training.data import as_tensors, minibatch
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.environments import environment_hash
 from boundwatch.training.history import History
 from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import Run, check_theorem
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
 
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
 
@@ -73,11 +72,9 @@ def train_backprop(
         The m training environments: tensors or arrays with m rows each.
     steps
         Number of steps. Fixed in advance: nothing stops early by looking at a certificate.
-    bound
-        ``"pointwise"`` (default), ``"kl"`` or ``"pinsker"``; see `boundwatch.training.objectives`. Use the
-        one that `boundwatch.training.certify` will.
-    delta
-        Probability with which the certificate may fail.
+    bound, delta
+        Those that `boundwatch.training.certify` will use: ``"pointwise"``, ``"kl"`` or ``"pinsker"``, see
+        `boundwatch.training.objectives`, and the probability with which the certificate may fail.
     samples, batch_size
         Policies (k) and environments per step, of the latter at most m.
     optimizer

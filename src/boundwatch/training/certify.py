@@ -20,10 +20,9 @@ from boundwatch._support.validation import check_choice, check_costs, check_flag
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
 
 
 def certify(
@@ -69,9 +68,6 @@ def certify(
         On a second draw with other arguments from the same object or into the same directory. Redrawing
         until you like the certificate voids the guarantee. The same arguments repeat the same draw and are
         allowed; to choose among policies, pass several candidates and pay.
-    InvalidSetting
-        If the policy after the rollouts is not the one before them, e.g. because it counts or normalizes what
-        it observes.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     lower <= expected cost <= upper, for the policy in ``policy.safetensors``.

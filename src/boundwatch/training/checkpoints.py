@@ -29,14 +29,6 @@ class Checkpoint:
         All that decides how the training goes besides where it starts, as JSON values.
     start
         Fingerprint of what is trained, as it is now: before the first step, or after the last one kept.
-
-    Examples
-    --------
-    >>> import tempfile, torch
-    >>> path = f"{tempfile.mkdtemp()}/checkpoint"
-    >>> Checkpoint(path, {"seed": 1}, "first").save({"psi": {"mean": torch.zeros(2)}}, step=3, state="third")
-    >>> Checkpoint(path, {"seed": 1}, "third").load()
-    (3, {'psi': {'mean': tensor([0., 0.])}})
     """
 
     def __init__(

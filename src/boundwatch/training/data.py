@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.training.seeds import Stream, generator
+from boundwatch.training.determinism import Stream, generator
 
 
 def as_tensors(data: Sequence[Tensor | NDArray[Any]]) -> tuple[list[Tensor], int]:
@@ -27,8 +27,7 @@ def minibatch(n: int, batch_size: int, seed: int, step: int) -> Tensor:
 
     Examples
     --------
-    >>> first, second = minibatch(4, 2, 0, 0), minibatch(4, 2, 0, 1)
-    >>> sorted([*first.tolist(), *second.tolist()])
+    >>> sorted([*minibatch(4, 2, 0, 0).tolist(), *minibatch(4, 2, 0, 1).tolist()])
     [0, 1, 2, 3]
     """
     per_epoch = n // batch_size

@@ -43,7 +43,6 @@ def check_disjoint(prior_environments: Iterable[Any], training_environments: Ite
 
     Examples
     --------
-    >>> check_disjoint([1, 2, 3], [4, 5])
     >>> check_disjoint([1, 2, 3], [4, 3])
     Traceback (most recent call last):
     boundwatch.errors.InvalidSetting: the prior set shares 1 of the 2 training environments, the first ...

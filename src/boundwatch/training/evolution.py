@@ -25,13 +25,12 @@ from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import gaussians, objectives
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.history import History
 from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
 from boundwatch.training.run import Run, check_theorem
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
 
 
 def train_evolution(
@@ -57,10 +56,9 @@ def train_evolution(
 
     Parameters
     ----------
-    posterior
-        Where training starts (usually at its prior) and what it changes.
-    rollouts
-        The simulator with the m training environments, `boundwatch.training.Rollouts`.
+    posterior, rollouts
+        Where training starts and what it changes; the simulator with the m training environments,
+        `boundwatch.training.Rollouts`.
     steps
         Number of steps, fixed in advance. The posterior after the last one is the result; none is chosen by
         its certificate. To choose, pass several to `boundwatch.training.certify`, which pays for it.
@@ -154,7 +152,7 @@ def _linearize(
     """Return the bound at the mean cost, the divergence D in it, and what its gradient is made of.
 
     That is: the samples' prices, whose product with ∇ ln P(w) has the mean ∇D, and the bound's derivatives by
-    the cost and by D. For C + √R, price times derivative is e^(ln P(w)/P₀(w) - D₂) / (2 m √R).
+    the cost and by D.
     """
     ratios = gaussians.log_density_ratio(noise, shift, log_ratio)
     if bound == "pointwise":

@@ -29,8 +29,7 @@ class History:
         D₂(P‖P₀). For the pointwise bound, ln P(w)/P₀(w): the mean over the sampled policies in
         Algorithm 3, the expectation KL(P‖P₀) in Algorithm 4.
     upper
-        Upper bound: the mean of those of the sampled policies in Algorithm 3, the bound at their mean cost
-        and at that divergence in Algorithm 4.
+        The mean of the sampled policies' bounds, or the bound at their mean cost and that divergence.
     """
 
     bound: Bound

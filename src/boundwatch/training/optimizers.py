@@ -26,9 +26,8 @@ class Optimizer:
     Examples
     --------
     >>> optimizer = Optimizer("adam", learning_rate=0.1, variance_rate=0.01, dim=1)
-    >>> optimizer.step(torch.tensor([[1e-3], [-2.0]], dtype=torch.float64))
-    tensor([[ 0.1000],
-            [-0.0100]], dtype=torch.float64)
+    >>> optimizer.step(torch.tensor([[1e-3], [-2.0]], dtype=torch.float64)).T
+    tensor([[ 0.1000, -0.0100]], dtype=torch.float64)
     """
 
     def __init__(

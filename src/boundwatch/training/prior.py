@@ -16,8 +16,8 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.training import tensorfile
 from boundwatch.training.checkpoints import Checkpoint, Groups
 from boundwatch.training.data import as_tensors, minibatch
+from boundwatch.training.determinism import single_thread
 from boundwatch.training.environments import check_disjoint, environment_hash
-from boundwatch.training.threads import single_thread
 
 _SECONDS = 5.0  # between two checkpoints: what a kill may cost
 

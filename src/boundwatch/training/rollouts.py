@@ -15,11 +15,10 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.parallel import Backend, check_workers, in_parallel
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.tasks.base import Rollout
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.environments import environment_hash
 from boundwatch.training.policies import unchanged
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
 
 Environment = TypeVar("Environment")
 Costs = NDArray[np.float64]

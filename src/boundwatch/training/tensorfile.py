@@ -56,9 +56,7 @@ def decode(data: bytes, source: str = "file") -> tuple[dict[str, Tensor], dict[s
     try:
         return _decode(data)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SchemaMismatch(
-            f"{source} is not a tensor file ({error}); write it with boundwatch.training"
-        ) from error
+        raise SchemaMismatch(f"{source} is not a tensor file ({error}); train again") from error
 
 
 def _decode(data: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -68,10 +66,8 @@ def _decode(data: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
     if length > len(data) - 8:
         raise ValueError("cut off in its header")
     header = json.loads(data[8 : 8 + length])
-    if not isinstance(header, dict):
-        raise ValueError("its header is not an object")
     metadata = header.pop("__metadata__", {})
-    if not all(isinstance(k, str) and isinstance(v, str) for k, v in metadata.items()):
+    if not all(isinstance(value, str) for value in metadata.values()):
         raise ValueError("its metadata is not text")
     body = data[8 + length :]
     tensors: dict[str, Tensor] = {}

@@ -20,7 +20,7 @@ from boundwatch.tasks.grasping.policy import GraspNetwork, choose, to_grasp
 from boundwatch.tasks.grasping.scenes import Scene, check_distribution, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, environment_hash
-from boundwatch.training.threads import single_thread
+from boundwatch.training.determinism import single_thread
 
 Costs = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The policy: a small convolutional network from one depth image to a score for each primitive.
+"""The policy, a small convolutional network from one depth image to a score for each primitive; its costs.
 
 It is a function of one observation: no layer looks at the rest of a batch. Rows of the image (elevations) are
 merged quickly, columns (azimuths) slowly, because vertical cylinders look the same in every row.
@@ -10,13 +10,18 @@ directions, scaled alike, so that one prior variance fits them all and moving al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.training.threads import single_thread
+from boundwatch.tasks.navigation.distributions import TRAINING, Distribution
+from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.training.determinism import single_thread
 
 CHANNELS = 16
 HIDDEN = 64
@@ -118,3 +123,40 @@ def logits_of(policy: nn.Module, images: NDArray[np.float32]) -> NDArray[np.floa
             padding = batch.new_zeros(BATCH - len(batch), *batch.shape[1:])
             parts.append(policy(torch.cat([batch, padding]))[: len(batch)])
     return torch.cat(parts).double().numpy()
+
+
+@dataclass(frozen=True)
+class Navigation:
+    """Fly through obstacle fields: a world, a distribution over its environments, and the cost's threshold.
+
+    Examples
+    --------
+    >>> from boundwatch.tasks.navigation.policy import Policy, logits_of
+    >>> costs, logits = Navigation().deploy(Policy(primitives=7), 20, seed=1)
+    >>> costs.shape, logits.shape
+    ((20,), (20, 7))
+    """
+
+    world: World = field(default_factory=World)
+    distribution: Distribution = TRAINING
+    d_thresh: float = 0.5
+    """Clearance from which a flight costs nothing, meters."""
+
+    def rollout(self, policy: nn.Module, environments: Environments) -> NDArray[np.float64]:
+        """Return the cost of the primitive that the policy scores highest, in each environment."""
+        return self.costs(logits_of(policy, environments.images), environments)
+
+    def costs(self, logits: NDArray[np.float64], environments: Environments) -> NDArray[np.float64]:
+        """Return the cost of the primitive with the largest logit, in each environment."""
+        table, chosen = environments.costs(self.d_thresh), logits.argmax(axis=1, keepdims=True)
+        return np.take_along_axis(table, chosen, axis=1)[:, 0]
+
+    def deploy(
+        self, policy: nn.Module, n: int, *, seed: int | Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Fly n new environments block by block; return costs (n,) and logits (n, primitives)."""
+        costs, logits = [], []
+        for environments in self.world.stream(self.distribution, n, seed=seed):
+            logits.append(logits_of(policy, environments.images))
+            costs.append(self.costs(logits[-1], environments))
+        return np.concatenate(costs), np.concatenate(logits)

@@ -20,11 +20,10 @@ from boundwatch.errors import SchemaMismatch
 from boundwatch.tasks import folder as folders
 from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
-from boundwatch.tasks.navigation.policy import Policy
+from boundwatch.tasks.navigation.policy import Navigation, Policy
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.scene import Scene
-from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.world import World
 from boundwatch.training import load_policy
 

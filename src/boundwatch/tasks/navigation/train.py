@@ -18,10 +18,9 @@ from torch import Tensor, nn
 from boundwatch.tasks import folder as folders
 from boundwatch.tasks.navigation import runs
 from boundwatch.tasks.navigation.distributions import distribution
-from boundwatch.tasks.navigation.policy import BATCH, Policy, logits_of
+from boundwatch.tasks.navigation.policy import BATCH, Navigation, Policy, logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.runs import Run
-from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import (
     GaussianPosterior,
@@ -31,8 +30,8 @@ from boundwatch.training import (
     train_backprop,
     train_prior,
 )
+from boundwatch.training.determinism import single_thread
 from boundwatch.training.policies import draw_first_weights
-from boundwatch.training.threads import single_thread
 
 
 def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run:

@@ -261,10 +261,9 @@ def _cut(scene: Scene, recordings: Recordings) -> list[list[Floats]]:
 def _relevant(scene: Scene, flight: Floats) -> Floats:
     """Cut a flight to the steps that can be the nearest to some obstacle: faster, and the same distances.
 
-    The places nearest to one step form a convex cell around it. A cell that reaches into the obstacle region
-    from outside crosses the region's border, so that only steps inside it and the nearest steps of its border
-    matter; three steps more at either end cover what lies between the border's sampled points. With
-    ``distance="sensor"`` an obstacle is seen before it is nearest: nothing is cut.
+    The places nearest to one step form a convex cell around it, so that only steps inside the obstacle region
+    and the nearest steps of its border matter; three steps more at either end cover what lies between the
+    border's sampled points. With ``distance="sensor"`` an obstacle is seen before it is nearest.
     """
     if scene.distance == "sensor":
         return flight
