@@ -194,11 +194,7 @@ def test_policy_with_memory_is_reset_when_episodes_begin():
     ("settings", "error", "message"),
     [
         ({"cost": (0, 1)}, InvalidCost, r"episode 0 \(seed \d+\): return = \S+ is outside \[0, 1\]; declare"),
-        (
-            {"cost": "success"},
-            InvalidCost,
-            r"info\['success'\] is missing .* has clearance, is_success; name",
-        ),
+        ({"cost": "success"}, InvalidCost, r"info\['success'\] is missing .* has clearance, is_success"),
         ({"cost": "clearance"}, InvalidCost, r"info\['clearance'\] = 0\.\d+ is not true, false, 0 or 1"),
         ({"cost": lambda _: 1.5}, InvalidCost, r"cost = 1.5 is outside \[0, 1\]; rescale"),
         ({"cost": lambda _: float("nan")}, InvalidCost, r"cost = nan is outside \[0, 1\]"),
@@ -246,13 +242,10 @@ def test_unknown_autoreset_mode_is_refused():
 
 
 def test_vector_environments_of_other_libraries_are_refused():
-    env = DummyVecEnv([Coin])
-    with pytest.raises(
-        InvalidSetting, match=r"DummyVecEnv.* is not a Gymnasium environment; pass gymnasium.make"
-    ):
-        bw.gym.rollout(env, act, 3, cost="is_success")
-    with pytest.raises(InvalidSetting, match="is not a Gymnasium environment"):
-        bw.gym.watch(env, Log(), cost="is_success")
+    with pytest.raises(InvalidSetting, match="DummyVecEnv"):
+        bw.gym.rollout(DummyVecEnv([Coin]), act, 3, cost="is_success")
+    with pytest.raises(InvalidSetting, match="DummyVecEnv"):
+        bw.gym.watch(DummyVecEnv([Coin]), Log(), cost="is_success")
 
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.4, upper=0.5, delta=0.01, binary=True)

@@ -58,23 +58,12 @@ def test_predictions_reach_the_test_with_the_cost_of_their_episode():
     assert finding.e_adverse != costs.finding().e_adverse
 
 
-@pytest.mark.parametrize(
-    ("detector", "options", "message"),
-    [
-        (bw.PredictedTest, {"predict": len}, "predict and unrun go together"),
-        (
-            bw.SequentialTest,
-            {"predict": len, "unrun": list},
-            "predict needs a PredictedTest, not SequentialT",
-        ),
-    ],
-)
-def test_what_cannot_be_predicted_is_refused(detector, options, message):
-    with pytest.raises(InvalidSetting, match=message):
-        bw.gym.watch(gymnasium.make("CartPole-v1"), detector(CERTIFICATE), cost=(0, 500), **options)
-
-
-def test_vector_environments_are_refused():
-    batch = gymnasium.make_vec("CartPole-v1", 2)
-    with pytest.raises(InvalidSetting, match="predict takes a single environment"):
-        bw.gym.watch(batch, bw.PredictedTest(CERTIFICATE), cost=(0, 500), predict=len, unrun=list)
+def test_what_cannot_be_predicted_is_refused():
+    single, batch = gymnasium.make("CartPole-v1"), gymnasium.make_vec("CartPole-v1", 2)
+    for env, detector, unrun, message in (
+        (single, bw.PredictedTest, None, "unrun"),
+        (single, bw.SequentialTest, list, "SequentialTest"),
+        (batch, bw.PredictedTest, list, "single environment"),
+    ):
+        with pytest.raises(InvalidSetting, match=message):
+            bw.gym.watch(env, detector(CERTIFICATE), cost=(0, 500), predict=len, unrun=unrun)

@@ -142,9 +142,8 @@ def test_the_value_of_a_model_is_read_and_calibrated(algorithm):
         if algorithm is PPO:
             values = model.policy.predict_values(tensors)[:, 0]
         else:
-            values = torch.stack(model.policy.critic(tensors, model.policy._predict(tensors, True))).amin(0)[
-                :, 0
-            ]
+            actions = model.policy._predict(tensors, True)
+            values = torch.stack(model.policy.critic(tensors, actions)).amin(0)[:, 0]
     np.testing.assert_allclose(predict.score(scenes), -values.double().numpy(), rtol=1e-6)
 
 
