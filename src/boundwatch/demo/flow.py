@@ -71,10 +71,7 @@ class Demo:
 
 
 def run_demo(folder: str | Path, *, recipe: Recipe = QUICK, trials: int = TRIALS) -> Demo:
-    """Train, certify, fly `trials` times in each world, judge; write costs and findings to the folder.
-
-    The certificate and the policy go to ``run``, the costs to ``costs/WORLD.csv``, the table to
-    ``findings.json``.
+    """Train, certify, fly `trials` times in each world, judge; write all to the folder.
 
     Examples
     --------

@@ -154,8 +154,7 @@ class Recorder:
     ) -> dict[int, Episode]:
         """Count one step and return the episodes that it ended, by sub-environment.
 
-        They are numbered in an order that does not depend on their lengths: the first of each
-        sub-environment, then the second of each, and so on.
+        They are numbered whatever their lengths: the first of each sub-environment, then the second of each.
         """
         rewards, terminated, truncated = (np.asarray(part) for part in (rewards, terminated, truncated))
         episodes = {}

@@ -87,10 +87,8 @@ def first_observations(
 ) -> NDArray[Any]:
     """Return the first observations of the episodes that `rollout` with the same seed would run.
 
-    They are the scenes that a predictor of `boundwatch.prediction` sees. Nothing is run: the environment is
-    reset n times. To observe scenes that will not be run, choose a seed of their own.
-
-    The environment is a single one, whose observations are arrays.
+    They are the scenes that a predictor of `boundwatch.prediction` sees. Nothing is run: the environment, a
+    single one whose observations are arrays, is reset n times. Scenes that are not run need another seed.
 
     Examples
     --------

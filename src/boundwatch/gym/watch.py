@@ -54,8 +54,8 @@ def watch(
         Called with the finding whenever the verdict changes, which may be to BENIGN and later to ADVERSE.
     within_episode
         Also ask `SequentialTest.peek` after every step, so that ADVERSE may come in the middle of an episode.
-        The cost must only grow along it: with a range of the return no reward may be positive, and a function
-        of the episode is called after every step and must never fall. For a single environment.
+        The cost must never fall along it: with a range of the return no reward may be positive, and a
+        function of the episode is called after every step. For a single environment.
     predict, unrun
         For a `boundwatch.PredictedTest`, both: a predictor of `boundwatch.prediction` or any function from
         observations to costs in [0, 1], and a function that returns first observations of the same world in
@@ -73,10 +73,9 @@ def watch(
     ...     on_alarm=lambda finding: print(f"{finding.verdict.value} after {finding.n} episodes"),
     ... )
     >>> for episode in range(5):  # a policy that always pushes to the left
-    ...     _, done = env.reset(seed=episode), False
-    ...     while not done:
-    ...         _, _, terminated, truncated, _ = env.step(0)
-    ...         done = terminated or truncated
+    ...     _ = env.reset(seed=episode)
+    ...     while not any(env.step(0)[2:4]):
+    ...         pass
     adverse after 4 episodes
     """
     check_env(env)

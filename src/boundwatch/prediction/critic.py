@@ -44,8 +44,6 @@ def train_critic(
     costs
         What it cost there, in [0, 1]. The rollouts that certified the policy will do; trials that the critic
         will predict must not be among them.
-    steps, batch_size, learning_rate, seed
-        Of Adam, and of the draw of the quarter.
 
     Examples
     --------

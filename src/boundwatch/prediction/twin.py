@@ -25,8 +25,7 @@ class Twin:
     **Assumes**: the simulator's randomness has nothing to do with the real trial's. To try it out where the
     "real" trial is simulated, too, give the two different seeds; the twin would know the outcome otherwise.
 
-    It simulates the certified ``policy`` ``repeats`` times per scene; all else is as for
-    `boundwatch.training.Rollouts`.
+    It simulates ``repeats`` times per scene; all else is as for `boundwatch.training.Rollouts`.
 
     Examples
     --------

@@ -44,10 +44,8 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
     policy = getattr(model, "policy", None)
     on_policy, off_policy = hasattr(policy, "predict_values"), hasattr(policy, "critic")
     if policy is None or not (on_policy or off_policy):
-        raise InvalidSetting(
-            f"model = {type(model).__name__} has no policy with predict_values or a critic; give a model of "
-            "Stable-Baselines3 (PPO, A2C, SAC, TD3, DDPG), or wrap your own function with calibrate()"
-        )
+        name = type(model).__name__
+        raise InvalidSetting(f"model = {name} has no policy with predict_values or a critic; use calibrate()")
 
     def score(scenes: Any) -> NDArray[np.float64]:
         policy.set_training_mode(False)

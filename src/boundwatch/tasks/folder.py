@@ -79,15 +79,8 @@ def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterato
     folder
         Where the training goes. One with the same settings, by this version, is kept, and continued if it was
         killed; any other makes way as long as it has not drawn its policy.
-    task
-        The task's name.
-    settings
-        Everything that determines the training, as plain JSON values.
-
-    Raises
-    ------
-    InvalidSetting
-        If the folder holds another training that has drawn its policy, or another process is training there.
+    task, settings
+        The task's name, and everything that determines the training, as plain JSON values.
 
     Examples
     --------

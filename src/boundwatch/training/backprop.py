@@ -78,8 +78,8 @@ def train_backprop(
     samples, batch_size
         Policies (k) and environments per step, of the latter at most m.
     optimizer
-        ``"adam"``, or ``"sgd"``, plain gradient descent. Adam moves every parameter about equally far,
-        however little it matters; over many parameters that costs divergence, and descent may do better.
+        ``"adam"``, or ``"sgd"``, plain gradient descent. Adam moves every parameter about equally far, which
+        costs divergence over many parameters; descent may do better there.
     learning_rate, variance_rate
         Rates for the mean, in standard deviations of the prior, and for ln s; the second is the first if left
         out, and 0 keeps the variances.
@@ -156,11 +156,7 @@ def train_backprop(
 
 
 class _Workers:
-    """Threads that compute costs and gradients, one policy each at a time.
-
-    Every policy is computed by one thread and the results are put together in the order of the policies, so
-    their number changes nothing but the time.
-    """
+    """Threads that compute costs and gradients, one policy each at a time, in the order of the policies."""
 
     def __init__(self, posterior: GaussianPosterior, surrogate: Surrogate, jobs: int) -> None:
         self._surrogate = surrogate

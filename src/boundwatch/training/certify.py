@@ -49,15 +49,12 @@ def certify(
         simulator use `boundwatch.training.Rollouts`. It must leave the policy's ``state_dict`` as it is, and
         reset the memory of a recurrent policy when an episode begins.
     directory
-        Where ``posterior.safetensors``, ``policy.safetensors``, ``costs.csv``, ``certificate.json`` and
-        ``draw.json`` go.
+        Where posterior, policy, costs, certificate and ``draw.json`` go.
     bound, delta
         As in training: ``"pointwise"`` (nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1),
         chosen before the costs are seen; and the probability with which the certificate may fail.
-    binary
-        Promise that costs are 0 or 1.
-    seed
-        Of the draw. It may equal the training's: the two streams are independent.
+    binary, seed
+        Promise that costs are 0 or 1; of the draw, and independent of the training's, even if equal.
     created
         The certificate's date, UTC in ISO 8601; now if left out. Where a training that was interrupted gives
         the date of its first start, it ends with the same bytes.

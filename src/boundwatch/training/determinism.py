@@ -20,8 +20,7 @@ from boundwatch.errors import InvalidSetting
 class Stream(IntEnum):
     """What randomness is for. Different purposes are independent even under the same seed.
 
-    The draw of the certified policy in particular: had training seen the same numbers, the policy would not
-    be a fresh draw from the posterior, and the theorem would not hold.
+    Had training seen the numbers of the certified policy, it would not be a fresh draw from the posterior.
     """
 
     TRAINING = 0

@@ -60,8 +60,8 @@ def train_evolution(
         Where training starts and what it changes; the simulator with the m training environments,
         `boundwatch.training.Rollouts`.
     steps
-        Number of steps, fixed in advance. The posterior after the last one is the result; none is chosen by
-        its certificate. To choose, pass several to `boundwatch.training.certify`, which pays for it.
+        Number of steps, fixed in advance. The posterior after the last one is the result; to choose one by
+        its certificate, pass several to `boundwatch.training.certify`, which pays for it.
     bound, delta, optimizer, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
         As in `boundwatch.training.train_backprop`.
     samples

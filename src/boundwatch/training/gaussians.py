@@ -1,7 +1,7 @@
 """Divergences between diagonal Gaussians, differentiable.
 
 The torch twins of `boundwatch.bounds`' functions of the same names, in float64, for gradients. Certificates
-never use them: those are computed by `boundwatch.bounds`, and a test ties the two together.
+never use them; a test ties the two together.
 
 All take the *shift* v = (μ - μ₀)/√s₀ and the *log ratio of variances* u = ln(s/s₀), because in these
 coordinates nothing cancels: with t = s/s₀ - 1,

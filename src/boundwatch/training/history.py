@@ -61,10 +61,7 @@ class History:
         write_text(path, json.dumps(asdict(self), indent=1) + "\n")
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw bound, training cost and divergence over the steps; the numbers go to a JSON file beside it.
-
-        Needs the extra ``plot``. The suffix of ``path`` chooses the format (png, pdf, svg).
-        """
+        """Draw bound, cost and divergence over the steps (extra ``plot``); write them as JSON beside it."""
         if len(self) == 0:
             raise InvalidSetting("the history has no steps to plot; train first")
         figure = new_figure(7, 5)

@@ -69,10 +69,7 @@ def unchanged(policy: nn.Module) -> Iterator[None]:
 
 
 def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:
-    """Return a copy of ``module``, in evaluation mode, with the parameters that `save_policy` wrote.
-
-    If the file holds a latent vector, the copy is wrapped in a `LatentPolicy`.
-    """
+    """Return a copy of ``module``, in evaluation mode, with the parameters that `save_policy` wrote."""
     tensors, _ = tensorfile.load(path, _KIND)
     policy = copy.deepcopy(module)
     if LATENT in tensors and LATENT not in module.state_dict():
@@ -104,10 +101,7 @@ def draw_first_weights(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def refuse_batch_statistics(module: nn.Module) -> None:
-    """Refuse layers that make the action in one environment depend on the others of the batch.
-
-    The cost C_E(π) of a policy in one environment would then not be defined, and no theorem about it holds.
-    """
+    """Refuse layers by which the action in one environment depends on others: its cost is not defined."""
     for name, layer in module.named_modules():
         if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
             where = f"layer {name!r}" if name else "the module itself"

@@ -162,10 +162,7 @@ class GaussianPosterior:
         return torch.func.functional_call(self._module, self._unflatten(weights), inputs)
 
     def apply(self, weights: Tensor, *inputs: Any) -> Any:
-        """Return the outputs of k policies (k, d) for the same inputs, stacked along a new first axis.
-
-        All at once, by ``torch.func.vmap``: for simulators that take many policies.
-        """
+        """Return the outputs of k policies (k, d) for the same inputs, stacked along a new first axis."""
         return torch.func.vmap(lambda w: self.call(w, *inputs))(weights)
 
     def policy(self, weights: Tensor) -> nn.Module:
@@ -230,11 +227,7 @@ class GaussianPosterior:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], module: nn.Module) -> GaussianPosterior:
-        """Read a posterior that `save` wrote.
-
-        ``module`` gives the architecture (for a latent posterior, the network that takes the latent vector);
-        all its parameters come from the file.
-        """
+        """Read a posterior that `save` wrote; ``module`` gives the architecture, the file all parameters."""
         tensors, metadata = tensorfile.load(path, _KIND)
         try:
             names, over = json.loads(metadata["names"]), metadata["over"]

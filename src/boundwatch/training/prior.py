@@ -54,13 +54,9 @@ def train_prior(
         `boundwatch.training.check_disjoint`.
     steps, batch_size, learning_rate, seed
         Of Adam. The same ones give the same parameters.
-    generator
-        The one that ``loss`` draws from, if it draws: a checkpoint keeps where it is.
-    checkpoint
-        File that keeps the training through interruptions, written every few seconds. If it exists, training
-        continues from it, and ends with the same parameters as without the interruption.
-    label
-        What the progress bar says.
+    generator, checkpoint
+        What ``loss`` draws from, if it draws; and a file, written every few seconds, that keeps the training
+        through interruptions, to the same parameters. If it exists, training continues from it.
 
     Examples
     --------
@@ -71,8 +67,8 @@ def train_prior(
     2.0
     """
     tensors, n = as_tensors(data)
-    if steps < 1 or batch_size < 1:
-        raise InvalidSetting(f"steps = {steps}, batch_size = {batch_size} must both be at least 1")
+    if min(steps, batch_size) < 1:
+        raise InvalidSetting(f"{steps = }, {batch_size = } must both be at least 1")
     if not isinstance(disjoint_from, tuple) or disjoint_from:
         check_disjoint(tensors[0], disjoint_from)
     optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)

@@ -148,14 +148,10 @@ def _roll_out(
     """
     with single_thread(), torch.no_grad():
         policy = item if posterior is None else posterior.policy(item)
+        costs = []
         with unchanged(policy):
-            return np.array([_cost(rollout, policy, *environment, seed) for environment in environments])
-
-
-def _cost(
-    rollout: Rollout[Any], policy: nn.Module, index: int, environment: Any, key: tuple[int, int], seed: int
-) -> float:
-    cost = float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, *key)))
-    if not 0 <= cost <= 1:
-        raise InvalidCost(f"the cost in environment {index} is {cost}, outside [0, 1]; rescale")
-    return cost
+            for index, environment, key in environments:
+                costs.append(float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, *key))))
+                if not 0 <= costs[-1] <= 1:
+                    raise InvalidCost(f"the cost in environment {index} is {costs[-1]}, outside [0, 1]")
+        return np.array(costs)

@@ -54,10 +54,7 @@ def look(model: mujoco.MjModel, data: mujoco.MjData, noise: np.random.Generator 
 
 
 def _cast(model: mujoco.MjModel, data: mujoco.MjData, aims: Array) -> tuple[Array, Array]:
-    """Return the share of the way to its aim, on the table, that each ray goes, and how it strikes there.
-
-    That is its angle to the surface's normal: 0 if it falls straight on it.
-    """
+    """Return the share of the way to its aim that each ray goes, and its angle to the normal it meets."""
     eye = np.array([*CENTER, CAMERA_HEIGHT])
     _, share, normals = cast_rays(model, data, eye, aims, (TABLE_GROUP, OBJECT_GROUP))
     cosine = np.abs((normals * aims).sum(1)) / np.linalg.norm(aims, axis=1)

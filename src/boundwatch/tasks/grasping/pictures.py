@@ -126,10 +126,7 @@ def _colors(model: mujoco.MjModel) -> NDArray[np.float64]:
 
 
 def overhead(image: Image, grasp: Grasp, size: int = HEIGHT - _BORDER) -> Pillow.Image:
-    """Return the depth image, enlarged, with the fingers of the grasp drawn in.
-
-    As seen by somebody behind the arm: away from the base is up, its left is left.
-    """
+    """Return the depth image, enlarged, with the fingers drawn in, as seen by somebody behind the arm."""
     bright = 255.0 - 215.0 * np.exp(-image[::-1, ::-1].astype(np.float64) / 90.0)  # low things stay visible
     picture = Pillow.fromarray(bright.astype(np.uint8)).convert("RGB").resize((size, size))
     draw = ImageDraw.Draw(picture)

@@ -28,9 +28,8 @@ LATENT_CHANNELS = 2
 POINTS = 20
 """How many points the paper's network finds."""
 SHARPNESS = 20.0
-"""What its maps are multiplied by before their softmax (one over its temperature). With 1 the softmax of an
-untrained network is almost uniform: all points lie in the middle of the image and hardly move. With 150 they
-jump from pixel to pixel, and learn more slowly than with 20."""
+"""What its maps are multiplied by before their softmax. With 1 all points of an untrained network lie in the
+middle of the image and hardly move; with 150 they jump from pixel to pixel, and learn more slowly."""
 ACTIONS = 5
 """x, y, z, and cosine and sine of the yaw."""
 SCALE = 0.1

@@ -103,8 +103,7 @@ class Run:
     ) -> Deployment:
         """Try the policy on n new objects, by default such as it was trained on.
 
-        They are independent of the training's, and of those of other objects and placements, whatever the
-        seed. With another ``physics`` they are the same objects.
+        They are independent of all others, whatever the seed. Another ``physics`` meets the same objects.
         """
         objects = self.recipe.objects if objects is None else objects
         physics = self.physics if physics is None else physics

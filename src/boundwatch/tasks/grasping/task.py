@@ -87,10 +87,7 @@ class Grasping:
 
 
 class LatentCosts:
-    """The training environments, as `boundwatch.training.train_evolution` runs them.
-
-    The images' features are computed once: only the latent vector differs between policies.
-    """
+    """The training environments, as `train_evolution` runs them; the images' features are computed once."""
 
     def __init__(
         self, task: Grasping, network: GraspNetwork, scenes: Sequence[Scene], images: Sequence[Image]

@@ -148,19 +148,9 @@ def fly(
 ) -> NDArray[np.float64]:
     """Fly maneuvers and record the positions.
 
-    Parameters
-    ----------
-    settings, primitive
-        The drone, and which primitive each flight uses; any shape.
-    noise
-        The flights' noise in standard units, of shape ``(*primitive.shape, 3)``; zeros fly as commanded.
-    wind, rng
-        The wind, the same for every flight except for its gusts, and what draws these; None is calm air.
-
-    Returns
-    -------
-    array of shape (*primitive.shape, steps, 2)
-        Positions x, y in meters, the first one the origin.
+    Each flight uses a ``primitive``, an array of any shape; ``noise``, shape ``(*primitive.shape, 3)``,
+    is in standard units, zeros fly as commanded. The wind is the same for all except for its gusts, which
+    ``rng`` draws. Returns positions x, y in meters, shape ``(*primitive.shape, steps, 2)``.
 
     Examples
     --------

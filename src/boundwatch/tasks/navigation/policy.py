@@ -96,8 +96,7 @@ class Policy(nn.Module):
     def choose_directions(self, images: Tensor) -> None:
         """Take the principal components of the features of these images, each scaled to unit variance.
 
-        The images must be the prior's: directions chosen with the training environments would be a choice
-        that the bound does not pay for.
+        The images must be the prior's: the bound does not pay for a choice with the training environments.
         """
         with torch.no_grad(), single_thread():
             features = torch.cat([self._see(part) for part in torch.split(images, BATCH)])

@@ -128,19 +128,9 @@ def horizontal_depth(scene: Scene, obstacles: Floats) -> Floats:
 def clearance(scene: Scene, path: Floats, obstacles: Floats) -> Floats:
     """Return how close flights come to the obstacles: surface to surface, negative in a collision.
 
-    Parameters
-    ----------
-    scene
-        Radii, and whether the state or the depth sensor measures.
-    path
-        Positions: one flight for all environments, shape (steps, 2), or one each, (environments, steps, 2).
-    obstacles
-        Their centers, shape (environments, obstacles, 2).
-
-    Returns
-    -------
-    array of shape (environments,)
-        In meters; infinity where nothing is near or, with ``distance="sensor"``, was ever seen.
+    ``path`` holds positions: one flight for all environments, shape (steps, 2), or one each,
+    (environments, steps, 2). The result, shape (environments,), is in meters; infinity where nothing is near
+    or, with ``distance="sensor"``, was ever seen.
 
     Examples
     --------

@@ -121,8 +121,7 @@ class World:
     def every_rollout(self, obstacles: Floats) -> Floats:
         """Return the clearance of every recording in every environment: (n, primitives, rollouts).
 
-        Where fewer were recorded than of another primitive, the rest is NaN. An oracle that knows the
-        obstacles, but not which rollout will be flown, chooses by the mean cost over the last axis.
+        Where fewer were recorded than of another primitive, the rest is NaN.
         """
         counts = self.recordings.counts
         result = np.full((len(obstacles), len(counts), max(counts)), np.nan, dtype=np.float32)
@@ -154,10 +153,8 @@ class World:
         seed
             One number or several, of any type of integer; different seeds give independent environments.
             Several that hold one number are that number; zeros at the end of more do not count.
-        images, flights
-            Whether to compute depth images, and to keep the paths flown.
-        workers
-            Threads; by default one a core. The environments do not depend on it.
+        images, flights, workers
+            Whether to compute depth images, and to keep the paths flown; threads, by default one a core.
         """
         if n < 1:
             raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
