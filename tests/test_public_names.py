@@ -9,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from torch import nn
 
 import boundwatch as bw
-import gymnasium
 from boundwatch._support.notebook import InTable
 from boundwatch.detectors import baselines
 from boundwatch.planning.promises import Promise
@@ -41,7 +41,7 @@ MODULES = [
     "boundwatch.detectors.base",
     "boundwatch.detectors.baselines",
     "boundwatch.episodes",
-    "boundwatch.gymnasium",
+    "boundwatch.gym",
     "boundwatch.planning",
     "boundwatch.planning.comparison",
     "boundwatch.planning.promises",
@@ -114,7 +114,7 @@ def subjects(tmp_path_factory):
         bw.rank({"v1": NEW, "v2": NEW / 2}),
         bw.plan_comparison(cost_a=0.1, cost_b=0.6),
         *of_calls(tmp_path_factory.mktemp("client")),
-        *of_gymnasium(),
+        *of_gym(),
         *of_predictors(),
         *of_training(),
         *of_tasks(),
@@ -158,12 +158,12 @@ def of_calls(tmp_path):
     ]
 
 
-def of_gymnasium():
+def of_gym():
     single, vector = gymnasium.make("CartPole-v1"), gymnasium.make_vec("CartPole-v1", num_envs=3)
     return [
-        bw.gymnasium.Episode(3, 7, np.ones(500), [{"step": step} for step in range(500)], True, False),
-        bw.gymnasium.watch(single, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
-        bw.gymnasium.watch(vector, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
+        bw.gym.Episode(3, 7, np.ones(500), [{"step": step} for step in range(500)], True, False),
+        bw.gym.watch(single, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
+        bw.gym.watch(vector, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
     ]
 
 
@@ -257,7 +257,7 @@ def test_repr_computes_nothing():
 
 
 def test_dir_shows_the_public_names_and_nothing_else():
-    later = ["Client", "gymnasium", "prediction", "testing", "training"]
+    later = ["Client", "gym", "prediction", "testing", "training"]
     assert bw.__dir__() == sorted([*bw.__all__, *later])
     for module in later[1:]:
         assert getattr(bw, module).__name__ == f"boundwatch.{module}"

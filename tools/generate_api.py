@@ -43,10 +43,10 @@ SECTIONS: dict[str, list[str]] = {
     "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],
     "Plan": ["plan", "Plan", "TrialPlan", "plan_comparison", "ComparisonPlan"],
     "Gymnasium": [
-        "boundwatch.gymnasium.rollout",
-        "boundwatch.gymnasium.first_observations",
-        "boundwatch.gymnasium.watch",
-        "boundwatch.gymnasium.Episode",
+        "boundwatch.gym.rollout",
+        "boundwatch.gym.first_observations",
+        "boundwatch.gym.watch",
+        "boundwatch.gym.Episode",
     ],
     "Predict costs": [
         f"boundwatch.prediction.{name}"

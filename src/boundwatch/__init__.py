@@ -42,7 +42,7 @@ from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
-    from boundwatch import gymnasium as gymnasium
+    from boundwatch import gym as gym
     from boundwatch import prediction as prediction
     from boundwatch import testing as testing
     from boundwatch import training as training
@@ -91,7 +91,7 @@ _show_with(_views)  # certificates and findings stand below the words and figure
 
 _LATER = {
     "Client": "boundwatch.server.client",
-    "gymnasium": None,
+    "gym": None,
     "prediction": None,
     "testing": None,
     "training": None,

@@ -374,7 +374,7 @@ def test_the_predictions_of_stable_baselines3_are_actions():
         def predict(self, observation, state=None):  # noqa: ARG002 - as there
             return np.int64(observation[2] + 0.5 * observation[3] > 0), None
 
-    costs = bw.gymnasium.rollout(gymnasium.make("CartPole-v1"), Model().predict, 2, cost=(0, 500), seed=7)
+    costs = bw.gym.rollout(gymnasium.make("CartPole-v1"), Model().predict, 2, cost=(0, 500), seed=7)
     assert costs.tolist() == [0, 0]
 
 

@@ -2,10 +2,10 @@
 
 import io
 
+import gymnasium
 import numpy as np
 import pytest
 
-import gymnasium
 from boundwatch.episodes import read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 

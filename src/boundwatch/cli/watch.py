@@ -42,7 +42,7 @@ _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN:
     example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.state\n"
     "my-robot | boundwatch watch certificate.json - --id episode --state watch.state\n"
     "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
-    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabelled others"
+    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabeled others"
 )
 def watch(
     certificate: CertificateFile,
@@ -76,10 +76,10 @@ def watch(
         typer.Option(
             metavar="FIELD",
             help="Field with the cost predicted for the trial's scene, in [0, 1]: a good predictor saves "
-            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabelled.",
+            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabeled.",
         ),
     ] = None,
-    unlabelled: Annotated[
+    unlabeled: Annotated[
         str | None,
         typer.Option(
             metavar="FIELD",
@@ -144,8 +144,8 @@ def watch(
     episode was counted, or if an alarm could not be delivered. With the certificates of several tasks or
     robots, each is watched at an equal share of the level.
     """
-    if (predicted is None) != (unlabelled is None):
-        raise typer.BadParameter("--predicted and --unlabelled must be given together")
+    if (predicted is None) != (unlabeled is None):
+        raise typer.BadParameter("--predicted and --unlabeled must be given together")
     _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
@@ -157,7 +157,7 @@ def watch(
         check_command(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabelled)
+    design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabeled)
     by_line = follow or skip_malformed or is_pipe(stream) or stream == "-"
     by_line = by_line or any(option is not None for option in (state, number, predicted))
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
@@ -226,7 +226,7 @@ def _design(
     by: str | None,
     number: str | None,
     predicted: str | None,
-    unlabelled: str | None,
+    unlabeled: str | None,
 ) -> Design:
     """Return how lines relate: as the certificate says, and by the options."""
     certified = _each(loaded)[0].design
@@ -235,9 +235,9 @@ def _design(
         "id": None if number == "line" else number,
         "where": certified.where,
     }
-    if predicted is None or unlabelled is None:
+    if predicted is None or unlabeled is None:
         return Design(**settings)
-    return WithPredictions(**settings, predicted=predicted, unlabelled=unlabelled)
+    return WithPredictions(**settings, predicted=predicted, unlabeled=unlabeled)
 
 
 def _settings(
@@ -252,7 +252,7 @@ def _settings(
         **columns,
         "cost_range": reading.cost_range,
         "success_values": reading.success_values or [],
-        **{name: declared.get(name) for name in ("id", "by", "where", "predicted", "unlabelled")},
+        **{name: declared.get(name) for name in ("id", "by", "where", "predicted", "unlabeled")},
     }
     content: dict[str, Any] = json.loads(json.dumps(plain))
     return content

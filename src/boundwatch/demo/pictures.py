@@ -45,14 +45,7 @@ def draw_flight(
     *,
     collided: bool,
 ) -> Html:
-    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision.
-
-    Examples
-    --------
-    >>> drawn = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17), collided=True)
-    >>> drawn.count("circle"), drawn.count("polyline"), drawn.count("hit")
-    (10, 7, 1)
-    """
+    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision."""
     width, height = 2 * _ACROSS * _SCALE, _AHEAD * _SCALE
     obstacle_radius, drone_radius = radii
 
@@ -63,36 +56,29 @@ def draw_flight(
         points = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in flight[::8].tolist())
         return f'<polyline class="{kind}" points="{points}"/>'
 
-    start, flown = at(0.0, 0.0), flights[chosen]
+    def circle(kind: str, x: float, y: float, radius: float) -> str:
+        across, down = at(x, y)
+        return f'<circle class="{kind}" cx="{across:.1f}" cy="{down:.1f}" r="{radius * _SCALE:.1f}"/>'
+
+    flown = flights[chosen]
     gaps = np.linalg.norm(flown[:, None] - obstacles, axis=2).min(axis=1)
     x, y = at(*flown[gaps.argmin()].tolist())
     cross = f'<path class="hit" d="M{x - 9:.1f} {y - 9:.1f}l18 18m0 -18l-18 18"/>'
     parts = [
         f'<rect class="far" width="{width:g}" height="{height:g}"/>',
         *(line(flight, "option") for number, flight in enumerate(flights) if number != chosen),
-        *(
-            '<circle class="obstacle" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>'.format(
-                *at(x, y), obstacle_radius * _SCALE
-            )
-            for x, y in obstacles.tolist()
-        ),
+        *(circle("obstacle", x, y, obstacle_radius) for x, y in obstacles.tolist()),
         line(flown, "flown"),
         *([cross] if collided else []),
         f'<path class="axis" d="M10 {height - 10:g}h{2 * _SCALE:g}"/>',
         f'<text x="{10 + _SCALE:g}" y="{height - 16:g}" text-anchor="middle">2 m</text>',
-        f'<circle class="mean" cx="{start[0]:.1f}" cy="{start[1]:.1f}" r="{drone_radius * _SCALE:.1f}"/>',
+        circle("mean", 0.0, 0.0, drone_radius),
     ]
     return svg("Flight from above", width, height, parts)
 
 
 def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
-    """Draw a depth image: the nearer, the stronger the color.
-
-    Examples
-    --------
-    >>> draw_depth(np.full((50, 50), 7.0), 7.0).count("<path")
-    0
-    """
+    """Draw a depth image: the nearer, the stronger the color."""
     rows, columns = image.shape
     nearness = np.minimum((1.0 - image[::-1] / depth_range) / (1.0 - _NEAREST), 1.0)  # the top row looks up
     level = np.rint(nearness * _LEVELS).astype(int)
@@ -106,13 +92,7 @@ def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
 
 
 def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: float, label: str) -> Html:
-    """Draw e-values over trials, one line per world, on a logarithmic scale.
-
-    Examples
-    --------
-    >>> draw_evidence([("training", [0.5, 0.2]), ("windy", [3.0, 40.0])], 25.0, "e-value").count("polyline")
-    2
-    """
+    """Draw e-values over trials, one line per world, on a logarithmic scale."""
     trials = max(len(values) for _, values in series)
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     span = math.log10(_HIGHEST / _LOWEST)
@@ -150,30 +130,17 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
 
 
 def power_of_ten(power: int) -> str:
-    """Return a power of ten as it is printed.
-
-    Examples
-    --------
-    >>> power_of_ten(8), power_of_ten(-2)
-    ('10⁸', '10⁻²')
-    """
+    """Return a power of ten as it is printed."""
     return f"10{str(power).translate(_RAISED)}"
 
 
 def clipping(series: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Say what `draw_evidence` cuts off, if anything.
-
-    Examples
-    --------
-    >>> clipping([("windy", [1.0, 3e9])])
-    ' Evidence above 10⁸ is drawn at 10⁸ (windy).'
-    """
+    """Say what `draw_evidence` cuts off, if anything."""
     high = [world for world, values in series if max(values) > _HIGHEST]
     low = [world for world, values in series if min(values) < _LOWEST]
-    ends = [(high, "above", math.log10(_HIGHEST)), (low, "below", math.log10(_LOWEST))]
+    ends = [(high, "above", power_of_ten(8)), (low, "below", power_of_ten(-4))]
     return "".join(
-        f" Evidence {side} {power_of_ten(round(end))} is drawn at {power_of_ten(round(end))} "
-        f"({', '.join(worlds)})."
+        f" Evidence {side} {end} is drawn at {end} ({', '.join(worlds)})."
         for worlds, side, end in ends
         if worlds
     )

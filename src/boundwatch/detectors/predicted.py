@@ -102,7 +102,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
     >>> test = bw.PredictedTest(certificate)
     >>> for cost, predicted in [(1, 0.3), (1, 0.2), (0, 0.1), (1, 0.2), (1, 0.4), (1, 0.2)]:
-    ...     finding = test.update(cost, predicted=predicted, unlabelled=[0.2, 0.3, 0.1, 0.25])
+    ...     finding = test.update(cost, predicted=predicted, unlabeled=[0.2, 0.3, 0.1, 0.25])
     >>> finding.verdict.value, finding.first_alarm
     ('adverse', 5)
     """
@@ -128,7 +128,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         self._design()
 
     def update(
-        self, cost: float, predicted: float | None = None, unlabelled: ArrayLike = ()
+        self, cost: float, predicted: float | None = None, unlabeled: ArrayLike = ()
     ) -> PredictedFinding:
         """Count one more trial and return the finding.
 
@@ -138,12 +138,12 @@ class PredictedTest(StreamDetector[PredictedFinding]):
             Its cost, of the certified kind.
         predicted
             The cost predicted for its scene, in [0, 1], made without looking at the cost.
-        unlabelled
+        unlabeled
             Predictions for scenes of the same world that were observed but not run; at least one if
             `predicted` is given. Without predictions the round is a bet on the cost alone.
         """
         value = self._check(cost)
-        scene, others = check_predictions(predicted, unlabelled)
+        scene, others = check_predictions(predicted, unlabeled)
         self._round(value, scene, others)
         return self._finding()
 
@@ -151,7 +151,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         self,
         costs: ArrayLike,
         predicted: ArrayLike | None = None,
-        unlabelled: Sequence[ArrayLike] | None = None,
+        unlabeled: Sequence[ArrayLike] | None = None,
     ) -> PredictedFinding:
         """Count many trials in their order; the result is that of `update` on each.
 
@@ -160,18 +160,18 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         costs
             At least one cost. If anything is invalid, nothing is counted. What is suspicious about `Episodes`
             is said as a Python warning; the certificate's own are refused.
-        predicted, unlabelled
+        predicted, unlabeled
             For each cost its prediction, and its list of predictions for scenes that were not run.
         """
         values = self.certificate.check_costs(fitting(costs, self.certificate)).tolist()
-        if predicted is None and unlabelled is None:
+        if predicted is None and unlabeled is None:
             rounds: list[tuple[float | None, Array]] = [(None, np.empty(0))] * len(values)
         else:
             given = [] if predicted is None else list(np.asarray(predicted, dtype=object).ravel())
-            lists = [] if unlabelled is None else list(unlabelled)
+            lists = [] if unlabeled is None else list(unlabeled)
             if not len(given) == len(lists) == len(values):
                 raise InvalidSetting(
-                    f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabelled ones; "
+                    f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabeled ones; "
                     "give one of each per trial"
                 )
             rounds = [check_predictions(p, u) for p, u in zip(given, lists, strict=True)]
@@ -381,19 +381,19 @@ def _bins(predictions: Any) -> Any:
     return np.minimum((np.asarray(predictions) * BINS).astype(np.int64), BINS - 1)
 
 
-def check_predictions(predicted: object, unlabelled: ArrayLike) -> tuple[float | None, Array]:
+def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | None, Array]:
     """Return predictions as numbers in [0, 1]; both kinds or neither."""
     try:
-        others = np.asarray(unlabelled, dtype=np.float64).ravel()
+        others = np.asarray(unlabeled, dtype=np.float64).ravel()
         scene = None if predicted is None else float(predicted)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InvalidCost(
-            f"predicted = {shown(predicted)}, unlabelled = {shown(unlabelled)}: not numbers; give costs in "
+            f"predicted = {shown(predicted)}, unlabeled = {shown(unlabeled)}: not numbers; give costs in "
             "[0, 1]"
         ) from None
     if (scene is None) != (others.size == 0):
         raise InvalidSetting(
-            "predicted and unlabelled go together: the scene of the trial, and at least one scene of the "
+            "predicted and unlabeled go together: the scene of the trial, and at least one scene of the "
             "same world that was observed but not run"
         )
     if scene is not None and not 0 <= scene <= 1:
@@ -402,7 +402,7 @@ def check_predictions(predicted: object, unlabelled: ArrayLike) -> tuple[float |
     if outside.any():
         place = int(np.argmax(outside))
         raise InvalidCost(
-            f"unlabelled[{place}] = {float(others[place])!r} is outside [0, 1]; "
+            f"unlabeled[{place}] = {float(others[place])!r} is outside [0, 1]; "
             "clip or rescale the predictions"
         )
     return scene, others

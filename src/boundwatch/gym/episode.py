@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,10 @@ from boundwatch._support.validation import shortest
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
 try:
-    from gymnasium.vector import AutoresetMode, VectorEnv
-
     from gymnasium import Env
+    from gymnasium.vector import AutoresetMode, VectorEnv
 except ImportError as error:
-    raise MissingExtra("boundwatch.gymnasium", "gym") from error
+    raise MissingExtra("boundwatch.gym", "gym") from error
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,18 @@ class Episode:
 
     def __repr__(self) -> str:
         counted = {"steps": len(self.rewards), "total": float(self.rewards.sum())}
-        names = ("index", "seed", "terminated", "truncated")
-        return one_line(self, {name: getattr(self, name) for name in names} | counted)
+        return one_line(
+            self, {k: v for k, v in vars(self).items() if k not in ("rewards", "infos")} | counted
+        )
 
     def __str__(self) -> str:
         ended = "truncated" if self.truncated and not self.terminated else "terminated"
-        steps, total = len(self.rewards), self.rewards.sum()
-        return f"{_name(self)}: {ended} after {steps} steps with a return of {total:.6g}"
+        total = f"a return of {self.rewards.sum():.6g}"
+        return f"{_name(self)}: {ended} after {len(self.rewards)} steps with {total}"
 
 
 CostRule = str | tuple[float, float] | Callable[[Episode], float]
-"""How an episode becomes a cost: see `boundwatch.gymnasium.rollout`."""
+"""How an episode becomes a cost: see `boundwatch.gym.rollout`."""
 
 
 def cost_function(rule: CostRule) -> Callable[[Episode], float]:
@@ -71,20 +72,15 @@ def cost_function(rule: CostRule) -> Callable[[Episode], float]:
         return lambda episode: _from_success(episode, rule)
     if callable(rule):
         return lambda episode: _from_function(episode, rule)
-    try:
+    low, high = math.nan, math.nan
+    with suppress(TypeError, ValueError):
         low, high = (float(end) for end in rule)
-    except (TypeError, ValueError) as error:
-        raise _unknown_rule(rule) from error
     if not -math.inf < low < high < math.inf:
-        raise _unknown_rule(rule)
+        raise InvalidSetting(
+            f"cost = {shown(rule)} is not a cost; give (low, high), the range of the return with low < high, "
+            "the name of a success in info such as 'is_success', or a function of the episode"
+        )
     return lambda episode: _from_return(episode, low, high)
-
-
-def _unknown_rule(rule: object) -> InvalidSetting:
-    return InvalidSetting(
-        f"cost = {shown(rule)} is not a cost; give (low, high), the range of the return with low < high, "
-        "the name of a success in info such as 'is_success', or a function of the episode"
-    )
 
 
 def _from_return(episode: Episode, low: float, high: float) -> float:
@@ -102,8 +98,7 @@ def _from_success(episode: Episode, key: str) -> float:
     if key not in info:
         known = ", ".join(sorted(info)) or "nothing"
         raise InvalidCost(
-            f"{_name(episode)}: info[{key!r}] is missing at the last step, which has {known}; "
-            "name another key, or pass the range of the return or a function"
+            f"{_name(episode)}: info[{key!r}] is missing at the last step, which has {known}; name another"
         )
     value = np.asarray(info[key])
     if value.size != 1 or value.item() not in (0, 1):
@@ -127,7 +122,7 @@ def _name(episode: Episode) -> str:
 
 
 class Recorder:
-    """Turns the steps of a vector environment into one finished episode after another, by sub-environment.
+    """Turns the steps of a vector environment into finished episodes, by sub-environment.
 
     Knows the three autoreset modes: the reset in a step of its own, whose reward belongs to nothing
     (NEXT_STEP); the reset within the last step, which moves that step's info (SAME_STEP); none (DISABLED).
@@ -137,9 +132,8 @@ class Recorder:
         self.mode = env.metadata.get("autoreset_mode")
         if not isinstance(self.mode, AutoresetMode):
             raise InvalidSetting(
-                f"env.metadata['autoreset_mode'] = {shown(self.mode)} is not a "
-                "gymnasium.vector.AutoresetMode; set it to the mode in which the environment resets finished "
-                "episodes"
+                f"env.metadata['autoreset_mode'] = {shown(self.mode)} is not a gymnasium.vector."
+                "AutoresetMode; set it to the mode in which the environment resets finished episodes"
             )
         self._steps: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(env.num_envs)]
         self._running = np.zeros(env.num_envs, dtype=bool)
@@ -160,8 +154,7 @@ class Recorder:
     ) -> dict[int, Episode]:
         """Count one step and return the episodes that it ended, by sub-environment.
 
-        They are numbered in an order that does not depend on their lengths: the first of each
-        sub-environment, then the second of each, and so on.
+        They are numbered whatever their lengths: the first of each sub-environment, then the second of each.
         """
         rewards, terminated, truncated = (np.asarray(part) for part in (rewards, terminated, truncated))
         episodes = {}
@@ -174,14 +167,10 @@ class Recorder:
             source = infos["final_info"] if done and self.mode is AutoresetMode.SAME_STEP else infos
             steps.append((float(rewards[number]), unbatch(source, number, len(self._steps))))
             if done:
-                episodes[number] = Episode(
-                    index=int(self._ended[number]) * len(self._steps) + number,
-                    seed=None,
-                    rewards=np.array([reward for reward, _ in steps]),
-                    infos=[info for _, info in steps],
-                    terminated=bool(terminated[number]),
-                    truncated=bool(truncated[number]),
-                )
+                index = int(self._ended[number]) * len(self._steps) + number
+                rewards_of, infos_of = zip(*steps, strict=True)
+                ends = bool(terminated[number]), bool(truncated[number])
+                episodes[number] = Episode(index, None, np.array(rewards_of), list(infos_of), *ends)
                 steps.clear()
                 self._ended[number] += 1
                 self._running[number] = self.mode is AutoresetMode.SAME_STEP
@@ -189,13 +178,7 @@ class Recorder:
 
 
 def unbatch(infos: dict[str, Any], number: int, count: int) -> dict[str, Any]:
-    """Return the info of one sub-environment: its entries only, where a mask ``_key`` says whose they are.
-
-    Examples
-    --------
-    >>> unbatch({"x": np.array([1, 2]), "y": np.array([0, 5]), "_y": np.array([False, True])}, 0, 2)
-    {'x': np.int64(1)}
-    """
+    """Return the info of one sub-environment: its entries only, where a mask ``_key`` says whose they are."""
     info = {}
     for key, value in infos.items():
         is_mask = key.startswith("_") and key[1:] in infos
@@ -209,16 +192,9 @@ def unbatch(infos: dict[str, Any], number: int, count: int) -> dict[str, Any]:
 
 
 def check_env(env: object) -> None:
-    """Refuse what is not an environment of Gymnasium's, such as the vector environments of other libraries.
-
-    Examples
-    --------
-    >>> check_env("CartPole-v1")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: env = 'CartPole-v1' is not a Gymnasium environment; ...
-    """
+    """Refuse what is not an environment of Gymnasium's, such as a vector environment of another library."""
     if not isinstance(env, Env | VectorEnv):
         raise InvalidSetting(
-            f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), a vector "
-            "environment of gymnasium.vector, or one of the environments inside yours"
+            f"env = {env!r:.80} is not a Gymnasium environment; pass gymnasium.make(...), one of "
+            "gymnasium.vector, or one of the environments inside yours"
         )

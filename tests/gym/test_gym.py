@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -12,7 +13,6 @@ from scipy.stats import binom
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import boundwatch as bw
-import gymnasium
 from boundwatch.errors import InvalidCost, InvalidSetting
 from rates import assert_rate_at_most, min_trials
 
@@ -78,7 +78,7 @@ RULES = {"return": (0, 10), "success": "is_success", "function": closest}
 @pytest.fixture(scope="module", params=RULES)
 def reference(request):
     rule = RULES[request.param]
-    costs = bw.gymnasium.rollout(Coin(), act, 23, cost=rule, seed=5)
+    costs = bw.gym.rollout(Coin(), act, 23, cost=rule, seed=5)
     assert np.unique(costs).size > 1
     return rule, costs
 
@@ -87,31 +87,31 @@ def reference(request):
 @pytest.mark.parametrize("count", [1, 4, 23, 30])
 def test_vector_environments_give_the_costs_of_a_single_one(reference, mode, count):
     rule, costs = reference
-    assert bw.gymnasium.rollout(vector(count, mode), act, 23, cost=rule, seed=5).tolist() == costs.tolist()
+    assert bw.gym.rollout(vector(count, mode), act, 23, cost=rule, seed=5).tolist() == costs.tolist()
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 def test_other_processes_give_them_too(mode):
     env = vector(3, mode, AsyncVectorEnv)
     try:
-        costs = bw.gymnasium.rollout(env, act, 7, cost=closest, seed=5)
+        costs = bw.gym.rollout(env, act, 7, cost=closest, seed=5)
     finally:
         env.close()
-    assert costs.tolist() == bw.gymnasium.rollout(Coin(), act, 7, cost=closest, seed=5).tolist()
+    assert costs.tolist() == bw.gym.rollout(Coin(), act, 7, cost=closest, seed=5).tolist()
 
 
 def test_the_values_themselves():
-    costs = bw.gymnasium.rollout(Coin(), act, 40, cost="is_success", seed=1)
-    returns = bw.gymnasium.rollout(Coin(), act, 40, cost=(0, 10), seed=1)
+    costs = bw.gym.rollout(Coin(), act, 40, cost="is_success", seed=1)
+    returns = bw.gym.rollout(Coin(), act, 40, cost=(0, 10), seed=1)
     assert set(costs.tolist()) == {0.0, 1.0}
     # A short episode collects 1.25; a long one 12 times 0.25 and 1 in every other step.
     assert returns.tolist() == [0.875 if cost == 0 else 0.1 for cost in costs]
 
 
 def test_episode_i_has_seed_i_whatever_the_number_of_episodes():
-    many = bw.gymnasium.rollout(Coin(), act, 30, cost=closest, seed=3)
-    few = bw.gymnasium.rollout(vector(4), act, 9, cost=closest, seed=3)
-    other = bw.gymnasium.rollout(Coin(), act, 30, cost=closest, seed=4)
+    many = bw.gym.rollout(Coin(), act, 30, cost=closest, seed=3)
+    few = bw.gym.rollout(vector(4), act, 9, cost=closest, seed=3)
+    other = bw.gym.rollout(Coin(), act, 30, cost=closest, seed=4)
     assert many[:9].tolist() == few.tolist()
     assert not set(many) & set(other)
     assert np.unique(many).size == 30
@@ -125,13 +125,13 @@ def test_a_fault_of_the_environment_is_not_taken_for_one_of_the_seeds():
             return super().reset(seed=seed, options=options)
 
     with pytest.raises(ValueError, match="no simulator"):
-        bw.gymnasium.rollout(Broken([Coin] * 2), act, 4, cost="is_success")
+        bw.gym.rollout(Broken([Coin] * 2), act, 4, cost="is_success")
 
 
 def test_a_vector_environment_with_one_seed_for_all_is_seeded_by_batch():
     env = gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
     lean = lambda observation: (observation[:, 2] > 0).astype(int)  # noqa: E731
-    first, again, other = (bw.gymnasium.rollout(env, lean, 7, cost=(0, 500), seed=seed) for seed in (1, 1, 2))
+    first, again, other = (bw.gym.rollout(env, lean, 7, cost=(0, 500), seed=seed) for seed in (1, 1, 2))
     assert first.size == 7
     assert np.unique(first).size > 3
     assert first.tolist() == again.tolist() != other.tolist()
@@ -159,7 +159,7 @@ def looks_like_half(costs):
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
 def test_short_episodes_are_not_favored(mode):
-    costs = bw.gymnasium.rollout(vector(100, mode), act, 80, cost="is_success", seed=11)
+    costs = bw.gym.rollout(vector(100, mode), act, 80, cost="is_success", seed=11)
     assert looks_like_half(costs)
 
 
@@ -186,7 +186,7 @@ def test_policy_with_memory_is_reset_when_episodes_begin():
 
     for env, resets in ((Coin(), 6), (vector(4), 2)):
         policy = Counting()
-        bw.gymnasium.rollout(env, policy, 6, cost="is_success")
+        bw.gym.rollout(env, policy, 6, cost="is_success")
         assert policy.resets == resets
 
 
@@ -194,11 +194,7 @@ def test_policy_with_memory_is_reset_when_episodes_begin():
     ("settings", "error", "message"),
     [
         ({"cost": (0, 1)}, InvalidCost, r"episode 0 \(seed \d+\): return = \S+ is outside \[0, 1\]; declare"),
-        (
-            {"cost": "success"},
-            InvalidCost,
-            r"info\['success'\] is missing .* has clearance, is_success; name",
-        ),
+        ({"cost": "success"}, InvalidCost, r"info\['success'\] is missing .* has clearance, is_success"),
         ({"cost": "clearance"}, InvalidCost, r"info\['clearance'\] = 0\.\d+ is not true, false, 0 or 1"),
         ({"cost": lambda _: 1.5}, InvalidCost, r"cost = 1.5 is outside \[0, 1\]; rescale"),
         ({"cost": lambda _: float("nan")}, InvalidCost, r"cost = nan is outside \[0, 1\]"),
@@ -218,7 +214,7 @@ def test_policy_with_memory_is_reset_when_episodes_begin():
 )
 def test_what_cannot_be_a_cost_is_refused(settings, error, message):
     with pytest.raises(error, match=message):
-        bw.gymnasium.rollout(Coin(), act, **{"n": 3, "cost": "is_success", "seed": 1} | settings)
+        bw.gym.rollout(Coin(), act, **{"n": 3, "cost": "is_success", "seed": 1} | settings)
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -230,29 +226,26 @@ def test_the_same_seeds_give_matched_pairs(count):
         seen.append(episode.seed)
         return closest(episode)
 
-    one = bw.gymnasium.rollout(Coin(), act, cost=remember, seeds=seeds)
-    other = bw.gymnasium.rollout(vector(count), act, cost=remember, seeds=seeds.tolist())
+    one = bw.gym.rollout(Coin(), act, cost=remember, seeds=seeds)
+    other = bw.gym.rollout(vector(count), act, cost=remember, seeds=seeds.tolist())
     assert seen == [*seeds, *seeds]
     assert one.tolist() == other.tolist()
     assert np.unique(one).size > 1
-    assert bw.gymnasium.rollout(Coin(), act, cost=closest, seeds=seeds[::-1]).tolist() == one[::-1].tolist()
+    assert bw.gym.rollout(Coin(), act, cost=closest, seeds=seeds[::-1]).tolist() == one[::-1].tolist()
 
 
 def test_unknown_autoreset_mode_is_refused():
     env = vector(2)
     env.metadata = {}
     with pytest.raises(InvalidSetting, match=r"autoreset_mode'\] = None is not a gymnasium.vector.Autoreset"):
-        bw.gymnasium.rollout(env, act, 3, cost="is_success")
+        bw.gym.rollout(env, act, 3, cost="is_success")
 
 
 def test_vector_environments_of_other_libraries_are_refused():
-    env = DummyVecEnv([Coin])
-    with pytest.raises(
-        InvalidSetting, match=r"DummyVecEnv.* is not a Gymnasium environment; pass gymnasium.make"
-    ):
-        bw.gymnasium.rollout(env, act, 3, cost="is_success")
-    with pytest.raises(InvalidSetting, match="is not a Gymnasium environment"):
-        bw.gymnasium.watch(env, Log(), cost="is_success")
+    with pytest.raises(InvalidSetting, match="DummyVecEnv"):
+        bw.gym.rollout(DummyVecEnv([Coin]), act, 3, cost="is_success")
+    with pytest.raises(InvalidSetting, match="DummyVecEnv"):
+        bw.gym.watch(DummyVecEnv([Coin]), Log(), cost="is_success")
 
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.4, upper=0.5, delta=0.01, binary=True)
@@ -290,7 +283,7 @@ def run_vector(env, steps, seed):
 
 def test_watching_a_single_environment():
     test = Log()
-    env = bw.gymnasium.watch(Coin(), test, cost="is_success")
+    env = bw.gym.watch(Coin(), test, cost="is_success")
     assert env.finding is None
     run_single(env, 20, seed=1)
     seeds = iter(range(1, 21))
@@ -304,7 +297,7 @@ def test_watching_a_single_environment():
 def test_watching_a_vector_environment_counts_in_the_order_of_beginnings(mode):
     """Each sub-environment draws from a generator of its own: its k-th episode is known in advance."""
     test = Log()
-    run_vector(bw.gymnasium.watch(vector(3, mode), test, cost=failed), 80, seed=2)
+    run_vector(bw.gym.watch(vector(3, mode), test, cost=failed), 80, seed=2)
     kinds = []
     for number in range(3):
         alone = Coin()
@@ -333,7 +326,7 @@ def test_early_failures_do_not_raise_false_alarms():
     alarms = by_end = 0
     for seed in range(runs):
         test, broken = Log(), ByEnd()
-        env = bw.gymnasium.watch(vector(32, short_succeeds=False), test, cost="is_success")
+        env = bw.gym.watch(vector(32, short_succeeds=False), test, cost="is_success")
         run_vector(env, 26, seed=1000 * seed)
         broken.run(vector(32, short_succeeds=False), 8, seed=1000 * seed)
         assert test.n >= 32
@@ -349,7 +342,7 @@ def test_alarm_calls_back_once(count):
     strict = bw.Certificate.from_bounds(lower=0.0, upper=0.05, delta=0.01, binary=True)
     heard = []
     env = Coin() if count is None else vector(count)
-    env = bw.gymnasium.watch(env, bw.SequentialTest(strict), cost="is_success", on_alarm=heard.append)
+    env = bw.gym.watch(env, bw.SequentialTest(strict), cost="is_success", on_alarm=heard.append)
     run_single(env, 60, seed=1) if count is None else run_vector(env, 200, seed=1)
     (finding,) = heard
     assert finding.verdict is bw.Verdict.ADVERSE
@@ -360,7 +353,7 @@ def test_alarm_calls_back_once(count):
 @pytest.mark.parametrize("count", [None, 2])
 def test_an_episode_must_not_be_abandoned(count):
     env = Coin() if count is None else vector(count)
-    env = bw.gymnasium.watch(env, Log(), cost="is_success")
+    env = bw.gym.watch(env, Log(), cost="is_success")
     seed = next(seed for seed in range(99) if not Coin().reset(seed=seed)[0][1])
     env.reset(seed=seed if count is None else [seed] * count)
     env.reset(seed=seed if count is None else [seed] * count)  # nothing has been done yet
@@ -371,20 +364,20 @@ def test_an_episode_must_not_be_abandoned(count):
 
 def test_watch_refuses_detectors_that_look_once():
     with pytest.raises(InvalidSetting, match="detector = HypothesisTest may not be read after every episode"):
-        bw.gymnasium.watch(Coin(), bw.HypothesisTest(CERTIFICATE), cost="is_success")
+        bw.gym.watch(Coin(), bw.HypothesisTest(CERTIFICATE), cost="is_success")
 
 
 def test_without_gymnasium_the_extra_is_named():
     code = (
         "import sys; sys.modules['gymnasium'] = None\n"
         "import boundwatch as bw\n"
-        "try: bw.gymnasium\n"
+        "try: bw.gym\n"
         "except bw.errors.MissingExtra as error: print(error)\n"
         "try: bw.nonsense\n"
         "except AttributeError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "boundwatch.gymnasium needs an optional dependency; install it with: pip install 'boundwatch[gym]'",
+        "boundwatch.gym needs an optional dependency; install it with: pip install 'boundwatch[gym]'",
         "module 'boundwatch' has no attribute 'nonsense'",
     ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-import gymnasium
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag
@@ -18,9 +18,11 @@ from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
+from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 OnAlarm = Callable[[Any], object]
+Predict = Callable[[Any], ArrayLike]
+Unrun = Callable[[], Sequence[Any] | NDArray[Any]]
 
 
 def watch(
@@ -30,54 +32,50 @@ def watch(
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
     within_episode: bool = False,
-    predict: Callable[[Any], ArrayLike] | None = None,
-    unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None,
+    predict: Predict | None = None,
+    unrun: Unrun | None = None,
 ) -> WatchedEnv | WatchedVectorEnv:
     """Wrap an environment so that every finished episode is counted by a detector.
 
     Use the result in place of the environment. Its ``finding`` is the latest finding, None before the first
     finished episode. Episodes of a vector environment are counted in a fixed order, the first of each
-    sub-environment, then the second of each, and so on: a short one waits for those before it. In the
-    order of their ends, short episodes would come first and the guarantee would be lost.
+    sub-environment, then the second of each: in the order of their ends, the guarantee would be lost.
 
     **Guarantee**: that of the detector. **Assumes**: no episode is abandoned; `reset` in the middle of one
     raises `InvalidSetting`, because its cost is unknown and leaving it out would bias the rest.
 
     Parameters
     ----------
-    env
-        A Gymnasium environment, or a vector environment in any autoreset mode.
+    env, cost
+        As for `boundwatch.gym.rollout`.
     detector
         One that may be read after every episode, such as `boundwatch.SequentialTest`.
-    cost
-        How an episode becomes a cost: see `boundwatch.gymnasium.rollout`.
     on_alarm
         Called with the finding whenever the verdict changes, which may be to BENIGN and later to ADVERSE.
     within_episode
         Also ask `SequentialTest.peek` after every step, so that ADVERSE may come in the middle of an episode.
-        The cost must only grow along it: with a range of the return no reward may be positive, and a function
-        of the episode is called after every step and must never fall. For a single environment.
+        The cost must never fall along it: with a range of the return no reward may be positive, and a
+        function of the episode is called after every step. For a single environment.
     predict, unrun
         For a `boundwatch.PredictedTest`, both: a predictor of `boundwatch.prediction` or any function from
         observations to costs in [0, 1], and a function that returns first observations of the same world in
-        which no episode will be run. They are asked once per episode, when it begins, and see all
-        observations in one array, that of the episode first. For a single environment.
+        which no episode will be run. They are asked when an episode begins, for all observations in one
+        array, that of the episode first. For a single environment.
 
     Examples
     --------
     >>> import gymnasium, boundwatch as bw
     >>> certificate = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=0.01)
-    >>> env = bw.gymnasium.watch(
+    >>> env = bw.gym.watch(
     ...     gymnasium.make("CartPole-v1"),
     ...     bw.SequentialTest(certificate),
     ...     cost=(0, 500),
     ...     on_alarm=lambda finding: print(f"{finding.verdict.value} after {finding.n} episodes"),
     ... )
     >>> for episode in range(5):  # a policy that always pushes to the left
-    ...     _, done = env.reset(seed=episode), False
-    ...     while not done:
-    ...         _, _, terminated, truncated, _ = env.step(0)
-    ...         done = terminated or truncated
+    ...     _ = env.reset(seed=episode)
+    ...     while not any(env.step(0)[2:4]):
+    ...         pass
     adverse after 4 episodes
     """
     check_env(env)
@@ -93,76 +91,47 @@ class _Counter:
 
     def __init__(self, detector: StreamDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
         if not isinstance(detector, StreamDetector):
-            raise InvalidSetting(
-                f"detector = {type(detector).__name__} may not be read after every episode; "
-                "use SequentialTest or ChangeDetector"
-            )
+            raise InvalidSetting(f"detector = {type(detector).__name__} may not be read after every episode")
         self.detector = detector
         self.finding: Any = None
         self.count = 0
-        self._cost = cost_function(cost)
-        self._on_alarm = on_alarm
-        self._rule = cost
+        self._cost, self._rule, self._on_alarm = cost_function(cost), cost, on_alarm
         self._waiting: dict[int, float] = {}
         self.peeking: SequentialTest | None = None
         self._least = 0.0  # what the running episode has cost so far, and whether that was an alarm
         self._alarmed = False
-        self._predict: Callable[[Any], ArrayLike] | None = None
-        self._unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None = None
+        self._scenes: tuple[Predict, Unrun] | None = None
         self._predictions: dict[str, Any] = {}
 
-    def line(self, watched: WatchedEnv | WatchedVectorEnv) -> str:
-        """Describe a wrapped environment on one line."""
-        detector, env = self.detector, _name_of(watched)
-        fields = {
-            "env": env,
-            "detector": type(detector).__name__,
-            "n": detector.n,
-            "verdict": detector.verdict,
-        }
-        return one_line(watched, fields)
-
-    def words(self, watched: WatchedEnv | WatchedVectorEnv) -> str:
-        """Describe it in words."""
-        return f"{_name_of(watched)}, watched by {self.detector}"
-
-    def allow_predictions(
-        self,
-        env: object,
-        predict: Callable[[Any], ArrayLike] | None,
-        unrun: Callable[[], Sequence[Any] | NDArray[Any]] | None,
-    ) -> None:
+    def allow_predictions(self, env: object, predict: Predict | None, unrun: Unrun | None) -> None:
         """Refuse what cannot be predicted."""
         if predict is None and unrun is None:
             return
         if predict is None or unrun is None:
-            raise InvalidSetting(
-                "predict and unrun go together: a prediction for the episode, and for scenes that are not run"
-            )
+            raise InvalidSetting("predict and unrun go together: a prediction, and scenes that are not run")
         if not isinstance(self.detector, PredictedTest):
             raise InvalidSetting(f"predict needs a PredictedTest, not {type(self.detector).__name__}")
         if isinstance(env, VectorEnv):
             raise InvalidSetting("predict takes a single environment; watch each one on its own")
-        self._predict, self._unrun = predict, unrun
+        self._scenes = predict, unrun
 
     def begin(self, observation: Any) -> None:
         """Predict what the episode that begins here will cost."""
-        if self._predict is not None and self._unrun is not None:
-            scenes = np.stack([np.asarray(scene) for scene in [observation, *self._unrun()]])
-            predicted, *others = np.asarray(self._predict(scenes), dtype=np.float64).ravel().tolist()
-            self._predictions = {"predicted": predicted, "unlabelled": others}
+        if self._scenes is not None:
+            predict, unrun = self._scenes
+            scenes = np.stack([np.asarray(scene) for scene in [observation, *unrun()]])
+            predicted, *others = np.asarray(predict(scenes), dtype=np.float64).ravel().tolist()
+            self._predictions = {"predicted": predicted, "unlabeled": others}
 
     def allow_peeking(self, env: object) -> None:
         """Refuse what cannot alarm within an episode."""
         if not isinstance(self.detector, SequentialTest):
-            raise InvalidSetting(
-                f"within_episode needs a SequentialTest, which can peek, not {type(self.detector).__name__}"
-            )
+            raise InvalidSetting(f"within_episode needs a SequentialTest, not {type(self.detector).__name__}")
         if isinstance(env, VectorEnv):
             raise InvalidSetting("within_episode takes a single environment; watch each one on its own")
         if isinstance(self._rule, str):
             raise InvalidSetting(
-                f"cost = {shown(self._rule)} is known only when an episode ends; for within_episode give the "
+                f"cost = {shown(self._rule)} is known only when an episode ends; give within_episode the "
                 "range of a return whose rewards are never positive, or a function that never falls"
             )
         self.peeking = self.detector
@@ -189,9 +158,8 @@ class _Counter:
     def _refuse_fall(self, episode: Episode, cost: float) -> None:
         if cost < self._least - 1e-9:
             raise InvalidCost(
-                f"episode {episode.index}, step {len(episode.rewards)}: cost = {cost:g} is below "
-                f"{self._least:g}, which it had reached; give a cost that never falls, or use "
-                "within_episode=False"
+                f"episode {episode.index}, step {len(episode.rewards)}: cost = {cost:g} is below the "
+                f"{self._least:g} reached before; give a cost that never falls, or use within_episode=False"
             )
 
     def add(self, episode: Episode) -> None:
@@ -207,7 +175,32 @@ class _Counter:
                 self._on_alarm(self.finding)
 
 
-class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+class _Watched:
+    """What both kinds of watched environments show."""
+
+    _counter: _Counter
+    spec: Any
+    unwrapped: Any
+
+    def __repr__(self) -> str:
+        detector = self._counter.detector
+        fields = {"detector": type(detector).__name__, "n": detector.n, "verdict": detector.verdict}
+        return one_line(self, {"env": self._name} | fields)
+
+    def __str__(self) -> str:
+        return f"{self._name}, watched by {self._counter.detector}"
+
+    @property
+    def _name(self) -> str:
+        return type(self.unwrapped).__name__ if self.spec is None else str(self.spec.id)
+
+    @property
+    def finding(self) -> Any:
+        """The latest finding, or None before the first finished episode."""
+        return self._counter.finding
+
+
+class WatchedEnv(_Watched, gymnasium.Wrapper[Any, Any, Any, Any]):
     """A single environment that `watch` has wrapped."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], counter: _Counter) -> None:
@@ -215,17 +208,6 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._counter = counter
         self._rewards: list[float] = []
         self._infos: list[dict[str, Any]] = []
-
-    def __repr__(self) -> str:
-        return self._counter.line(self)
-
-    def __str__(self) -> str:
-        return self._counter.words(self)
-
-    @property
-    def finding(self) -> Any:
-        """The latest finding, or None before the first finished episode."""
-        return self._counter.finding
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -254,24 +236,12 @@ class WatchedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, info
 
 
-class WatchedVectorEnv(VectorWrapper):
+class WatchedVectorEnv(_Watched, VectorWrapper):
     """A vector environment that `watch` has wrapped."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], counter: _Counter) -> None:
         super().__init__(env)
-        self._counter = counter
-        self._recorder = Recorder(env)
-
-    def __repr__(self) -> str:
-        return self._counter.line(self)
-
-    def __str__(self) -> str:
-        return self._counter.words(self)
-
-    @property
-    def finding(self) -> Any:
-        """The latest finding, or None before the first finished episode."""
-        return self._counter.finding
+        self._counter, self._recorder = counter, Recorder(env)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset all sub-environments, or those of ``reset_mask``; the episodes before must have ended."""
@@ -289,10 +259,6 @@ class WatchedVectorEnv(VectorWrapper):
         for episode in self._recorder.step(rewards, terminated, truncated, infos).values():
             self._counter.add(episode)
         return observations, rewards, terminated, truncated, infos
-
-
-def _name_of(watched: WatchedEnv | WatchedVectorEnv) -> str:
-    return type(watched.unwrapped).__name__ if watched.spec is None else watched.spec.id
 
 
 def _abandoned(where: str, length: int) -> InvalidSetting:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-import gymnasium
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
-from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
+from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 Policy = Callable[[Any], Any]
 
@@ -30,10 +30,9 @@ def rollout(
 ) -> NDArray[np.float64]:
     """Run n seeded episodes and return one cost per episode, in [0, 1], in the order of their seeds.
 
-    Episode i is reset with the i-th word of ``SeedSequence(seed)``: which episodes are run does
-    not depend on how long they take, on their costs, or on the number of sub-environments. A vector
-    environment runs them in batches and waits for the slowest of each; collecting whichever end first would
-    favor short episodes, and with them early failures or early successes.
+    Episode i is reset with the i-th word of ``SeedSequence(seed)``, whatever the lengths, the costs and the
+    number of sub-environments. A vector environment runs them in batches and waits for the slowest of each;
+    collecting whichever end first would favor short episodes, early failures or early successes.
 
     **Guarantee**: the costs are i.i.d. over the draw of seeds, as a certificate needs. **Assumes**: `reset`
     with a seed draws a new environment independently of earlier episodes; every episode ends; `seeds`, if
@@ -56,25 +55,19 @@ def rollout(
         ``(low, high)``: the range that the return (sum of rewards) can have, declared in advance; cost =
         (high - return) / (high - low). A string: the key of a success in the last step's info, such as
         ``"is_success"``; cost = 1 - success. Or a function of an `Episode`, with values in [0, 1].
-    seed
-        Decides all episodes, unless `seeds` does.
-    seeds
-        One seed per episode, each different: those that another policy was tried with, say.
-
-    Raises
-    ------
-    InvalidCost
-        For a return out of its range, a success that is missing, or a function's value outside [0, 1].
+    seed, seeds
+        What decides all episodes: one seed, or one per episode, each different, such as those that another
+        policy was tried with.
 
     Examples
     --------
     >>> import gymnasium, boundwatch as bw
     >>> balance = lambda observation: int(observation[2] + 0.5 * observation[3] > 0)
     >>> env = gymnasium.make("CartPole-v1")
-    >>> bw.gymnasium.rollout(env, balance, 3, cost=(0, 500), seed=7)
+    >>> bw.gym.rollout(env, balance, 3, cost=(0, 500), seed=7)
     array([0., 0., 0.])
     >>> hasty = lambda observation: int(observation[2] > 0)
-    >>> pairs = [bw.gymnasium.rollout(env, p, cost=(0, 500), seeds=range(20)) for p in (balance, hasty)]
+    >>> pairs = [bw.gym.rollout(env, p, cost=(0, 500), seeds=range(20)) for p in (balance, hasty)]
     >>> bw.PolicyComparison(binary=False, paired=True).update_many(*pairs).verdict.name
     'A_BETTER'
     """
@@ -94,20 +87,13 @@ def first_observations(
 ) -> NDArray[Any]:
     """Return the first observations of the episodes that `rollout` with the same seed would run.
 
-    They are the scenes that a predictor of `boundwatch.prediction` sees. Nothing is run: the environment is
-    reset n times. To observe scenes that will not be run, choose a seed of their own.
-
-    Parameters
-    ----------
-    env
-        A single environment whose observations are arrays.
-    n, seed
-        As for `rollout`.
+    They are the scenes that a predictor of `boundwatch.prediction` sees. Nothing is run: the environment, a
+    single one whose observations are arrays, is reset n times. Scenes that are not run need another seed.
 
     Examples
     --------
     >>> import gymnasium, boundwatch as bw
-    >>> bw.gymnasium.first_observations(gymnasium.make("CartPole-v1"), 3).shape
+    >>> bw.gym.first_observations(gymnasium.make("CartPole-v1"), 3).shape
     (3, 4)
     """
     check_env(env)
@@ -179,18 +165,18 @@ def _drawn(n: int | None, seed: int) -> list[int]:
 def _given(seeds: Iterable[int], n: int | None) -> list[int]:
     if n is not None:
         raise InvalidSetting(f"n = {shown(n)} is given beside seeds; leave it out: every seed is one episode")
-    chosen = [_whole(each, f"seeds[{i}]", "give whole numbers") for i, each in enumerate(seeds)]
-    first: dict[int, int] = {}
-    for index, each in enumerate(chosen):
-        if each < 0:
-            raise InvalidSetting(f"seeds[{index}] = {each} is negative; give numbers of at least 0")
-        if first.setdefault(each, index) != index:
+    chosen: dict[int, int] = {}
+    for index, each in enumerate(seeds):
+        seed = _whole(each, name := f"seeds[{index}]", "give whole numbers")
+        if seed < 0:
+            raise InvalidSetting(f"{name} = {seed} is negative; give numbers of at least 0")
+        if chosen.setdefault(seed, index) != index:
             raise InvalidSetting(
-                f"seeds[{index}] = {each} repeats seeds[{first[each]}]; give every episode a seed of its own"
+                f"{name} = {seed} repeats seeds[{chosen[seed]}]; give each a seed of its own"
             )
     if not chosen:
         raise InvalidSetting("seeds is empty; give at least one")
-    return chosen
+    return list(chosen)
 
 
 def _whole(value: object, name: str, remedy: str) -> int:
