@@ -18,7 +18,7 @@ from flat import flatten
 DATA = Path(__file__).parents[2] / "examples" / "data"
 PROGRAM = Path(sys.executable).parent / "boundwatch"
 
-RENAMED = {"compare--by": "--policy", "certify--policy": "--policy-file", "watch--unlabeled": "--unlabeled"}
+RENAMED = {"compare--by": "--policy", "certify--policy": "--policy-file", "watch--unlabelled": "--unlabeled"}
 """Flags that later trees call otherwise; the later name is used where the command's help has it."""
 
 COMMANDS = """
@@ -97,7 +97,7 @@ watch margin: watch lab.json new.csv --success ok --margin 0.2 --json --exit-cod
 watch until: watch lab.json @/kitchen.csv --until-alarm --json
 watch tasks: watch by-robot.json new.csv --success ok --by robot --json
 watch metrics: watch metrics.json new.csv --success ok --cost force --json
-watch predicted: watch external.json predicted.jsonl --predicted guess --unlabeled others --json
+watch predicted: watch external.json predicted.jsonl --predicted guess --unlabelled others --json
 watch first half: watch lab.json half.csv --success ok --state watch.state --json
 watch grown: watch lab.json half.csv --success ok --state watch.state --json <> whole.csv
 watch again: watch lab.json half.csv --success ok --state watch.state --json

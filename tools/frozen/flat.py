@@ -19,7 +19,7 @@ FINDING = """
 """
 """Every number that a finding of any kind may have; a kind has those that it has."""
 
-ALTERNATIVES: dict[str, tuple[str, ...]] = {"unlabeled": ("unlabeled",)}
+ALTERNATIVES: dict[str, tuple[str, ...]] = {"unlabelled": ("unlabeled",)}
 """Names of the tree that was recorded first, and what later trees call them. The first names are recorded."""
 
 WORDS = "verdict verdicts detector tail method control question better worse letters next_pair best"
