@@ -17,7 +17,7 @@ import boundwatch as bw
 import gymnasium
 from boundwatch._support.notebook import InTable
 from boundwatch.detectors import baselines
-from boundwatch.planning.promises import Promise
+from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation
 from boundwatch.tasks.grasping import runs as grasping_runs
@@ -43,8 +43,8 @@ MODULES = [
     "boundwatch.episodes",
     "boundwatch.gymnasium",
     "boundwatch.planning",
-    "boundwatch.planning.comparison",
-    "boundwatch.planning.promises",
+    "boundwatch.planning.two_policies",
+    "boundwatch.selftest.simulation",
     "boundwatch.prediction",
     "boundwatch.server.client",
     "boundwatch.tasks.folder",

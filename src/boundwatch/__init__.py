@@ -38,7 +38,7 @@ from boundwatch.detectors import (
 )
 from boundwatch.episodes import Episodes, read_costs
 from boundwatch.planning import Plan, TrialPlan, plan
-from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.planning.two_policies import ComparisonPlan, plan_comparison
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import

@@ -17,7 +17,7 @@ from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.planning import SIZES, Plan, TrialPlan
 from boundwatch.planning import plan as make_plan
-from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.planning.two_policies import ComparisonPlan, plan_comparison
 
 
 @command(

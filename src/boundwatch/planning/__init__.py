@@ -19,9 +19,9 @@ from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning.before import Booking, TrialPlan, plan_before
+from boundwatch.planning.before_certificate import Booking, TrialPlan, plan_before
+from boundwatch.planning.certified_side import MOST_TRIALS, Power, choose_side
 from boundwatch.planning.exact import exact_powers, smallest_shift
-from boundwatch.planning.side import MOST_TRIALS, Power, choose_side
 from boundwatch.planning.simulated import MOST_DRAWS, RUNS, information_rate, simulated_powers
 
 __all__ = ["Booking", "Plan", "Power", "TrialPlan", "plan"]

@@ -16,7 +16,7 @@ from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.rate_difference import fewest_that_differ
 from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
-from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
+from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 
 def p_value_of_counts(tail: str, failures: Array, n: int | NDArray[np.int64], null_mean: float) -> Array:

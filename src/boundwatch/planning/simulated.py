@@ -12,7 +12,7 @@ from boundwatch.bounds.wealth import Bets
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.fixed_sample import TAILS
-from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
+from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 
 RUNS = 2000
 MOST_DRAWS = 1000  # trials for one look; the sequential test is followed further

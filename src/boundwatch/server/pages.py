@@ -14,8 +14,8 @@ from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
 from boundwatch.errors import InvalidSetting
+from boundwatch.planning.certified_side import choose_side
 from boundwatch.planning.exact import exact_sequential
-from boundwatch.planning.side import choose_side
 from boundwatch.reporting import wording
 from boundwatch.server import drawing, phrases, views
 from boundwatch.server.access import list_tokens

@@ -17,7 +17,7 @@ from boundwatch.detectors import Fleet, SequentialTest, Verdict
 from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import Findings, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.planning.claims import (
+from boundwatch.selftest.given_limits import (
     EPISODES,
     LOOKS,
     MARGIN,

@@ -21,9 +21,9 @@ from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidLevel, InvalidSetting
-from boundwatch.planning.claims import Claim, Levels, claims_given_limits, worlds
-from boundwatch.planning.claims_of_comparisons import claims_of_comparisons
-from boundwatch.planning.claims_over_labs import claims_over_labs
+from boundwatch.selftest.compared_policies import claims_of_comparisons
+from boundwatch.selftest.given_limits import Claim, Levels, claims_given_limits, worlds
+from boundwatch.selftest.redrawn_labs import claims_over_labs
 
 RUNS = 6000
 """Enough to notice an error rate of one and a half times any level of 0.04 or more, nearly always."""

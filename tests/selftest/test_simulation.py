@@ -8,11 +8,11 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidLevel, InvalidSetting
-from boundwatch.planning import claims as given_limits
-from boundwatch.planning import claims_of_comparisons as comparisons
-from boundwatch.planning import claims_over_labs as over_labs
-from boundwatch.planning import promises as selftest
-from boundwatch.planning.promises import simulate_promises
+from boundwatch.selftest import compared_policies as comparisons
+from boundwatch.selftest import given_limits
+from boundwatch.selftest import redrawn_labs as over_labs
+from boundwatch.selftest import simulation as selftest
+from boundwatch.selftest.simulation import simulate_promises
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
 WIDE = bw.Certificate.from_bounds(lower=0.1, upper=0.9, delta=0.01)

@@ -9,7 +9,7 @@ from scipy.stats import binom
 import boundwatch as bw
 from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning.before import Question
+from boundwatch.planning.before_certificate import Question
 
 
 @pytest.mark.parametrize(
