@@ -9,16 +9,24 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from boundwatch._support.describing import one_line
+from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
-
-Array = NDArray[np.float64]
+from boundwatch.planning.power import (
+    ALPHA_ONCE,
+    ALPHA_WATCH,
+    DELTA,
+    Array,
+    check_rate,
+    check_size,
+    fewest,
+    mean_wait,
+)
 
 POWERS = (0.8, 0.9)
 # Beyond this many trials of one kind nobody books hardware; the answer is then that no number will do.
@@ -51,7 +59,7 @@ class Booking:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan:
-    """The answer of `boundwatch.plan` without a certificate; for costs of 0 and 1.
+    """The answer of `boundwatch.plan_trials`; for costs of 0 and 1.
 
     Attributes
     ----------
@@ -232,14 +240,9 @@ class Question:
         return {**others, highest: answer}
 
     def _approximate_site(self, lab: int, power: float) -> int | None:
-        low, high = 0, MOST_TRIALS
-        if self.approximate_power(lab, high) < power:
+        if self.approximate_power(lab, MOST_TRIALS) < power:
             return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            reached = self.approximate_power(lab, middle) >= power
-            low, high = (low, middle) if reached else (middle, high)
-        return high
+        return fewest(lambda site: self.approximate_power(lab, site) >= power, 0, MOST_TRIALS)
 
 
 @lru_cache(maxsize=4096)
@@ -253,18 +256,20 @@ def _exact_power(question: Question, lab: int, site: int) -> float:
     needed = rate_difference.rate_difference_region(n0, n1, question.rate, -question.margin)
     reached = np.where(needed > n1, 0.0, special.bdtrc(needed - 1.0, n1, p1))
     reached = np.where(needed <= 0, 1.0, reached)
-    k0 = np.arange(n0 + 1)
-    logs = special.gammaln(n0 + 1) - special.gammaln(k0 + 1) - special.gammaln(n0 - k0 + 1)
-    chances = np.exp(logs + special.xlogy(k0, p0) + special.xlog1py(n0 - k0, -p0))
-    return float(min(chances @ reached, 1.0))
+    return min(float(_chances(n0, p0) @ reached), 1.0)
+
+
+def _chances(n: int, rate: float) -> Array:
+    """Return the probabilities of 0 to n failures."""
+    k = np.arange(n + 1)
+    logs = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    return np.asarray(np.exp(logs + special.xlogy(k, rate) + special.xlog1py(n - k, -rate)))
 
 
 def watched(cost: float, new_cost: float, lab: int, rate: float) -> Array:
     """Return the probability that `watch` alarms within 0, 1, …, 1,000 trials, over the lab's draw, too."""
     region = joint_region(lab, rate)
-    failures = np.arange(lab + 1)
-    logs = special.gammaln(lab + 1) - special.gammaln(failures + 1) - special.gammaln(lab - failures + 1)
-    chances = np.exp(logs + special.xlogy(failures, cost) + special.xlog1py(lab - failures, -cost))
+    chances = _chances(lab, cost)
     reached = np.zeros(_WATCHED + 1)
     for k in np.flatnonzero(chances > 1e-6).tolist():
         alarms, _, _ = alarm_distribution(region.line(k).needed(_WATCHED)[: _WATCHED + 1], new_cost)
@@ -272,58 +277,97 @@ def watched(cost: float, new_cost: float, lab: int, rate: float) -> Array:
     return reached
 
 
-def plan_before(
+def plan_trials(
+    *,
     cost: float,
     new_cost: float,
-    *,
-    lab_trials: int | None,
-    site_trials: int | None,
-    margin: float | None,
-    alpha: float | None,
-    delta: float,
+    lab_trials: int | None = None,
+    trials: int | None = None,
+    margin: float | None = None,
+    alpha: float | None = None,
+    delta: float = DELTA,
 ) -> TrialPlan:
-    """Answer `boundwatch.plan` without a certificate; see there."""
-    if margin is None and cost == new_cost:
-        raise InvalidSetting(
-            f"cost = new_cost = {cost:g}: there is no shift to notice; give another new_cost, or a margin, "
-            "to plan for showing that the new site is no worse"
-        )
-    if margin is not None and not new_cost < cost + margin:
-        raise InvalidSetting(
-            f"new_cost = {new_cost:g} is not below cost + margin = {cost + margin:g}, so it cannot be shown "
-            "to be no worse; give a larger margin or a smaller new_cost"
-        )
-    name = "no worse" if margin is not None else "worse" if new_cost > cost else "better"
-    question = Question(name, cost, new_cost, margin or 0.0, alpha or 0.05, delta)
-    bookings = (
-        question.fewest_in_total()
-        if lab_trials is None
-        else {power: question.fewest_at_site(lab_trials, power) for power in POWERS}
-    )
+    """Compute how many trials to run in the lab and at the new site, before there is a certificate.
+
+    Parameters
+    ----------
+    cost, new_cost
+        The failure rates that you expect in the lab and suspect at the new site.
+    lab_trials, trials
+        The trials that you can run in the lab and at the new site; left out, the answer is the split that
+        needs the fewest in total.
+    margin
+        Plan for showing that the new site is at most this much worse.
+    alpha
+        The level of the test, delta not included. Left out: 0.05, and 0.04 for `watch`.
+    delta
+        The delta that the certificate will have.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> booked = bw.plan_trials(cost=0.1, new_cost=0.5, lab_trials=30).recommended
+    >>> booked.site, round(booked.power, 2)
+    (16, 0.92)
+    """
+    question = _ask(check_rate(cost, "cost"), check_rate(new_cost, "new_cost"), margin, alpha, delta)
+    lab = None if lab_trials is None else check_size(lab_trials, "lab_trials =")
+    site = None if trials is None else check_size(trials, "trials =")
+    if lab is None:
+        bookings = question.fewest_in_total()
+    else:
+        bookings = {power: question.fewest_at_site(lab, power) for power in POWERS}
     best = bookings[0.9] or bookings[0.8]
-    lab = lab_trials or (best.lab if best is not None else None)
-    asked = question.power(lab, site_trials) if lab is not None and site_trials is not None else None
-    watch_mean = watch_power = None
-    total = (alpha or 0.04) + delta
-    if name == "worse" and lab is not None and lab <= MOST_REFERENCE_TRIALS and total >= SMALLEST_TOTAL:
-        reached = watched(cost, new_cost, lab, total)
-        watch_mean = float((1 - reached[:-1]).sum())
-        site = site_trials or (best.site if best is not None else None)
-        watch_power = float(reached[site]) if site is not None and site <= _WATCHED else None
+    lab_run = lab or (None if best is None else best.lab)
+    site_run = site or (None if best is None else best.site)
+    watch_mean, watch_power = _watch(question, lab_run, site_run, alpha or ALPHA_WATCH)
     return TrialPlan(
-        question=name,
-        cost=cost,
-        new_cost=new_cost,
-        margin=margin,
+        question=question.name,
+        cost=question.cost,
+        new_cost=question.new_cost,
+        margin=None if margin is None else question.margin,
         rate=question.rate,
         alpha=question.alpha,
-        lab_trials=lab_trials,
-        site_trials=site_trials,
+        lab_trials=lab,
+        site_trials=site,
         bookings=bookings,
-        asked=asked,
+        asked=None if lab_run is None or site is None else question.power(lab_run, site),
         watch_mean=watch_mean,
         watch_power=watch_power,
     )
+
+
+def _ask(cost: float, new_cost: float, margin: float | None, alpha: float | None, delta: float) -> Question:
+    level = ALPHA_ONCE if alpha is None else check_level(alpha, "alpha")
+    side = check_level(delta, "delta") / 2
+    if level + side >= 1:
+        raise InvalidSetting("alpha and half of delta add up to 1 or more; choose smaller ones")
+    if margin is None:
+        if cost == new_cost:
+            raise InvalidSetting(
+                f"cost = new_cost = {cost:g}: there is no shift to notice; give another new_cost, or a "
+                "margin, to plan for showing that the new site is no worse"
+            )
+        return Question("worse" if new_cost > cost else "better", cost, new_cost, 0.0, level, side)
+    allowed = check_margin(margin)
+    if not new_cost < cost + allowed:
+        raise InvalidSetting(
+            f"new_cost = {new_cost:g} is not below cost + margin = {cost + allowed:g}, so it cannot be shown "
+            "to be no worse; give a larger margin or a smaller new_cost"
+        )
+    return Question("no worse", cost, new_cost, allowed, level, side)
+
+
+def _watch(
+    question: Question, lab: int | None, site: int | None, alpha: float
+) -> tuple[float | None, float | None]:
+    """Return how long `watch` takes on average, and its power within the site trials; None if not known."""
+    total = alpha + question.delta
+    if question.name != "worse" or lab is None or lab > MOST_REFERENCE_TRIALS or total < SMALLEST_TOTAL:
+        return None, None
+    reached = watched(question.cost, question.new_cost, lab, total)
+    within = float(reached[site]) if site is not None and site <= _WATCHED else None
+    return mean_wait(reached), within
 
 
 def _variance(rate: float, n: float) -> float:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag, check_level, shortest
 from boundwatch.comparison.evidence import DifferenceBets, LateBets
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
 from boundwatch.errors import InvalidSetting
+from boundwatch.planning.power import ALPHA_ONCE, Array, check_rate, first_reaching, mean_wait
 
-Array = NDArray[np.float64]
 POWERS = (0.5, 0.8, 0.9)
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
 MOST_PAIRS = 5000
@@ -106,7 +103,7 @@ def plan_comparison(
     *,
     cost_a: float,
     cost_b: float,
-    alpha: float = 0.05,
+    alpha: float = ALPHA_ONCE,
     paired: bool = False,
     correlation: float = 0.0,
     horizon: int | None = None,
@@ -133,7 +130,7 @@ def plan_comparison(
     >>> round(plan.mean_pairs), plan.trials[0.5]
     (26, 20)
     """
-    rates = _check_rate(cost_a, "cost_a"), _check_rate(cost_b, "cost_b")
+    rates = check_rate(cost_a, "cost_a", inside=True), check_rate(cost_b, "cost_b", inside=True)
     level = check_level(alpha, "alpha")
     if rates[0] == rates[1]:
         raise InvalidSetting(
@@ -164,7 +161,7 @@ def plan_comparison(
         paired=paired,
         correlation=float(correlation),
         horizon=horizon,
-        mean_pairs=_mean(power),
+        mean_pairs=mean_wait(power),
         trials=_trials(power),
         power=tuple(power.tolist()),
         exact_pairs=min(LAST_PAIR, power.size - 1) if isinstance(region, Region) else power.size - 1,
@@ -278,20 +275,10 @@ def _pairing(alpha: float, low: float, high: float) -> tuple[PairedPlan, ...]:
         outcomes = _differing(low, high, correlation)
         if outcomes is not None and isinstance(region, SignRegion):
             power = sign_power(region, *outcomes)
-            plans.append(PairedPlan(correlation=correlation, mean_pairs=_mean(power), trials=_trials(power)))
+            mean, trials = mean_wait(power), _trials(power)
+            plans.append(PairedPlan(correlation=correlation, mean_pairs=mean, trials=trials))
     return tuple(plans)
 
 
-def _mean(power: Array) -> float:
-    return float((1 - power[:-1]).sum())
-
-
 def _trials(power: Array) -> dict[float, int | None]:
-    return {target: int(np.argmax(power >= target)) if power[-1] >= target else None for target in POWERS}
-
-
-def _check_rate(cost: object, name: str) -> float:
-    if isinstance(cost, bool) or not isinstance(cost, numbers.Real) or not 0 < float(cost) < 1:
-        given = shortest(float(cost)) if isinstance(cost, numbers.Real) else shown(cost)
-        raise InvalidSetting(f"{name} = {given} is outside (0, 1); state a failure rate such as 0.1")
-    return float(cost)
+    return {target: first_reaching(power, target) for target in POWERS}
