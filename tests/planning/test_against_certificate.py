@@ -26,7 +26,7 @@ def powers(answer):
 @given(st.integers(1, 40), st.floats(0.02, 0.98), st.sampled_from(sorted(TAILS)))
 def test_p_values_of_counts_are_those_of_the_tails(n, null_mean, tail):
     rows = np.tri(n + 1, n, -1)
-    counted = p_value_of_counts(tail, np.arange(n + 1.0), n, null_mean)
+    counted = p_value_of_counts(tail, np.full(n + 1, n), null_mean)(np.arange(n + 1.0))
     np.testing.assert_allclose(counted, TAILS[tail].p_value(rows, null_mean), rtol=1e-9)
 
 

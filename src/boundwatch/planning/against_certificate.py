@@ -35,16 +35,13 @@ class Plan:
 
     Attributes
     ----------
-    verdict
-        Which shift it is: ADVERSE or BENIGN.
-    cost
-        The suspected expected cost.
-    exact
-        Whether the powers were enumerated, for costs of 0 and 1; else they were simulated.
+    verdict, cost
+        Which shift it is, ADVERSE or BENIGN, and the suspected expected cost.
+    exact, standard_error
+        Whether the powers were enumerated, for costs of 0 and 1; else they were simulated, with this largest
+        standard error.
     caveat
         What they then do not say about other costs of this mean; None if costs are binary or a sample.
-    standard_error
-        Largest standard error of a simulated power; 0 if exact.
     most_trials
         How far one look was computed; more trials than these are None.
     information_limit
@@ -74,14 +71,14 @@ class Plan:
     joint: bool
 
     def __repr__(self) -> str:
-        names = ("verdict", "cost", "exact", "information_limit", "powers")
+        names = ("verdict", "cost", "exact", "information_limit")
         return one_line(self, {name: getattr(self, name) for name in names} | {"powers": len(self.powers)})
 
     def __str__(self) -> str:
-        once = min((power.trials[0.9] or math.inf for power in self.powers[:-1]), default=math.inf)
+        once = [trials for power in self.powers[:-1] if (trials := power.trials[0.9]) is not None]
         found = "no number of trials that was computed suffices"
-        if once < math.inf:
-            found = f"{once:g} trials suffice with a power of 90 % for one look"
+        if once:
+            found = f"{min(once)} trials suffice with a power of 90 % for one look"
         how = "judged jointly with the certificate's" if self.joint else "against the certified limit"
         return (
             f"{self.verdict.name} at an expected cost of {self.cost:.4g}: {found}, {how}; no test needs "

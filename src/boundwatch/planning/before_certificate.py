@@ -22,6 +22,7 @@ from boundwatch.planning.power import (
     ALPHA_WATCH,
     DELTA,
     Array,
+    chance_of,
     check_rate,
     check_size,
     fewest,
@@ -36,16 +37,9 @@ _WATCHED = 1000
 
 @dataclass(frozen=True)
 class Booking:
-    """Numbers of trials and what they achieve.
+    """Trials in the lab and at the site, and the probability that `check` then answers the question.
 
-    Attributes
-    ----------
-    lab, site
-        Trials before and after.
-    power
-        The probability that `check` then answers the question, if the costs are as suspected.
-    exact
-        Whether it was enumerated; else it is the normal approximation, for numbers too large for that.
+    That power is `exact`, or the normal approximation for numbers that are too large to enumerate.
     """
 
     lab: int
@@ -65,14 +59,11 @@ class TrialPlan:
     ----------
     question
         ``"worse"`` (is the new rate higher?), ``"better"``, or ``"no worse"`` than by the margin.
-    cost, new_cost, margin
-        The failure rates expected in the lab and suspected at the new site, and the margin if there is one.
-    rate
-        The probability of a wrong answer, over the draw of the lab's trials and the new ones.
-    alpha
-        The part of it that is the test's; the rest is the certificate's delta of that side.
-    lab_trials, site_trials
-        What was asked for; None if left open.
+    cost, new_cost, margin, lab_trials, site_trials
+        What was asked; None if left open.
+    rate, alpha
+        The probability of a wrong answer, over the draw of the lab's trials and the new ones, and the part of
+        it that is the test's; the rest is the certificate's delta of that side.
     bookings
         Power to the trials that reach it: the fewest at the site if the lab's number is given, else the
         fewest in total; None if no number will do.
@@ -112,17 +103,15 @@ class TrialPlan:
     def recommendation(self) -> str:
         """The answer in words."""
         verdict = {"worse": "ADVERSE", "better": "BENIGN"}.get(self.question, "NO WORSE")
-        limit = "" if self.margin is None else f" than by {self.margin:g}"
-        world = f"the failure rate is {self.cost:g} in the lab and {self.new_cost:g} at the new site"
-        answers = f"check says {verdict}{limit}"
-        rate = f"and wrongly with a probability of at most {self.rate:g}"
-        asked, best = self.asked, self.recommended
-        text = ""
+        answers = f"check says {verdict}" + ("" if self.margin is None else f" than by {self.margin:g}")
+        world = (
+            f"if the failure rate is {self.cost:g} in the lab and {self.new_cost:g} at the new site, and "
+            f"wrongly with a probability of at most {self.rate:g}."
+        )
+        asked, best, text = self.asked, self.recommended, ""
         if asked is not None:
-            text = (
-                f"With {asked.lab} trials in the lab and {asked.site} at the new site, {answers} with a "
-                f"probability of {100 * asked.power:.0f} % if {world}, {rate}. "
-            )
+            text = f"With {asked.lab} trials in the lab and {asked.site} at the new site, {answers} with a "
+            text += f"probability of {100 * asked.power:.0f} % {world} "
         if best is None and self.lab_trials is not None:
             return text + (
                 f"{self.lab_trials} trials in the lab are too few: however many follow at the new site, the "
@@ -135,7 +124,7 @@ class TrialPlan:
         text += f"Run {about}{best.lab:,} trials in the lab and {best.site:,} at the new site{total}: "
         if asked is not None:
             return text + f"that is a power of {100 * best.power:.0f} %."
-        return text + f"{answers} with a probability of {100 * best.power:.0f} % if {world}, {rate}."
+        return text + f"{answers} with a probability of {100 * best.power:.0f} % {world}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -146,8 +135,8 @@ class TrialPlan:
     def curve(self) -> tuple[int, Array, Array]:
         """Return a number of lab trials, numbers of trials at the new site, and the power of each."""
         best = self.recommended or self.asked
-        lab = self.lab_trials or (best.lab if best is not None else 100)
-        last = max(1.5 * best.site if best is not None else 100, self.site_trials or 0, 10)
+        lab = self.lab_trials or (best.lab if best else 100)
+        last = max(1.5 * best.site if best else 100, self.site_trials or 0, 10)
         sites = np.unique(np.linspace(1, last, 24).round().astype(int))
         levels = self.alpha, round(self.rate - self.alpha, 12)
         question = Question(self.question, self.cost, self.new_cost, self.margin or 0.0, *levels)
@@ -156,11 +145,7 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be shown, turned into a test of two rates at fixed numbers of trials.
-
-    `alpha` and `delta` are the levels of the test and of the certificate's limit on that side, which `check`
-    spends together.
-    """
+    """What is to be shown by a test of two rates, at the levels of the test and of the certificate's side."""
 
     name: str
     cost: float
@@ -174,13 +159,6 @@ class Question:
         """The probability of a wrong answer."""
         return round(self.alpha + self.delta, 12)  # 0.05 + 0.005 prints as it is meant
 
-    @property
-    def gap(self) -> float:
-        """How far the suspected rates are from what must be refuted."""
-        if self.name == "no worse":
-            return self.cost + self.margin - self.new_cost
-        return abs(self.new_cost - self.cost)
-
     def power(self, lab: int, site: int) -> Booking:
         """Return what so many trials achieve: exactly, or by the normal approximation where that is slow."""
         if rate_difference.is_computable(lab, site):
@@ -193,11 +171,14 @@ class Question:
         after = math.sqrt(_variance(self.new_cost, site) / site)
         error = math.hypot(before, after)
         needed = special.ndtri(1 - self.rate) * error
-        if self.name == "no worse" and not rate_difference.is_computable(lab, site):
-            share = rate_difference.share_of_second(lab, site)  # each rate then has a limit of its own
-            needed = special.ndtri(1 - (1 - share) * self.rate) * before
-            needed += special.ndtri(1 - share * self.rate) * after
-        return float(special.ndtr((self.gap - needed) / error))
+        gap = abs(self.new_cost - self.cost)
+        if self.name == "no worse":
+            gap = self.cost + self.margin - self.new_cost
+            if not rate_difference.is_computable(lab, site):  # each rate then has a limit of its own
+                share = rate_difference.share_of_second(lab, site)
+                needed = special.ndtri(1 - (1 - share) * self.rate) * before
+                needed += special.ndtri(1 - share * self.rate) * after
+        return float(special.ndtr((gap - needed) / error))
 
     def fewest_at_site(self, lab: int, power: float) -> Booking | None:
         """Return the fewest trials at the new site that reach a power, with so many in the lab."""
@@ -228,16 +209,17 @@ class Question:
                 return dict.fromkeys(POWERS)
             best[power] = labs[int(np.argmin(totals))]
         highest = max(POWERS)
-        tried = [(factor, self.fewest_at_site(max(2, round(best[highest] * factor)), highest))
-                 for factor in (0.85, 1.0, 1.2)]  # fmt: skip
-        reached = [(found.lab + found.site, factor, found) for factor, found in tried if found is not None]
+        tried = {
+            factor: self.fewest_at_site(max(2, round(best[highest] * factor)), highest)
+            for factor in (0.85, 1.0, 1.2)
+        }
+        reached = [(found.lab + found.site, factor) for factor, found in tried.items() if found is not None]
         if not reached:
             return dict.fromkeys(POWERS)
-        _, ratio, answer = min(reached, key=lambda item: item[0])
-        others = {
-            power: self.fewest_at_site(max(2, round(best[power] * ratio)), power) for power in POWERS[:-1]
-        }
-        return {**others, highest: answer}
+        _, ratio = min(reached)
+        labs_of = {power: max(2, round(best[power] * ratio)) for power in POWERS[:-1]}
+        others = {power: self.fewest_at_site(lab, power) for power, lab in labs_of.items()}
+        return {**others, highest: tried[ratio]}
 
     def _approximate_site(self, lab: int, power: float) -> int | None:
         if self.approximate_power(lab, MOST_TRIALS) < power:
@@ -248,15 +230,11 @@ class Question:
 @lru_cache(maxsize=4096)
 def _exact_power(question: Question, lab: int, site: int) -> float:
     """Enumerate the unconditional test of two rates, which `HypothesisTest` uses."""
-    if question.name == "worse":
-        first, second = (lab, question.cost), (site, question.new_cost)
-    else:  # the lab's rate exceeds the new one by more than minus the margin
-        first, second = (site, question.new_cost), (lab, question.cost)
-    (n0, p0), (n1, p1) = first, second
+    (n0, p0), (n1, p1) = (lab, question.cost), (site, question.new_cost)
+    if question.name != "worse":  # the lab's rate exceeds the new one by more than minus the margin
+        (n0, p0), (n1, p1) = (n1, p1), (n0, p0)
     needed = rate_difference.rate_difference_region(n0, n1, question.rate, -question.margin)
-    reached = np.where(needed > n1, 0.0, special.bdtrc(needed - 1.0, n1, p1))
-    reached = np.where(needed <= 0, 1.0, reached)
-    return min(float(_chances(n0, p0) @ reached), 1.0)
+    return min(float(_chances(n0, p0) @ chance_of(needed, n1, p1)), 1.0)
 
 
 def _chances(n: int, rate: float) -> Array:
@@ -264,17 +242,6 @@ def _chances(n: int, rate: float) -> Array:
     k = np.arange(n + 1)
     logs = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
     return np.asarray(np.exp(logs + special.xlogy(k, rate) + special.xlog1py(n - k, -rate)))
-
-
-def watched(cost: float, new_cost: float, lab: int, rate: float) -> Array:
-    """Return the probability that `watch` alarms within 0, 1, …, 1,000 trials, over the lab's draw, too."""
-    region = joint_region(lab, rate)
-    chances = _chances(lab, cost)
-    reached = np.zeros(_WATCHED + 1)
-    for k in np.flatnonzero(chances > 1e-6).tolist():
-        alarms, _, _ = alarm_distribution(region.line(k).needed(_WATCHED)[: _WATCHED + 1], new_cost)
-        reached += chances[k] * np.cumsum(alarms)
-    return reached
 
 
 def plan_trials(
@@ -365,9 +332,12 @@ def _watch(
     total = alpha + question.delta
     if question.name != "worse" or lab is None or lab > MOST_REFERENCE_TRIALS or total < SMALLEST_TOTAL:
         return None, None
-    reached = watched(question.cost, question.new_cost, lab, total)
-    within = float(reached[site]) if site is not None and site <= _WATCHED else None
-    return mean_wait(reached), within
+    region, chances = joint_region(lab, total), _chances(lab, question.cost)
+    reached = np.zeros(_WATCHED + 1)  # P[alarm within 0, 1, … trials], over the draw of the lab's trials, too
+    for k in np.flatnonzero(chances > 1e-6).tolist():
+        line = region.line(k).needed(_WATCHED)[: _WATCHED + 1]
+        reached += chances[k] * np.cumsum(alarm_distribution(line, question.new_cost)[0])
+    return mean_wait(reached), None if site is None or site > _WATCHED else float(reached[site])
 
 
 def _variance(rate: float, n: float) -> float:

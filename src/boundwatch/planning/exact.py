@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import bdtrc, betaincinv, logsumexp
+from scipy.special import betaincinv, logsumexp
 
 from boundwatch import bounds
 from boundwatch.bounds.rate_difference import fewest_that_differ
@@ -17,16 +16,11 @@ from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, CertifiedSide
-from boundwatch.planning.power import Array, Counts, Power, first_reaching, refined
+from boundwatch.planning.power import Array, Counts, Power, chance_of, first_reaching, refined
 
 
-def p_value_of_counts(tail: str, failures: Array, n: int | Counts, null_mean: float) -> Array:
-    """Return what a tail's p-value is for so many costs of 1 among n, the others being 0."""
-    return _p_value(tail, np.broadcast_to(n, failures.shape), null_mean)(failures)
-
-
-def _p_value(tail: str, n: Counts, null_mean: float) -> Callable[[Array], Array]:
-    """Return a function of the number of failures for each of several n."""
+def p_value_of_counts(tail: str, n: Counts, null_mean: float) -> Callable[[Array], Array]:
+    """Return a tail's p-value as a function of the failures among n, for each of several n."""
     if tail == "hoeffding":
         return lambda failures: bounds.hoeffding_p_value(failures / n, n, null_mean)
     if tail == "kl":
@@ -58,7 +52,7 @@ def fewest_failures(tail: str, level: float, n: int, null_mean: float) -> int:
 
 def _fewest_of_each(tail: str, level: float, n: Counts, null_mean: float) -> Counts:
     """Return `fewest_failures` for each n: p-values fall with the failures, so that halving finds it."""
-    p_value = _p_value(tail, n, null_mean)
+    p_value = p_value_of_counts(tail, n, null_mean)
     low, high = np.zeros_like(n), n + 1
     while (low < high).any():
         middle = (low + high) // 2
@@ -87,7 +81,7 @@ def _curve(side: CertifiedSide, tail: TailName, level: float, rate: float) -> _C
     # A little further than the last power, for the curve.
     while curve.size < MOST_TRIALS and not 0 < 1.25 * reached <= curve.size:
         n = np.arange(curve.size + 1, min(max(64, 2 * curve.size), MOST_TRIALS) + 1)
-        curve = np.append(curve, _reaching(_fewest_of_each(tail, level, n, side.null_mean), n, rate))
+        curve = np.append(curve, chance_of(_fewest_of_each(tail, level, n, side.null_mean), n, rate))
         reached = _first_trial(curve, POWERS[-1]) or 0
     curve = curve[: math.ceil(1.25 * reached) or None]
     return {power: _first_trial(curve, power) for power in POWERS}, np.arange(1.0, curve.size + 1), curve
@@ -103,7 +97,7 @@ def _joint_curve(side: CertifiedSide, tail: TailName, level: float, rate: float)
 
     @lru_cache
     def power(n: int) -> float:
-        return float(_reaching(_fewest_at_one_look(side, tail, level, n), n, rate))
+        return float(chance_of(_fewest_at_one_look(side, tail, level, n), n, rate))
 
     sizes, reached = [*(2**k for k in range(1, 13)), MOST_TRIALS], list[float]()
     while not reached or (reached[-1] < POWERS[-1] and len(reached) < len(sizes)):
@@ -120,13 +114,6 @@ def _fewest_at_one_look(side: CertifiedSide, tail: TailName, level: float, n: in
     if tail == "joint" and side.reference is not None:
         return fewest_that_differ(*side.reference, n, level)
     return fewest_failures(tail, level, n, side.null_mean)
-
-
-def _reaching(needed: ArrayLike, n: ArrayLike, rate: float) -> Array:
-    """Return P[at least so many failures among n]."""
-    least, trials = np.asarray(needed), np.asarray(n)
-    chances = np.where(least <= 0, 1.0, bdtrc(np.maximum(least - 1, 0), trials, rate))
-    return np.where(least > trials, 0.0, chances)
 
 
 def exact_sequential(side: CertifiedSide, rate: float) -> Power:

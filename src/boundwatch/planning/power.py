@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
@@ -66,6 +67,13 @@ class Power:
         """Return plain JSON values; the curve is left out."""
         content = dataclasses.asdict(self) | {"trials": {str(k): v for k, v in self.trials.items()}}
         return {name: value for name, value in content.items() if name not in ("n", "power")}
+
+
+def chance_of(needed: ArrayLike, n: ArrayLike, rate: float) -> Array:
+    """Return P[at least so many failures among n]."""
+    least, trials = np.asarray(needed), np.asarray(n)
+    chances = np.where(least <= 0, 1.0, bdtrc(np.maximum(least - 1, 0), trials, rate))
+    return np.where(least > trials, 0.0, chances)
 
 
 def first_reaching(curve: Array, power: float) -> int | None:

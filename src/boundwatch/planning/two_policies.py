@@ -15,6 +15,7 @@ from boundwatch.comparison.evidence import DifferenceBets, LateBets
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
+from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import ALPHA_ONCE, Array, check_rate, first_reaching, mean_wait
 
@@ -26,17 +27,7 @@ RUNS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class PairedPlan:
-    """What pairing would take at one correlation of the two costs of a pair.
-
-    Attributes
-    ----------
-    correlation
-        Of the two costs; scenes that are hard for both make it positive.
-    mean_pairs
-        Mean number of pairs to the verdict, at most `MOST_PAIRS`.
-    trials
-        Pairs for each power; None if that is more than `MOST_PAIRS`.
-    """
+    """What pairing would take at one correlation of the two costs of a pair, as in `ComparisonPlan`."""
 
     correlation: float
     mean_pairs: float
@@ -55,16 +46,14 @@ class ComparisonPlan:
     cost_a, cost_b, alpha, paired, correlation, horizon
         What was asked.
     mean_pairs
-        Mean number of pairs to the right verdict; runs without one count as the largest number.
+        Mean number of pairs to the right verdict; runs without one count as `most_pairs`.
     trials
         Pairs after which the right verdict has been reached with each power; None if that takes more than
-        `most_pairs`, or never happens.
+        `most_pairs`, which is how far was computed, or never happens.
     power
         The probability of the right verdict within n pairs, for n = 0, 1, ….
     exact_pairs
         Up to here the powers are exact, beyond it simulated (400 runs, standard error up to 0.025).
-    most_pairs
-        How far was computed.
     pairing
         What matched pairs would take, for every correlation that the two rates allow.
     """
@@ -150,8 +139,7 @@ def plan_comparison(
     if isinstance(region, SignRegion):
         power = sign_power(region, *outcomes)
     else:
-        chances = _trinomial(*outcomes) if paired else _independent(low, high)
-        power = _table_power(region, chances)
+        power = _table_power(region, _matched(*outcomes) if paired else _independent(low, high))
         if math.isfinite(region.threshold) and power[-1] < max(POWERS):
             power = _simulate_on(region, low, high, power)
     return ComparisonPlan(
@@ -177,15 +165,9 @@ def sign_power(region: SignRegion, only_a: float, only_b: float) -> Array:
     """
     differing = only_a + only_b
     most = min(MOST_PAIRS, math.ceil(MOST_PAIRS * differing) + 200)
-    needed, share = _extend(region, most), only_b / differing
-    alive, within = np.ones(1), np.zeros(most + 1)
-    for d in range(1, most + 1):
-        alive = np.append(alive * (1 - share), 0.0) + np.append(0.0, alive * share)
-        within[d] = within[d - 1] + alive[needed[d] :].sum()
-        alive[needed[d] :] = 0.0
-        if within[d] > 1 - 1e-9:
-            within[d + 1 :] = within[d]
-            break
+    within = np.cumsum(alarm_distribution(np.array(_extend(region, most)), only_b / differing)[0])
+    if (sure := first_reaching(within, 1 - 1e-9)) is not None:
+        within[sure:] = within[sure]  # nobody plans for the rest
     # Every n at first, then in steps of one percent with straight lines between.
     sizes, power = [0], [0.0]
     while sizes[-1] < MOST_PAIRS and power[-1] < 0.9995:
@@ -209,9 +191,8 @@ def _extend(region: SignRegion, most: int) -> list[int]:
 
 def _table_power(region: Region, outcomes: dict[tuple[int, int], float]) -> Array:
     """Run the exact dynamic program over the counts of both policies."""
-    pairs = len(region.needed) - 1
-    alive, power = np.ones((1, 1)), np.zeros(pairs + 1)
-    for n in range(1, pairs + 1):
+    alive, power = np.ones((1, 1)), np.zeros(len(region.needed))
+    for n in range(1, power.size):
         moved = np.zeros((n + 1, n + 1))
         for (a, b), chance in outcomes.items():
             moved[a : a + n, b : b + n] += chance * alive
@@ -225,14 +206,11 @@ def _simulate_on(region: Region, low: float, high: float, power: Array) -> Array
     """Continue a power curve after the table: runs that have had no alarm go on betting."""
     rng = np.random.default_rng(0)
     bets, n = LateBets(LAST_PAIR), LAST_PAIR
-    a = np.zeros(RUNS, dtype=np.int64)
-    b = np.zeros(RUNS, dtype=np.int64)
-    alive = np.ones(RUNS, dtype=bool)
-    needed = [np.array(row) for row in region.needed]
+    (a, b), alive = np.zeros((2, RUNS), dtype=np.int64), np.ones(RUNS, dtype=bool)
     for t in range(1, n + 1):
         a += rng.random(RUNS) < low
         b += rng.random(RUNS) < high
-        alive &= b < needed[t][a]
+        alive &= b < np.array(region.needed[t])[a]
     if not alive.any():
         return power
     a, b = a[alive], b[alive]
@@ -249,15 +227,11 @@ def _simulate_on(region: Region, low: float, high: float, power: Array) -> Array
 
 
 def _independent(low: float, high: float) -> dict[tuple[int, int], float]:
-    return {
-        (0, 0): (1 - low) * (1 - high),
-        (1, 0): low * (1 - high),
-        (0, 1): (1 - low) * high,
-        (1, 1): low * high,
-    }
+    only_a, only_b = low * (1 - high), (1 - low) * high
+    return {(0, 0): (1 - low) * (1 - high), (1, 0): only_a, (0, 1): only_b, (1, 1): low * high}
 
 
-def _trinomial(only_a: float, only_b: float) -> dict[tuple[int, int], float]:
+def _matched(only_a: float, only_b: float) -> dict[tuple[int, int], float]:
     return {(0, 0): 1 - only_a - only_b, (1, 0): only_a, (0, 1): only_b}
 
 
