@@ -77,19 +77,15 @@ _Curve = tuple[dict[float, int | None], Array, Array]
 
 def _curve(side: CertifiedSide, tail: TailName, level: float, rate: float) -> _Curve:
     """Return the trials for each power, and the power of one look at 1, 2, … trials."""
-    curve, reached = np.empty(0), 0
+    curve, reached = np.zeros(1), 0
     # A little further than the last power, for the curve.
-    while curve.size < MOST_TRIALS and not 0 < 1.25 * reached <= curve.size:
-        n = np.arange(curve.size + 1, min(max(64, 2 * curve.size), MOST_TRIALS) + 1)
-        curve = np.append(curve, chance_of(_fewest_of_each(tail, level, n, side.null_mean), n, rate))
-        reached = _first_trial(curve, POWERS[-1]) or 0
-    curve = curve[: math.ceil(1.25 * reached) or None]
-    return {power: _first_trial(curve, power) for power in POWERS}, np.arange(1.0, curve.size + 1), curve
-
-
-def _first_trial(curve: Array, power: float) -> int | None:
-    place = first_reaching(curve, power)
-    return None if place is None else place + 1
+    while (done := curve.size - 1) < MOST_TRIALS and not 0 < 1.25 * reached <= done:
+        n = np.arange(done + 1, min(max(64, 2 * done), MOST_TRIALS) + 1)
+        needed = _fewest_of_each(tail, level, n, side.null_mean)
+        curve = np.append(curve, chance_of(needed, n, rate))
+        reached = first_reaching(curve, POWERS[-1]) or 0
+    curve = curve[: math.ceil(1.25 * reached) + 1 if reached else None]
+    return {power: first_reaching(curve, power) for power in POWERS}, np.arange(1.0, curve.size), curve[1:]
 
 
 def _joint_curve(side: CertifiedSide, tail: TailName, level: float, rate: float) -> _Curve:

@@ -15,29 +15,9 @@ from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidSetting
-from boundwatch.selftest.counting import (
-    Datasets,
-    Streams,
-    Watched,
-    alphas,
-    is_declared,
-    is_excluded,
-    is_shown,
-)
-from boundwatch.selftest.worlds import (
-    EPISODES,
-    LOOKS,
-    MARGIN,
-    RATE,
-    ROBOTS,
-    STREAMS,
-    Claim,
-    Lab,
-    Levels,
-    OwnCosts,
-    World,
-    two_costs,
-)
+from boundwatch.selftest import counting
+from boundwatch.selftest.counting import EPISODES, MARGIN, RATE, STREAMS, Datasets, Streams, Watched, claim
+from boundwatch.selftest.worlds import Claim, Lab, Levels, OwnCosts, World, two_costs
 
 SIZES = (5, 10, 25, 50, 100)
 
@@ -54,7 +34,7 @@ def claims_given_limits(
         yield from _watch_claims(world, levels)
     world = World(certificate, Verdict.ADVERSE, 0.0, 1.0, certificate.upper)
     restarted = Streams(world, levels, Watched.listed_after_restarts, per_run=STREAMS)
-    yield restarted.claim(f"discoveries, {STREAMS} streams, restarted", RATE)
+    yield claim(f"discoveries, {STREAMS} streams, restarted", RATE, restarted)
     yield from _watch_margin_claims(certificate, levels)
 
 
@@ -76,13 +56,13 @@ def worlds(limits: Certificate, certificate: Certificate, costs: ArrayLike | Non
 
 
 def _fixed_claims(world: World, detectors: Sequence[FixedSampleDetector]) -> Iterator[Claim]:
-    side = 0 if world.verdict is Verdict.ADVERSE else 1
+    side = 0 if world.is_adverse else 1
     for detector in detectors:
         name, level = f"{detector.name}, {detector.tail_name}", detector.levels[side]
         look = partial(Datasets, world, partial(_always, detector))
         for n in SIZES:
-            yield look(n, is_declared).claim(f"{name}, n = {n}", level)
-        yield look(SIZES[1], is_excluded).claim(f"{name}, {world.shift_limit}", level)
+            yield claim(f"{name}, n = {n}", level, look(n, counting.is_declared))
+        yield claim(f"{name}, {world.shift_limit}", level, look(SIZES[1], counting.is_excluded))
 
 
 def _always(detector: FixedSampleDetector, certificate: Certificate) -> FixedSampleDetector:  # noqa: ARG001
@@ -91,18 +71,18 @@ def _always(detector: FixedSampleDetector, certificate: Certificate) -> FixedSam
 
 def _watch_claims(world: World, levels: Levels) -> Iterator[Claim]:
     level, watched = levels[world.verdict], partial(Streams, world, levels)
-    yield watched(Watched.declared_by_fleet).claim(f"fleet, read {EPISODES} times", level)
+    yield claim(f"fleet, read {EPISODES} times", level, watched(Watched.declared_by_fleet))
     declared = watched(Watched.declared_by_test, in_rows=True)
-    yield declared.claim(f"sequential-test, read {EPISODES} times", level)
-    yield watched(Watched.missed_by_limits).claim(f"sequential-test, {world.shift_limit}", level)
-    if world.verdict is Verdict.ADVERSE:
+    yield claim(f"sequential-test, read {EPISODES} times", level, declared)
+    yield claim(f"sequential-test, {world.shift_limit}", level, watched(Watched.missed_by_limits))
+    if world.is_adverse:
         listed = watched(Watched.listed, per_run=STREAMS)
-        yield listed.claim(f"discoveries in {STREAMS} streams", RATE)
+        yield claim(f"discoveries in {STREAMS} streams", RATE, listed)
     change = ChangeDetector(world.certificate)
-    alpha = change.alpha_adverse if world.verdict is Verdict.ADVERSE else change.alpha_benign
+    alpha = change.alpha_adverse if world.is_adverse else change.alpha_benign
     changed = watched(Watched.declared_by_change_detector, in_rows=True)
     name = f"change-detector, run length <= {EPISODES}"
-    yield changed.claim(name, min(1.0, EPISODES * alpha), scale=1 / 6)
+    yield claim(name, min(1.0, EPISODES * alpha), changed, scale=1 / 6)
 
 
 def _watch_margin_claims(certificate: Certificate, levels: Levels) -> Iterator[Claim]:
@@ -113,9 +93,9 @@ def _watch_margin_claims(certificate: Certificate, levels: Levels) -> Iterator[C
     for low, high in two_costs(Verdict.BENIGN, mean, binary=certificate.binary):
         world = World(certificate, Verdict.BENIGN, low, high, mean)
         words = f"margin {MARGIN:g}, read {EPISODES} times"
-        yield Streams(world, levels, Watched.shown_by_fleet).claim(f"fleet, {words}", level)
+        yield claim(f"fleet, {words}", level, Streams(world, levels, Watched.shown_by_fleet))
         if world.is_of_extremes:
-            yield Streams(world, levels, Watched.shown_by_test).claim(f"sequential-test, {words}", level)
+            yield claim(f"sequential-test, {words}", level, Streams(world, levels, Watched.shown_by_test))
 
 
 def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim]:
@@ -123,7 +103,7 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
     means = _means(certificate)
     for lab in _labs(certificate, means):
         if certificate.method == "anytime":
-            yield _limit_claim(lab, f"campaign, looked at {LOOKS} times", _count_campaigns)
+            yield _limit_claim(lab, f"campaign, looked at {counting.LOOKS} times", _count_campaigns)
         else:
             yield from _total_claims(lab, levels, lab.mean == means[0])
 
@@ -147,7 +127,7 @@ def _labs(certificate: Certificate, means: list[float]) -> Iterator[Lab]:
 
 def _delta(lab: Lab) -> float:
     like = lab.certificate
-    return like.delta_upper if lab.verdict is Verdict.ADVERSE else like.delta_lower
+    return like.delta_upper if lab.is_adverse else like.delta_lower
 
 
 def _limit_claim(lab: Lab, name: str, count: Callable[[Lab, np.random.Generator, int], int]) -> Claim:
@@ -162,7 +142,7 @@ def _count_labs(lab: Lab, rng: np.random.Generator, runs: int) -> int:
 
 def _fails(lab: Lab, limits: Certificate | Campaign) -> bool:
     """Return whether the limit behind a verdict is beyond the true mean."""
-    if lab.verdict is Verdict.ADVERSE:
+    if lab.is_adverse:
         return limits.upper < lab.mean - 1e-12
     return limits.lower > lab.mean + 1e-12
 
@@ -170,7 +150,7 @@ def _fails(lab: Lab, limits: Certificate | Campaign) -> bool:
 def _count_campaigns(lab: Lab, rng: np.random.Generator, runs: int) -> int:
     """Count campaigns whose limit fails at any look."""
     like = lab.certificate
-    ends = np.unique(np.linspace(0, like.n or 1, LOOKS + 1).round().astype(np.int64))
+    ends = np.unique(np.linspace(0, like.n or 1, counting.LOOKS + 1).round().astype(np.int64))
     held, failed = np.array([runs]), 0  # campaigns that did not fail yet, by their number of high costs
     for n, more in zip(ends[1:].tolist(), np.diff(ends).tolist(), strict=True):
         before, held = held, np.zeros(n + 1, dtype=np.int64)
@@ -192,32 +172,32 @@ def _total_claims(lab: Lab, levels: Levels, is_central: bool) -> Iterator[Claim]
     sizes = (10, 50) if binary else (10,)
     test = partial(_hypothesis_test, levels)
     for n in sizes:
-        declared = Datasets(lab, test, n, is_declared)
-        yield declared.claim(f"hypothesis-test, total, n = {n}", total)
+        declared = Datasets(lab, test, n, counting.is_declared)
+        yield claim(f"hypothesis-test, total, n = {n}", total, declared)
     if is_central or binary:
         yield from _stream_claims(lab, levels, total, is_central)
     if is_central:
-        side = "upper" if lab.verdict is Verdict.ADVERSE else "lower"
+        side = "upper" if lab.is_adverse else "lower"
         yield _limit_claim(lab, f"certificate, {side} limit", _count_labs)
-        declared = Datasets(lab, partial(interval_test, levels), sizes[-1], is_declared)
-        yield declared.claim(f"confidence-interval, total, n = {sizes[-1]}", total)
-        excluded = Datasets(lab, test, sizes[-1], is_excluded)
-        yield excluded.claim(f"hypothesis-test, total, {lab.shift_limit}", total)
+        declared = Datasets(lab, partial(interval_test, levels), sizes[-1], counting.is_declared)
+        yield claim(f"confidence-interval, total, n = {sizes[-1]}", total, declared)
+        excluded = Datasets(lab, test, sizes[-1], counting.is_excluded)
+        yield claim(f"hypothesis-test, total, {lab.shift_limit}", total, excluded)
         missed = Streams(lab, levels, Watched.missed_by_limits)
-        yield missed.claim(f"sequential-test, total, {lab.shift_limit}", total)
-        if lab.verdict is Verdict.ADVERSE:
+        yield claim(f"sequential-test, total, {lab.shift_limit}", total, missed)
+        if lab.is_adverse:
             listed = Streams(lab, levels, Watched.listed, per_run=STREAMS)
-            yield listed.claim(f"discoveries, total, {STREAMS} streams", RATE)
+            yield claim(f"discoveries, total, {STREAMS} streams", RATE, listed)
 
 
 def _stream_claims(lab: Lab, levels: Levels, total: float, is_central: bool) -> Iterator[Claim]:
     watched, words = partial(Streams, lab, levels), f"total, {EPISODES} times"
-    yield watched(Watched.declared_by_fleet).claim(f"fleet, {words}", total)
+    yield claim(f"fleet, {words}", total, watched(Watched.declared_by_fleet))
     if lab.is_of_extremes:
-        yield watched(Watched.declared_by_test).claim(f"sequential-test, {words}", total)
+        yield claim(f"sequential-test, {words}", total, watched(Watched.declared_by_test))
         if is_central:
-            families = watched(Watched.declared_in_families, per_run=ROBOTS)
-            yield families.claim(f"sequential-test, total, any of {ROBOTS} streams", total)
+            families = watched(Watched.declared_in_families, per_run=counting.ROBOTS)
+            yield claim(f"sequential-test, total, any of {counting.ROBOTS} streams", total, families)
     if lab.verdict is Verdict.BENIGN and lab.mean + MARGIN < lab.high:
         yield from _margin_claims(lab, levels, total)
 
@@ -225,18 +205,18 @@ def _stream_claims(lab: Lab, levels: Levels, total: float, is_central: bool) -> 
 def _margin_claims(lab: Lab, levels: Levels, total: float) -> Iterator[Claim]:
     """Try "no worse by more than a margin" at sites that are worse by just that."""
     n, words = 50 if lab.certificate.binary else 10, f"total, margin {MARGIN:g}"
-    shown = Datasets(lab, partial(_hypothesis_test, levels, margin=MARGIN), n, is_shown, MARGIN)
-    yield shown.claim(f"hypothesis-test, {words}, n = {n}", total)
+    shown = Datasets(lab, partial(_hypothesis_test, levels, margin=MARGIN), n, counting.is_shown, MARGIN)
+    yield claim(f"hypothesis-test, {words}, n = {n}", total, shown)
     watched, words = partial(Streams, lab, levels, more=MARGIN), f"{words}, {EPISODES} times"
-    yield watched(Watched.shown_by_fleet).claim(f"fleet, {words}", total)
+    yield claim(f"fleet, {words}", total, watched(Watched.shown_by_fleet))
     if lab.is_of_extremes:
-        yield watched(Watched.shown_by_test).claim(f"sequential-test, {words}", total)
+        yield claim(f"sequential-test, {words}", total, watched(Watched.shown_by_test))
 
 
 def _hypothesis_test(
     levels: Levels, certificate: Certificate, margin: float | None = None
 ) -> FixedSampleDetector:
-    return HypothesisTest(certificate, margin=margin, **alphas(levels))
+    return HypothesisTest(certificate, margin=margin, **counting.alphas(levels))
 
 
 def interval_test(levels: Levels, certificate: Certificate) -> FixedSampleDetector:

@@ -12,20 +12,10 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, Fleet, SequentialTest, Verdict
 from boundwatch.detectors.fixed_sample import Findings, FixedSampleDetector
 from boundwatch.detectors.roll import Roll
-from boundwatch.selftest.worlds import (
-    EPISODES,
-    LOOKS,
-    MARGIN,
-    RATE,
-    ROBOTS,
-    STREAMS,
-    Array,
-    Claim,
-    Flags,
-    Levels,
-    World,
-)
+from boundwatch.selftest.worlds import Array, Claim, Flags, Levels, World
 
+EPISODES, STREAMS, ROBOTS, LOOKS = 200, 5, 20, 10
+RATE, MARGIN = 0.05, 0.1
 _AT_ONCE = 4096  # costs that a fleet sees with one call: a call for each episode takes longer than the test
 _READ = (10, 50, 200)  # the numbers of new trials at which limits are read that hold at all times
 
@@ -51,10 +41,6 @@ class Datasets:
             hits += int(times[self.errs(self.world, detector.certificate, found)].sum())
         return hits
 
-    def claim(self, name: str, promised: float) -> Claim:
-        """Return the promise that this is rare."""
-        return Claim(name, self.world.verdict, self.world.describe(self.more), promised, self)
-
 
 def is_declared(world: World, certificate: Certificate, found: Findings) -> Flags:  # noqa: ARG001
     """Return which findings have the wrong verdict."""
@@ -64,7 +50,7 @@ def is_declared(world: World, certificate: Certificate, found: Findings) -> Flag
 def is_excluded(world: World, certificate: Certificate, found: Any) -> Flags:
     """Return whether the limits of a finding, or of many, exclude the true shift."""
     shift = world.true_shift(certificate)
-    if world.verdict is Verdict.ADVERSE:
+    if world.is_adverse:
         return np.asarray(found.shift_lower > shift + 1e-9)
     return np.asarray(found.shift_upper < shift - 1e-9)
 
@@ -102,9 +88,10 @@ class Streams:
             hits += self.errs(Watched(self.world, self.levels, certificate, columns))
         return hits
 
-    def claim(self, name: str, promised: float, *, scale: float = 1.0) -> Claim:
-        """Return the promise that this is rare."""
-        return Claim(name, self.world.verdict, self.world.describe(self.more), promised, self, scale)
+
+def claim(name: str, promised: float, count: Datasets | Streams, scale: float = 1.0) -> Claim:
+    """Return the promise that wrong answers are rare."""
+    return Claim(name, count.world.verdict, count.world.describe(count.more), promised, count, scale)
 
 
 @dataclass(frozen=True)

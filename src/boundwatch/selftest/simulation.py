@@ -43,14 +43,11 @@ class Promise:
     promised
         The largest probability of declaring it: if the certificate holds, or, where `world` says that the
         lab is drawn, too, over the draw of both.
-    rate, low, high
-        The simulated rate with its 95 % interval.
-    runs
-        How many datasets or streams were simulated.
-    sees
-        The smallest true rate that would be called broken with 99 % probability at so many runs.
-    kept
-        False only if a count this high has a chance below one in a million under the promise.
+    rate, low, high, runs
+        The simulated rate with its 95 % interval, and of how many datasets or streams.
+    sees, kept
+        The smallest true rate that would be called broken with 99 % probability. Not kept: a count this high
+        has a chance below one in a million under the promise.
     """
 
     detector: str

@@ -21,9 +21,6 @@ Count = Callable[[np.random.Generator, int], int]
 Levels = dict[Verdict, float]
 Shape = tuple[int, int]
 
-EPISODES, STREAMS, ROBOTS, LOOKS = 200, 5, 20, 10
-RATE, MARGIN = 0.05, 0.1
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -59,9 +56,14 @@ class World:
         return self.low == 0 and self.high == 1
 
     @property
+    def is_adverse(self) -> bool:
+        """Whether the wrong verdict is ADVERSE."""
+        return self.verdict is Verdict.ADVERSE
+
+    @property
     def shift_limit(self) -> str:
         """Which limit on the shift goes with the verdict."""
-        return "lower shift limit" if self.verdict is Verdict.ADVERSE else "upper shift limit"
+        return "lower shift limit" if self.is_adverse else "upper shift limit"
 
     def certify(self, rng: np.random.Generator, runs: int) -> Iterator[tuple[Certificate, int]]:  # noqa: ARG002
         """Yield certificates, and how many of the runs have each: here all have the one."""
@@ -69,12 +71,12 @@ class World:
 
     def true_shift(self, certificate: Certificate) -> float:
         """Return how far the mean is from what a certificate's detectors compare with."""
-        return self.mean - (certificate.upper if self.verdict is Verdict.ADVERSE else certificate.lower)
+        return self.mean - (certificate.upper if self.is_adverse else certificate.lower)
 
     def chance(self, more: float = 0.0) -> float:
         """Return the chance of the high cost, rounded to where the verdict is wrong."""
-        toward = 0.0 if self.verdict is Verdict.ADVERSE else 1.0
-        return float(np.nextafter((self.mean + more - self.low) / (self.high - self.low), toward))
+        chance = (self.mean + more - self.low) / (self.high - self.low)
+        return float(np.nextafter(chance, 0.0 if self.is_adverse else 1.0))
 
     def draw(self, rng: np.random.Generator, shape: Shape, more: float = 0.0) -> Array:
         """Return new costs, of a mean that is so much higher."""
