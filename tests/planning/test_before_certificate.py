@@ -47,7 +47,7 @@ def test_a_given_number_in_the_lab():
     question = Question("worse", 0.1, 0.5, 0.0, 0.05, 0.005)
     assert question.power(30, booked.site - 1).power < 0.9
     assert plan.asked.power == question.power(30, 10).power
-    assert "With 30 trials in the lab and 10 at the new site" in plan.recommendation
+    assert (plan.asked.lab, plan.asked.site) == (30, 10)
     assert 5 < plan.watch_mean < 60
     assert 0 < plan.watch_power < 1
     json.dumps(plan.to_dict(), allow_nan=False)
@@ -60,17 +60,16 @@ def test_the_split_with_the_fewest_in_all():
     for lab in (best.lab // 2, 2 * best.lab):
         other = question.fewest_at_site(lab, 0.9)
         assert other is None or other.lab + other.site >= best.lab + best.site - 1
-    assert f"{best.lab + best.site} in all" in plan.recommendation
 
 
 def test_there_is_always_an_answer():
-    assert "too few" in bw.plan_trials(cost=0.1, new_cost=0.3, lab_trials=6).recommendation
-    large = bw.plan_trials(cost=0.05, new_cost=0.07)
-    assert not large.recommended.exact
-    assert "about" in large.recommendation
-    assert "too close" in bw.plan_trials(cost=0.05, new_cost=0.0501).recommendation
-    shown = bw.plan_trials(cost=0.1, new_cost=0.1, margin=0.3)
-    assert "NO WORSE than by 0.3" in shown.recommendation
+    few = bw.plan_trials(cost=0.1, new_cost=0.3, lab_trials=6)
+    close = bw.plan_trials(cost=0.05, new_cost=0.0501)
+    assert few.recommended is close.recommended is None
+    assert "too few" in few.recommendation
+    assert "too close" in close.recommendation
+    assert not bw.plan_trials(cost=0.05, new_cost=0.07).recommended.exact
+    assert bw.plan_trials(cost=0.1, new_cost=0.1, margin=0.3).question == "no worse"
 
 
 @pytest.mark.parametrize(
