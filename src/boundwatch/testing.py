@@ -203,8 +203,6 @@ def assert_not_worse_than(
 ) -> ComparisonFinding:
     """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
 
-    For continuous integration: a new checkpoint passes on evidence, not because a noisy mean looked fine.
-
     **Guarantee**: if the new expected cost is `margin` or more above the old one, this ever passes with
     probability at most `alpha`, also if trials are added until it does. **Assumes**: costs in [0, 1];
     pairs of trials, the i-th new with the i-th old, that are i.i.d.; the two costs of a pair may depend on

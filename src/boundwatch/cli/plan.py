@@ -136,15 +136,9 @@ def plan(
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
     flags: dict[str, object] = {"--cost": cost, "--costs": costs, "--new-cost": new_cost, "-n": n}
-    flags |= {"--lab-trials": lab_trials, "--margin": margin, "--paired": paired or None}
-    flags |= {
-        "--correlation": correlation or None,
-        "--horizon": horizon,
-        "--alpha": alpha,
-        "--seed": seed or None,
-        "CERTIFICATE": certificate,
-    }
-    flags |= {"--alpha-adverse": alpha_adverse, "--alpha-benign": alpha_benign}
+    flags |= {"--lab-trials": lab_trials, "--margin": margin, "CERTIFICATE": certificate, "--alpha": alpha}
+    flags |= {"--paired": paired or None, "--correlation": correlation or None, "--horizon": horizon}
+    flags |= {"--alpha-adverse": alpha_adverse, "--alpha-benign": alpha_benign, "--seed": seed or None}
     _refuse_mixtures({flag for flag, value in flags.items() if value is not None}, compare is not None, n)
     if costs is None:
         reading.refuse_without_costs()

@@ -217,8 +217,7 @@ class Question:
         if not reached:
             return dict.fromkeys(POWERS)
         _, ratio = min(reached)
-        labs_of = {power: max(2, round(best[power] * ratio)) for power in POWERS[:-1]}
-        others = {power: self.fewest_at_site(lab, power) for power, lab in labs_of.items()}
+        others = {p: self.fewest_at_site(max(2, round(best[p] * ratio)), p) for p in POWERS[:-1]}
         return {**others, highest: tried[ratio]}
 
     def _approximate_site(self, lab: int, power: float) -> int | None:
