@@ -17,7 +17,7 @@ from torch import nn
 import boundwatch as bw
 from boundwatch._support.notebook import InTable
 from boundwatch.detectors import baselines
-from boundwatch.planning.promises import Promise
+from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation
 from boundwatch.tasks.grasping import runs as grasping_runs
@@ -43,8 +43,7 @@ MODULES = [
     "boundwatch.episodes",
     "boundwatch.gym",
     "boundwatch.planning",
-    "boundwatch.planning.comparison",
-    "boundwatch.planning.promises",
+    "boundwatch.selftest.simulation",
     "boundwatch.prediction",
     "boundwatch.server.client",
     "boundwatch.tasks.folder",
@@ -108,7 +107,7 @@ def subjects(tmp_path_factory):
         bw.FamilyTest(FAMILY).decide({"pick": NEW, "place": [0, 1]}),
         bw.FamilyTest(FAMILY).decide({"pick": NEW}).findings[0],
         bw.plan(BINARY, cost=0.6),
-        bw.plan(cost=0.1, new_cost=0.6, lab_trials=30),
+        bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
         comparison,
         comparison.update(0, 1),
         bw.rank({"v1": NEW, "v2": NEW / 2}),
@@ -137,7 +136,7 @@ def of_calls(tmp_path):
         ranking.pairs[0],
         bw.HypothesisTest(CERTIFICATE).decide(NEW).shift_size,
         bw.plan(BINARY, cost=0.6).powers[0],
-        bw.plan(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
+        bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
         bw.plan_comparison(cost_a=0.1, cost_b=0.6).pairing[0],
         Promise(
             detector="hypothesis-test",

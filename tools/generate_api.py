@@ -41,7 +41,7 @@ SECTIONS: dict[str, list[str]] = {
         "Client",
     ],
     "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],
-    "Plan": ["plan", "Plan", "TrialPlan", "plan_comparison", "ComparisonPlan"],
+    "Plan": ["plan", "Plan", "plan_trials", "TrialPlan", "plan_comparison", "ComparisonPlan"],
     "Gymnasium": [
         "boundwatch.gym.rollout",
         "boundwatch.gym.first_observations",

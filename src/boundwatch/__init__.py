@@ -37,8 +37,7 @@ from boundwatch.detectors import (
     Verdict,
 )
 from boundwatch.episodes import Episodes, read_costs
-from boundwatch.planning import Plan, TrialPlan, plan
-from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
@@ -82,6 +81,7 @@ __all__ = [
     "errors",
     "plan",
     "plan_comparison",
+    "plan_trials",
     "rank",
     "read_costs",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.figures import new_figure
 from boundwatch._support.validation import check_costs
 from boundwatch.comparison import ComparisonFinding, PolicyComparison, Ranking
-from boundwatch.planning.comparison import ComparisonPlan
+from boundwatch.planning import ComparisonPlan
 from boundwatch.reporting.comparison import NAMES, Names, comparison_headline, ranking_headline
 from boundwatch.reporting.wording import ceiling, floor
 

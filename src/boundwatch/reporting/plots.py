@@ -288,12 +288,12 @@ def plot_trials(plan: TrialPlan) -> Figure:
     Parameters
     ----------
     plan
-        What `boundwatch.plan` returned without a certificate.
+        What `boundwatch.plan_trials` returned.
 
     Examples
     --------
     >>> import boundwatch as bw
-    >>> plot_trials(bw.plan(cost=0.1, new_cost=0.6, lab_trials=20)).axes[0].get_xlabel()
+    >>> plot_trials(bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=20)).axes[0].get_xlabel()
     'trials at the new site'
     """
     figure = new_figure(6.4, 4.0)

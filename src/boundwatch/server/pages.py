@@ -14,8 +14,7 @@ from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning.exact import exact_sequential
-from boundwatch.planning.side import choose_side
+from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
 from boundwatch.server import drawing, phrases, views
 from boundwatch.server.access import list_tokens
@@ -239,7 +238,6 @@ def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
     ):
         if not certificate.upper < cost <= 1:
             continue
-        _, side = choose_side(certificate, cost, alpha)
-        answer = exact_sequential(side, cost)
+        answer = time_to_alarm(certificate, cost=cost, alpha=alpha)
         found.append({"cost": cost, "half": answer.trials[0.5], "most": answer.trials[0.9]})
     return found

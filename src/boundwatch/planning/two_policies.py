@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag, check_level, shortest
 from boundwatch.comparison.evidence import DifferenceBets, LateBets
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
+from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
+from boundwatch.planning.power import ALPHA_ONCE, Array, check_rate, first_reaching, mean_wait
 
-Array = NDArray[np.float64]
 POWERS = (0.5, 0.8, 0.9)
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
 MOST_PAIRS = 5000
@@ -29,17 +27,7 @@ RUNS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class PairedPlan:
-    """What pairing would take at one correlation of the two costs of a pair.
-
-    Attributes
-    ----------
-    correlation
-        Of the two costs; scenes that are hard for both make it positive.
-    mean_pairs
-        Mean number of pairs to the verdict, at most `MOST_PAIRS`.
-    trials
-        Pairs for each power; None if that is more than `MOST_PAIRS`.
-    """
+    """What pairing would take at one correlation of the two costs of a pair, as in `ComparisonPlan`."""
 
     correlation: float
     mean_pairs: float
@@ -58,16 +46,14 @@ class ComparisonPlan:
     cost_a, cost_b, alpha, paired, correlation, horizon
         What was asked.
     mean_pairs
-        Mean number of pairs to the right verdict; runs without one count as the largest number.
+        Mean number of pairs to the right verdict; runs without one count as `most_pairs`.
     trials
         Pairs after which the right verdict has been reached with each power; None if that takes more than
-        `most_pairs`, or never happens.
+        `most_pairs`, which is how far was computed, or never happens.
     power
         The probability of the right verdict within n pairs, for n = 0, 1, ….
     exact_pairs
         Up to here the powers are exact, beyond it simulated (400 runs, standard error up to 0.025).
-    most_pairs
-        How far was computed.
     pairing
         What matched pairs would take, for every correlation that the two rates allow.
     """
@@ -106,7 +92,7 @@ def plan_comparison(
     *,
     cost_a: float,
     cost_b: float,
-    alpha: float = 0.05,
+    alpha: float = ALPHA_ONCE,
     paired: bool = False,
     correlation: float = 0.0,
     horizon: int | None = None,
@@ -133,7 +119,7 @@ def plan_comparison(
     >>> round(plan.mean_pairs), plan.trials[0.5]
     (26, 20)
     """
-    rates = _check_rate(cost_a, "cost_a"), _check_rate(cost_b, "cost_b")
+    rates = check_rate(cost_a, "cost_a", inside=True), check_rate(cost_b, "cost_b", inside=True)
     level = check_level(alpha, "alpha")
     if rates[0] == rates[1]:
         raise InvalidSetting(
@@ -153,8 +139,7 @@ def plan_comparison(
     if isinstance(region, SignRegion):
         power = sign_power(region, *outcomes)
     else:
-        chances = _trinomial(*outcomes) if paired else _independent(low, high)
-        power = _table_power(region, chances)
+        power = _table_power(region, _matched(*outcomes) if paired else _independent(low, high))
         if math.isfinite(region.threshold) and power[-1] < max(POWERS):
             power = _simulate_on(region, low, high, power)
     return ComparisonPlan(
@@ -164,7 +149,7 @@ def plan_comparison(
         paired=paired,
         correlation=float(correlation),
         horizon=horizon,
-        mean_pairs=_mean(power),
+        mean_pairs=mean_wait(power),
         trials=_trials(power),
         power=tuple(power.tolist()),
         exact_pairs=min(LAST_PAIR, power.size - 1) if isinstance(region, Region) else power.size - 1,
@@ -180,15 +165,9 @@ def sign_power(region: SignRegion, only_a: float, only_b: float) -> Array:
     """
     differing = only_a + only_b
     most = min(MOST_PAIRS, math.ceil(MOST_PAIRS * differing) + 200)
-    needed, share = _extend(region, most), only_b / differing
-    alive, within = np.ones(1), np.zeros(most + 1)
-    for d in range(1, most + 1):
-        alive = np.append(alive * (1 - share), 0.0) + np.append(0.0, alive * share)
-        within[d] = within[d - 1] + alive[needed[d] :].sum()
-        alive[needed[d] :] = 0.0
-        if within[d] > 1 - 1e-9:
-            within[d + 1 :] = within[d]
-            break
+    within = np.cumsum(alarm_distribution(np.array(_extend(region, most)), only_b / differing)[0])
+    if (sure := first_reaching(within, 1 - 1e-9)) is not None:
+        within[sure:] = within[sure]  # nobody plans for the rest
     # Every n at first, then in steps of one percent with straight lines between.
     sizes, power = [0], [0.0]
     while sizes[-1] < MOST_PAIRS and power[-1] < 0.9995:
@@ -212,9 +191,8 @@ def _extend(region: SignRegion, most: int) -> list[int]:
 
 def _table_power(region: Region, outcomes: dict[tuple[int, int], float]) -> Array:
     """Run the exact dynamic program over the counts of both policies."""
-    pairs = len(region.needed) - 1
-    alive, power = np.ones((1, 1)), np.zeros(pairs + 1)
-    for n in range(1, pairs + 1):
+    alive, power = np.ones((1, 1)), np.zeros(len(region.needed))
+    for n in range(1, power.size):
         moved = np.zeros((n + 1, n + 1))
         for (a, b), chance in outcomes.items():
             moved[a : a + n, b : b + n] += chance * alive
@@ -228,14 +206,11 @@ def _simulate_on(region: Region, low: float, high: float, power: Array) -> Array
     """Continue a power curve after the table: runs that have had no alarm go on betting."""
     rng = np.random.default_rng(0)
     bets, n = LateBets(LAST_PAIR), LAST_PAIR
-    a = np.zeros(RUNS, dtype=np.int64)
-    b = np.zeros(RUNS, dtype=np.int64)
-    alive = np.ones(RUNS, dtype=bool)
-    needed = [np.array(row) for row in region.needed]
+    (a, b), alive = np.zeros((2, RUNS), dtype=np.int64), np.ones(RUNS, dtype=bool)
     for t in range(1, n + 1):
         a += rng.random(RUNS) < low
         b += rng.random(RUNS) < high
-        alive &= b < needed[t][a]
+        alive &= b < np.array(region.needed[t])[a]
     if not alive.any():
         return power
     a, b = a[alive], b[alive]
@@ -252,15 +227,11 @@ def _simulate_on(region: Region, low: float, high: float, power: Array) -> Array
 
 
 def _independent(low: float, high: float) -> dict[tuple[int, int], float]:
-    return {
-        (0, 0): (1 - low) * (1 - high),
-        (1, 0): low * (1 - high),
-        (0, 1): (1 - low) * high,
-        (1, 1): low * high,
-    }
+    only_a, only_b = low * (1 - high), (1 - low) * high
+    return {(0, 0): (1 - low) * (1 - high), (1, 0): only_a, (0, 1): only_b, (1, 1): low * high}
 
 
-def _trinomial(only_a: float, only_b: float) -> dict[tuple[int, int], float]:
+def _matched(only_a: float, only_b: float) -> dict[tuple[int, int], float]:
     return {(0, 0): 1 - only_a - only_b, (1, 0): only_a, (0, 1): only_b}
 
 
@@ -278,20 +249,10 @@ def _pairing(alpha: float, low: float, high: float) -> tuple[PairedPlan, ...]:
         outcomes = _differing(low, high, correlation)
         if outcomes is not None and isinstance(region, SignRegion):
             power = sign_power(region, *outcomes)
-            plans.append(PairedPlan(correlation=correlation, mean_pairs=_mean(power), trials=_trials(power)))
+            mean, trials = mean_wait(power), _trials(power)
+            plans.append(PairedPlan(correlation=correlation, mean_pairs=mean, trials=trials))
     return tuple(plans)
 
 
-def _mean(power: Array) -> float:
-    return float((1 - power[:-1]).sum())
-
-
 def _trials(power: Array) -> dict[float, int | None]:
-    return {target: int(np.argmax(power >= target)) if power[-1] >= target else None for target in POWERS}
-
-
-def _check_rate(cost: object, name: str) -> float:
-    if isinstance(cost, bool) or not isinstance(cost, numbers.Real) or not 0 < float(cost) < 1:
-        given = shortest(float(cost)) if isinstance(cost, numbers.Real) else shown(cost)
-        raise InvalidSetting(f"{name} = {given} is outside (0, 1); state a failure rate such as 0.1")
-    return float(cost)
+    return {target: first_reaching(power, target) for target in POWERS}

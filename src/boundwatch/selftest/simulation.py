@@ -17,13 +17,13 @@ from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import Verdict
-from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.errors import InvalidLevel, InvalidSetting
-from boundwatch.planning.claims import Claim, Levels, claims_given_limits, worlds
-from boundwatch.planning.claims_of_comparisons import claims_of_comparisons
-from boundwatch.planning.claims_over_labs import claims_over_labs
+from boundwatch.errors import InvalidSetting
+from boundwatch.selftest.claims import claims_given_limits, claims_over_labs, interval_test, worlds
+from boundwatch.selftest.compared_policies import claims_of_comparisons
+from boundwatch.selftest.counting import alphas
+from boundwatch.selftest.worlds import Claim, Levels
 
 RUNS = 6000
 """Enough to notice an error rate of one and a half times any level of 0.04 or more, nearly always."""
@@ -43,14 +43,11 @@ class Promise:
     promised
         The largest probability of declaring it: if the certificate holds, or, where `world` says that the
         lab is drawn, too, over the draw of both.
-    rate, low, high
-        The simulated rate with its 95 % interval.
-    runs
-        How many datasets or streams were simulated.
-    sees
-        The smallest true rate that would be called broken with 99 % probability at so many runs.
-    kept
-        False only if a count this high has a chance below one in a million under the promise.
+    rate, low, high, runs
+        The simulated rate with its 95 % interval, and of how many datasets or streams.
+    sees, kept
+        The smallest true rate that would be called broken with 99 % probability. Not kept: a count this high
+        has a chance below one in a million under the promise.
     """
 
     detector: str
@@ -84,31 +81,24 @@ def simulate_promises(
     runs: int = RUNS,
     seed: int = 0,
 ) -> list[Promise]:
-    """Simulate how often each detector errs in worlds that lie exactly at the certified limits.
+    """Simulate how often each detector errs where its promise is hardest to keep.
 
-    The worlds are those that come closest to breaking a promise: costs of 0 and 1, of 0 and twice the limit,
-    and of 0 and just above the limit, with the largest mean that is still certified; besides them the
-    certificate's own costs. A wrong ADVERSE is counted at the upper limit, a wrong BENIGN at the lower one,
-    and so is every limit on the shift that excludes it. The certificate's own delta is not simulated there:
-    it comes on top. Of a held-out certificate the trials behind it are drawn again as well, from a world that
-    does not change: there the totals are tried, delta included. Comparisons of two policies are tried at the
-    level of ADVERSE, where neither is better; they do not depend on the certificate.
+    A wrong ADVERSE is counted in worlds with the largest mean that is still certified, a wrong BENIGN in
+    those with the smallest, and so is every limit on the shift that excludes it; there the limits are true,
+    and the certificate's delta comes on top. Of a held-out certificate the trials are drawn again as well:
+    there the totals are tried, delta included. Comparisons do not depend on the certificate.
 
     Parameters
     ----------
-    certificate
-        The certificate whose detectors are tried.
-    costs
-        Its own costs, if at hand; they must be the ones it was made from.
+    certificate, costs
+        The certificate whose detectors are tried, and its own costs, to draw from them, too.
     detectors
         Fixed-sample detectors to try. Left out: the hypothesis test with every valid tail and the confidence
         interval, with the levels below.
     alpha_adverse, alpha_benign
-        Levels of the two sides, of the sequential test, too.
-    runs
-        Datasets or streams for each promise.
-    seed
-        For the simulation.
+        Levels of the two sides; comparisons have that of ADVERSE.
+    runs, seed
+        Datasets or streams for each promise, and the seed of their draw.
 
     Examples
     --------
@@ -133,7 +123,7 @@ def _claims(
     limits = _limits_alone(certificate)
     if detectors is None:
         detectors = _detectors(limits, levels)
-    yield from claims_given_limits(limits, worlds(certificate, costs), detectors, levels)
+    yield from claims_given_limits(limits, worlds(limits, certificate, costs), detectors, levels)
     if certificate.source == "held-out":
         yield from claims_over_labs(certificate, levels)
     yield from claims_of_comparisons(levels[Verdict.ADVERSE])
@@ -141,28 +131,14 @@ def _claims(
 
 def _limits_alone(certificate: Certificate) -> Certificate:
     """Return the certificate as somebody would see it who knows its limits and nothing else."""
-    return Certificate.from_bounds(
-        lower=certificate.lower,
-        upper=certificate.upper,
-        delta=certificate.delta,
-        delta_upper=certificate.delta_upper,
-        delta_lower=certificate.delta_lower,
-        binary=certificate.binary,
-    )
+    names = ("lower", "upper", "delta", "delta_upper", "delta_lower", "binary")
+    return Certificate.from_bounds(**{name: getattr(certificate, name) for name in names})
 
 
 def _detectors(certificate: Certificate, levels: Levels) -> list[FixedSampleDetector]:
-    alpha_adverse, alpha_benign = levels[Verdict.ADVERSE], levels[Verdict.BENIGN]
     tails = [tail for tail in TAILS if tail != "exact" or certificate.binary]
-    found: list[FixedSampleDetector] = [
-        HypothesisTest(certificate, tail=tail, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign)
-        for tail in tails
-    ]
-    totals = alpha_adverse + certificate.delta_upper, alpha_benign + certificate.delta_lower
-    if max(totals) >= 1:
-        raise InvalidLevel(f"alpha and delta add up to {max(totals):g}; choose a smaller alpha")
-    interval = ConfidenceInterval(certificate, false_positive_rate=totals[0], false_negative_rate=totals[1])
-    return [*found, interval]
+    tests = [HypothesisTest(certificate, tail=tail, **alphas(levels)) for tail in tails]
+    return [*tests, interval_test(levels, certificate)]
 
 
 def _judge(claim: Claim, rng: np.random.Generator, runs: int) -> Promise:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from boundwatch.comparison import ComparisonVerdict, PolicyComparison
-from boundwatch.planning.claims import Array, Claim
+from boundwatch.selftest.worlds import Array, Claim
 
 Draw = Callable[[np.random.Generator, int], tuple[Array, Array]]
 
