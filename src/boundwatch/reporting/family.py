@@ -15,7 +15,7 @@ from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
-from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.report import DOTS, STRIP, signature
 
@@ -236,9 +236,11 @@ def _tasks(
         certificate = family[found.task]
         values = certificate.check_costs(costs[found.task])
         if certificate.binary:
-            drawing = svg.draw_outcomes(certificate, values)
+            drawing = drawings.draw_outcomes(certificate, values)
         else:
-            drawing = svg.draw_costs(certificate, values, wording.new_interval(certificate, found, values))
+            drawing = drawings.draw_costs(
+                certificate, values, wording.new_interval(certificate, found, values)
+            )
         yield page.heading(f"{found.task}: {found.verdict.name}", level=3)
         yield page.figure(drawing, wording.promise(certificate)[0])
 

@@ -17,7 +17,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.planning import Plan, TrialPlan
-from boundwatch.reporting.svg import strip_columns
+from boundwatch.reporting.drawings import strip_columns
 from boundwatch.reporting.wording import (
     ceiling,
     count,

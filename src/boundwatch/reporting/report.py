@@ -16,7 +16,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
 
 _TITLES = {
@@ -195,13 +195,13 @@ def _seen(
         )
     if certificate.binary:
         yield page.figure(
-            svg.draw_outcomes(certificate, costs, (low, high)),
+            drawings.draw_outcomes(certificate, costs, (low, high)),
             f"{STRIP} The line through the diamond is the interval for the new rate, "
             f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}.",
         )
         return
     yield page.figure(
-        svg.draw_costs(certificate, costs, (low, high)),
+        drawings.draw_costs(certificate, costs, (low, high)),
         f"{DOTS[:-1]}, {wording.floor(low)} to {wording.ceiling(high)}.",
     )
 
@@ -238,7 +238,7 @@ def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
-        svg.draw_power(certificate, costs, bdtrc(needed - 1, n, costs)),
+        drawings.draw_power(certificate, costs, bdtrc(needed - 1, n, costs)),
         f"Chance of the verdict ADVERSE, by the true {_quantity(certificate)} of {_episodes(n)}. The band is "
         "the certified interval, the horizontal line 90 %.",
     )
