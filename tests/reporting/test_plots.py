@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 from boundwatch.reporting import plots, wording
+from boundwatch.reporting.sensitivity import new_interval
 
 RNG = np.random.default_rng(20240901)
 CASES = {
@@ -65,7 +66,7 @@ def test_figure_shows_the_numbers(case):
         (band,) = axes.patches
         extents = band.get_extents().transformed(axes.transData.inverted())
         assert (extents.intervalx if binary else extents.intervaly) == pytest.approx([0.2, 0.34])
-    low, high = wording.new_interval(certificate, finding, costs)
+    low, high = new_interval(certificate, finding, costs)
     assert low <= finding.mean_cost <= high
     (segments,) = second.containers[0][2]
     assert segments.get_segments()[0][:, 0 if binary else 1] == pytest.approx([low, high])
@@ -80,7 +81,7 @@ def test_figure_shows_the_numbers(case):
 def test_interval_agrees_with_the_verdict():
     for costs, binary in CASES.values():
         certificate, finding, _ = draw(costs, binary)
-        low, high = wording.new_interval(certificate, finding, costs)
+        low, high = new_interval(certificate, finding, costs)
         expected = (
             "adverse" if low > certificate.upper else "benign" if high < certificate.lower else "within"
         )

@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.reporting import wording
-from boundwatch.reporting.report import fewest_failures, render_report
+from boundwatch.reporting.report import render_report
+from boundwatch.reporting.sensitivity import Noticed
 from pages import Page
 
 RNG = np.random.default_rng(20240901)
@@ -135,7 +136,7 @@ def test_power_is_that_of_the_detector(tail, n):
     counts = np.arange(n + 1)
     adverse = detector.decide_many(1.0 * (np.arange(n) < counts[:, None])).verdict == "adverse"
     assert adverse.any()
-    assert fewest_failures(detector, n) == np.argmax(adverse)
+    assert Noticed.by(detector, n).fewest == np.argmax(adverse)
     text = Page(render_report(detector, np.zeros(n))).text
     rise = float(re.search(r"a rise of failures to ([\d.]+) % or more", text)[1]) / 100
     beyond = float(re.search(r"a shift of ([\d.]+) points beyond", text)[1]) / 100

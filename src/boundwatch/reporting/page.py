@@ -6,7 +6,7 @@ those that take ``Html`` trust it, so nothing from a file can become markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from html import escape
 from importlib import resources
 from typing import NewType
@@ -37,13 +37,7 @@ def page(title: str, sections: Iterable[Html], *, images: bool = False) -> str:
 
 
 def heading(text: str, level: int = 2) -> Html:
-    """Return a heading.
-
-    Examples
-    --------
-    >>> heading("Verdict")
-    '<h2>Verdict</h2>'
-    """
+    """Return a heading."""
     return Html(f"<h{level}>{escape(text)}</h{level}>")
 
 
@@ -59,13 +53,7 @@ def paragraph(text: str, kind: str | None = None) -> Html:
 
 
 def bullets(items: Iterable[str], kind: str | None = None) -> Html:
-    """Return a list.
-
-    Examples
-    --------
-    >>> bullets(["one", "two"])
-    '<ul><li>one</li><li>two</li></ul>'
-    """
+    """Return a list."""
     return Html(f"<ul{_class(kind)}>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")
 
 
@@ -106,24 +94,41 @@ def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
 
 
 def box(kind: str, parts: Iterable[Html]) -> Html:
-    """Return parts together in a box of a class that the style knows.
+    """Return parts together in a box of a class that the style knows."""
+    return Html(f"<div{_class(kind)}>{''.join(parts)}</div>")
+
+
+def verdict(kind: str, statement: str, sentences: Iterable[str] = ()) -> Html:
+    """Return a box with a statement and what it rests on; its kind is a verdict, which has a color.
 
     Examples
     --------
-    >>> box("verdict adverse", [paragraph("x")])
-    '<div class="verdict adverse"><p>x</p></div>'
+    >>> verdict("adverse", "Worse", ["8 of 12 failed."])
+    '<div class="verdict adverse"><p><strong>Worse</strong></p><p>8 of 12 failed.</p></div>'
     """
-    return Html(f"<div{_class(kind)}>" + "".join(parts) + "</div>")
+    strong = Html(f"<p><strong>{escape(statement)}</strong></p>")
+    return box(f"verdict {kind}", [strong, *map(paragraph, sentences)])
+
+
+def warnings(found: Collection[str]) -> Iterator[Html]:
+    """Yield a box with what may make the guarantee wrong, if anything."""
+    if found:
+        yield box("verdict adverse", [paragraph("What may make the guarantee wrong:"), bullets(found)])
+
+
+def facts(known: Mapping[str, str | None] | None) -> str:
+    """Say what else is known, such as the robot and the site, to go on a sentence.
+
+    Examples
+    --------
+    >>> facts({"robot": "arm 1", "site": None})
+    '; robot arm 1'
+    """
+    return "".join(f"; {name} {value}" for name, value in (known or {}).items() if value)
 
 
 def figure(drawing: Html, caption: str) -> Html:
-    """Return a drawing with its caption.
-
-    Examples
-    --------
-    >>> figure(Html("<svg></svg>"), "Costs")
-    '<figure><svg></svg><figcaption>Costs</figcaption></figure>'
-    """
+    """Return a drawing with its caption."""
     return Html(f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>")
 
 

@@ -18,12 +18,12 @@ from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.planning import Plan, TrialPlan
 from boundwatch.reporting.drawings import strip_columns
+from boundwatch.reporting.sensitivity import new_interval
 from boundwatch.reporting.wording import (
     ceiling,
     count,
     failed,
     headline,
-    new_interval,
     percent,
     rates,
     shift,
