@@ -42,13 +42,7 @@ def heading(text: str, level: int = 2) -> Html:
 
 
 def paragraph(text: str, kind: str | None = None) -> Html:
-    """Return a paragraph, of a class that the style knows if one is named.
-
-    Examples
-    --------
-    >>> paragraph("<b>", "lead")
-    '<p class="lead">&lt;b&gt;</p>'
-    """
+    """Return a paragraph, of a class that the style knows if one is named."""
     return Html(f"<p{_class(kind)}>{escape(text)}</p>")
 
 
@@ -65,24 +59,13 @@ def rows(pairs: Iterable[tuple[str, str]], *, code: bool = False) -> Html:
     >>> rows([("seed", "7")], code=True)
     '<dl><dt>seed</dt><dd><code>7</code></dd></dl>'
     """
-    opening, closing = ("<code>", "</code>") if code else ("", "")
-    return Html(
-        "<dl>"
-        + "".join(
-            f"<dt>{escape(label)}</dt><dd>{opening}{escape(text)}{closing}</dd>" for label, text in pairs
-        )
-        + "</dl>"
-    )
+    tag = "<dd><code>{}</code></dd>" if code else "<dd>{}</dd>"
+    lines = (f"<dt>{escape(label)}</dt>{tag.format(escape(text))}" for label, text in pairs)
+    return Html(f"<dl>{''.join(lines)}</dl>")
 
 
 def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
-    """Return a table whose lines begin with a name; on a narrow page it scrolls by itself.
-
-    Examples
-    --------
-    >>> table(["task", "failed"], [["pick", "8 of 12"]]).count("<td>")
-    1
-    """
+    """Return a table whose lines begin with a name; on a narrow page it scrolls by itself."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(
         f"<tr><th>{escape(name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
