@@ -18,21 +18,16 @@ CALLS = [(x, 3) for x in range(41)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("watched", [False, True])
-def test_results_are_in_order_and_a_terminal_has_a_bar(jobs, watched, monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR" if watched else "NO_COLOR", "1")  # the first makes it a terminal
-    results = in_parallel(product, CALLS, jobs=jobs, label="products")
+@pytest.mark.parametrize(("terminal", "label"), [(False, "products"), (True, "products"), (True, None)])
+def test_results_are_in_order_and_a_terminal_has_a_bar(jobs, terminal, label, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")  # the first makes it a terminal
+    results = in_parallel(product, CALLS, jobs=jobs, label=label)
     assert [value for value, _ in results] == [x * y for x, y in CALLS]
     assert all((process == os.getpid()) == (jobs == 1) for _, process in results)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert ("products" in shown.err and "41/41" in shown.err) if watched else shown.err == ""
-
-
-def test_no_label_no_bar(monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    in_parallel(product, CALLS, jobs=1)
-    assert capsys.readouterr().err == ""
+    bar = "products" in shown.err and "41/41" in shown.err
+    assert bar if terminal and label else shown.err == ""
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 8, 9, 100])

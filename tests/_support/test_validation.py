@@ -46,11 +46,11 @@ def test_bad_costs_are_refused_on_one_line(costs, name, value, problem):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("costs", "argument"), [([2.0], "cost_range"), ([True, False], "successes")])
-def test_the_remedy_names_an_argument(costs, argument):
-    with pytest.raises(InvalidCost) as refused:
-        check_costs(costs)
-    assert Argument(argument) in refused.value.remedy
+def test_the_remedy_names_an_argument():
+    for costs, argument in (([2.0], "cost_range"), ([True, False], "successes")):
+        with pytest.raises(InvalidCost) as refused:
+            check_costs(costs)
+        assert Argument(argument) in refused.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,12 @@ def test_a_broken_binary_promise_names_the_first_and_the_range_comes_before_it(c
 
 
 def test_two_dimensions_and_the_name():
-    assert check_costs([[0.1, 0.2], [0.3, 0.4]], ndim=2).shape == (2, 2)
+    assert check_costs([[0.1, 0.2], [Fraction(3, 4), 0.4]], ndim=2).tolist() == [[0.1, 0.2], [0.75, 0.4]]
     with pytest.raises(InvalidCost) as refused:
         check_costs([[0.1, 0.2], [3, 0.4]], ndim=2, name="new")
     assert refused.value.name == "new[1, 0]"
     with pytest.raises(InvalidCost, match="shape"):
         check_costs([0.1, 0.2], ndim=2)
-
-
-def test_exact_fractions_are_numbers():
-    assert check_costs([Fraction(1, 4)]).tolist() == [0.25]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1))
