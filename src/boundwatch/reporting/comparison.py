@@ -182,14 +182,10 @@ def render_comparison(
     ----------
     test
         A comparison without costs yet.
-    costs_a, costs_b
-        The costs of the two policies.
-    names
-        What to call them.
-    sources
-        Where the costs were read from.
-    warnings
-        What the readers of the files found fault with.
+    costs_a, costs_b, names
+        The costs of the two policies, and what to call them.
+    sources, warnings
+        Where the costs were read from, and what the readers found fault with.
 
     Examples
     --------

@@ -25,6 +25,7 @@ _FAILURES = _HEADLINES | {
     Verdict.BENIGN: "BENIGN: evidence of no more failures than certified",
 }
 
+_NOT_SAFE = 'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
 _METHODS = {
     "betting": "betting",
     "kl": "inverting the binary relative entropy (kl)",
@@ -101,15 +102,7 @@ def _confidence(error: float) -> str:
 
 
 def comparison(certificate: Certificate, finding: Finding) -> str:
-    """Say what was certified and what was seen, in one line.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
-    >>> comparison(certificate, bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
-    'Certified: it fails in 3.8 to 14.3 % of trials (99 % confidence). New: 8 of 12 failed.'
-    """
+    """Say what was certified and what was seen, in one line."""
     sure = _confidence(certificate.delta)
     if certificate.binary:
         return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {failed(finding)}."
@@ -153,13 +146,13 @@ def under_shift(certificate: Certificate, distance: float) -> list[str]:
     In any world within a total variation of 0.1 it is at most 0.2000.
     Both hold with probability at least 99 %, as the upper limit does.
     """
+    nats, size = certificate.under_shift(kl=distance), certificate.under_shift(tv=min(distance, 1))
+    sure = f"{100 * (1 - certificate.delta_upper):.4g} %"
     return [
         f"In any world within a relative entropy of {distance:g} nats the expected cost is at most "
-        f"{ceiling(certificate.under_shift(kl=distance))}.",
-        f"In any world within a total variation of {min(distance, 1):g} it is at most "
-        f"{ceiling(certificate.under_shift(tv=min(distance, 1)))}.",
-        f"Both hold with probability at least {100 * (1 - certificate.delta_upper):.4g} %, "
-        "as the upper limit does.",
+        f"{ceiling(nats)}.",
+        f"In any world within a total variation of {min(distance, 1):g} it is at most {ceiling(size)}.",
+        f"Both hold with probability at least {sure}, as the upper limit does.",
     ]
 
 
@@ -205,13 +198,7 @@ def basis(certificate: Certificate) -> list[str]:
 
 
 def assumptions(certificate: Certificate) -> list[str]:
-    """List what must be true for the promise, and for any verdict that rests on it, to hold.
-
-    Examples
-    --------
-    >>> assumptions(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True))[-1]
-    'Every cost is 0 or 1, and measured as it was for the certificate.'
-    """
+    """List what must be true for the promise, and for any verdict that rests on it, to hold."""
     of_source = {
         "held-out": ["The policy was final before these episodes ran; none was used to train or select it."],
         "external": [],
@@ -266,17 +253,17 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
         ("p-values", p_values),
         (
             "false alarms",
-            f"ADVERSE is declared with probability at most {finding.false_positive_rate:.6g} "
-            f"(delta {certificate.delta_upper:g} included) in any world that is not worse",
+            _error("ADVERSE", finding.false_positive_rate, certificate.delta_upper, "not worse"),
         ),
-        (
-            "false comfort",
-            f"BENIGN is declared with probability at most {finding.false_negative_rate:.6g} "
-            f"(delta {certificate.delta_lower:g} included) in any world that is worse",
-        ),
+        ("false comfort", _error("BENIGN", finding.false_negative_rate, certificate.delta_lower, "worse")),
         *margin_words(finding),
         ("detector", f"{finding.detector}, {how}"),
     ]
+
+
+def _error(verdict: str, rate: float, delta: float, world: str) -> str:
+    declared = f"{verdict} is declared with probability at most {rate:.6g} (delta {delta:g} included)"
+    return f"{declared} in any world that is {world}"
 
 
 def margin_words(finding: Finding) -> list[tuple[str, str]]:
@@ -323,9 +310,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     """
     certificate, sentences = detector.certificate, []
     if finding.verdict is Verdict.WITHIN:
-        sentences.append(
-            'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
-        )
+        sentences.append(_NOT_SAFE)
         if certificate.upper < 1 and not could_alarm(detector, finding.n):
             sentences.append(
                 f"With {count(finding.n, 'episode')}, even if every one had failed, the verdict could not "
@@ -340,13 +325,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
 
 
 def count(number: int | None, thing: str) -> str:
-    """Say how many there are of something.
-
-    Examples
-    --------
-    >>> count(1, "new episode"), count(12, "new episode")
-    ('1 new episode', '12 new episodes')
-    """
+    """Say how many there are of something."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
@@ -408,13 +387,7 @@ def points(shift: float, way: str = "down") -> str:
 
 
 def signed_points(lower: float, upper: float) -> str:
-    """Say limits on a shift in percentage points, rounded outward.
-
-    Examples
-    --------
-    >>> signed_points(-0.0513, 0.2)
-    '-5.2 to +20 points'
-    """
+    """Say limits on a shift in percentage points, rounded outward."""
     return f"{_signed(lower, 'down')} to {_signed(upper, 'up')} points"
 
 
