@@ -15,7 +15,7 @@ from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.report import DOTS, NEW, STRIP, signature, written
-from boundwatch.reporting.sensitivity import new_interval
+from boundwatch.reporting.sensitivity import by_task, new_interval
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
@@ -79,11 +79,12 @@ def verdicts(family: CertificateFamily, finding: FamilyFinding) -> Table:
     seen = ("failed",) if failures else ("episodes", "mean cost")
     margins = {
         f"worse by at most {wording.points(each.margin, 'nearest') if failures else f'{each.margin:g}'}"
-        for each in finding.findings
+        for each in by_task(finding).values()
         if each.margin is not None
     }
     heads = ("verdict", *margins, *seen, "certified", "shift", "adverse", "benign", family.by)
-    return heads, [_verdict(family[found.task], found, failures) for found in finding.findings]
+    rows = [(*_verdict(family[task], found, failures), task) for task, found in by_task(finding).items()]
+    return heads, rows
 
 
 def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tuple[str, ...]:
@@ -95,7 +96,7 @@ def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tu
         shift = wording.signed_points(found.shift_lower, found.shift_upper)
     levels = [wording.upward(level) for level in (found.adjusted_adverse, found.adjusted_benign)]
     shown = () if found.no_worse is None else ("shown" if found.no_worse else "not shown",)
-    return (found.verdict.name, *shown, *seen, certified, shift, *levels, found.task)
+    return (found.verdict.name, *shown, *seen, certified, shift, *levels)
 
 
 def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, str]]:
@@ -119,7 +120,7 @@ def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, 
 def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     """Say how the table is to be read."""
     # With other tasks, less is ADVERSE than if there were none.
-    could = test.could_alarm({found.task: found.n for found in finding.findings})
+    could = test.could_alarm({task: found.n for task, found in by_task(finding).items()})
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
@@ -160,12 +161,11 @@ def render_family_report(
     """
     family, finding, one = test.family, test.decide(costs), member(test.family)
     answer = wording.headline(finding, one)
-    judged = (
-        f"{wording.count(len(finding.findings), one)}{'' if one == family.by else f' (column {family.by})'}"
-    )
-    adverse = finding.tasks(Verdict.ADVERSE)
+    column = "" if one == family.by else f" (column {family.by})"
+    judged = f"{wording.count(len(by_task(finding)), one)}{column}"
+    adverse = [task for task, found in by_task(finding).items() if found.verdict is Verdict.ADVERSE]
     heads, lines = verdicts(family, finding)
-    assumed = [line for found in finding.findings for line in wording.assumptions(family[found.task])]
+    assumed = [line for task in by_task(finding) for line in wording.assumptions(family[task])]
     sections = [
         page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
         page.paragraph(f"Comparison of {judged} with their certificates{page.facts(facts)}", "lead"),
@@ -190,14 +190,14 @@ def _tasks(
 ) -> Iterator[Html]:
     yield page.heading("What was seen")
     yield page.paragraph(STRIP if in_failures(family) else DOTS)
-    for found in finding.findings:
-        certificate = family[found.task]
-        values = certificate.check_costs(costs[found.task])
+    for task, found in by_task(finding).items():
+        certificate = family[task]
+        values = certificate.check_costs(costs[task])
         if certificate.binary:
             drawing = drawings.draw_outcomes(certificate, values)
         else:
             drawing = drawings.draw_costs(certificate, values, new_interval(certificate, found, values))
-        yield page.heading(f"{found.task}: {found.verdict.name}", level=3)
+        yield page.heading(f"{task}: {found.verdict.name}", level=3)
         yield page.figure(drawing, wording.promise(certificate)[0])
 
 

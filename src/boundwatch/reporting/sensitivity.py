@@ -15,7 +15,7 @@ from scipy.special import bdtrc, betaincinv
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import TaskFinding
+from boundwatch.detectors.family import FamilyFinding, TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 
 POWER = 0.9
@@ -27,6 +27,11 @@ def stated_rates(finding: Finding | TaskFinding) -> tuple[float, float] | None:
     if isinstance(finding, TaskFinding):
         return None
     return finding.false_positive_rate, finding.false_negative_rate
+
+
+def by_task(finding: FamilyFinding) -> dict[str, TaskFinding]:
+    """Return what was found for each task of a family that was judged."""
+    return {found.task: found for found in finding.findings}
 
 
 def new_interval(

@@ -13,7 +13,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, TaskFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting.sensitivity import could_alarm, stated_rates
+from boundwatch.reporting.sensitivity import by_task, could_alarm, stated_rates
 
 _HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -65,10 +65,11 @@ def _campaign(campaign: Campaign) -> str:
 
 
 def _family(finding: FamilyFinding, member: str) -> str:
-    called, missing = len(finding.tasks(finding.verdict)), len(finding.not_judged)
+    tasks, missing = by_task(finding).values(), len(finding.not_judged)
+    called = sum(each.verdict is finding.verdict for each in tasks)
     rest = f", {missing} not judged" if missing else ""
-    binary = all(each.binary for each in finding.findings)
-    total = count(len(finding.findings) + missing, member)
+    binary = all(each.binary for each in tasks)
+    total = count(len(tasks) + missing, member)
     return f"{says(finding.verdict, binary=binary)}, for {called} of {total}{rest}"
 
 
