@@ -80,7 +80,13 @@ def test_long_names_fit(tmp_path):
 
 @pytest.mark.parametrize(
     ("path", "reason"),
-    [(".", "is a folder"), ("no/a.txt", "no such file"), ("a\0b", "null"), ("file/a", "not a dir")],
+    [
+        (".", "is a folder"),
+        ("no/a.txt", "no such file"),
+        ("a\0b", "null"),
+        ("file/a", "not a dir"),
+        ("x" * 300, "too long"),
+    ],
 )
 def test_unwritable_paths(tmp_path, monkeypatch, path, reason):
     monkeypatch.chdir(tmp_path)

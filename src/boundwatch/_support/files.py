@@ -138,14 +138,15 @@ def write_bytes(path: AnyPath, data: bytes) -> None:
     target = Path(path)
     if str(target) == "-":
         raise _refusal("-", "files are not written to standard output", "name a file, or /dev/stdout")
-    if not target.exists() or target.is_file() or target.is_dir():
-        with replacing(path) as temporary:
-            temporary.write_bytes(data)
-        return
     try:
-        target.write_bytes(data)  # a pipe or /dev/stdout: there is nothing to replace, nor to resolve
+        special = target.exists() and not target.is_file() and not target.is_dir()
+        if special:  # a pipe or /dev/stdout: there is nothing to replace, nor to resolve
+            target.write_bytes(data)
     except _FAILURES as error:
         raise _unwritable(path, error) from error
+    if not special:
+        with replacing(path) as temporary:
+            temporary.write_bytes(data)
 
 
 @contextmanager
