@@ -23,8 +23,8 @@ POWER = 0.9
 
 
 def stated_rates(finding: Finding | TaskFinding) -> tuple[float, float] | None:
-    """Return the error rates that a finding states; None for one task, whose family states them for all."""
-    if isinstance(finding, TaskFinding):
+    """Return the error rates that a finding states itself; those on a task or a change state none."""
+    if not isinstance(finding, Finding):
         return None
     return finding.false_positive_rate, finding.false_negative_rate
 

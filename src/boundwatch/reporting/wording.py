@@ -90,7 +90,7 @@ def answer(finding: Finding | TaskFinding) -> str:
     """
     stated = stated_rates(finding)
     said = says(finding.verdict, binary=finding.binary)
-    if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0 or stated is None:
+    if stated is None or finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
         return said
     sure = _confidence(stated[0])
     if finding.binary:
