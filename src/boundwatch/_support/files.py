@@ -27,14 +27,7 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 
 
 def read_bytes(path: AnyPath) -> bytes:
-    """Return the content of a file; raise `InvalidSetting` when there is none to read.
-
-    Examples
-    --------
-    >>> read_bytes("no/such/file")
-    Traceback (most recent call last):
-    boundwatch.errors.MissingFile: no/such/file: no such file; check the path
-    """
+    """Return the content of a file; raise `InvalidSetting` when there is none to read."""
     with open_binary(path) as file:
         try:
             return read_limited(file, str(path))

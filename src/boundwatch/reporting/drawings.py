@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.svg import Frame, circle, diamond, path, polyline, rect, svg, text, upright
+from boundwatch.reporting.svg import Frame, circle, diamond, path, polyline, rect, svg, text
 from boundwatch.reporting.wording import count, rates
 
 _FRAME = Frame(560, 270, left=58, right=14, top=14, bottom=44)
@@ -104,7 +104,7 @@ def _strip(costs: NDArray[np.float64]) -> tuple[list[str], float]:
         ]
     succeeded, failed = (cells(np.flatnonzero(costs == cost).tolist()) for cost in (0, 1))
     parts = [
-        upright(12, (_FRAME.top + bottom) / 2, "trial"),
+        text(12, (_FRAME.top + bottom) / 2, "trial", upright=True),
         f'<path class="succeeded" stroke-width="{0.5 if gap else 0.15}" d="{succeeded}"/>',
         f'<path class="failed" d="{failed}"/>',
         *numbers,

@@ -29,10 +29,13 @@ def svg(label: str | None, width: float, height: float, parts: Iterable[str], ki
     return Html(f'<svg {named}viewBox="0 0 {width:g} {height:g}" {said}>{"".join(parts)}</svg>')
 
 
-def text(x: float, y: float, content: str, anchor: str = "middle", *, style: str = "") -> str:
-    """Return a text that has its middle, start or end at a place."""
-    styled = f' style="{style}"' if style else ""
-    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{styled}>{escape(content)}</text>'
+def text(
+    x: float, y: float, content: str, anchor: str = "middle", *, style: str = "", upright: bool = False
+) -> str:
+    """Return a text that has its middle, start or end at a place; an upright one reads from the bottom up."""
+    more = f' transform="rotate(-90 {_n(x)} {_n(y)})"' if upright else ""
+    more += f' style="{style}"' if style else ""
+    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{more}>{escape(content)}</text>'
 
 
 def path(kind: str, *steps: str | float, opacity: float = 1) -> str:
@@ -117,17 +120,11 @@ class Frame:
             self.level("grid", share) + text(self.left - 8, self.y(share) + 4, name, "end")
             for name, share in ticks
         ]
-        return "".join(marks) + (upright(12, self.y(0.5), label) if label else "")
+        return "".join(marks) + (text(12, self.y(0.5), label, upright=True) if label else "")
 
     def draw(self, label: str, parts: Iterable[str]) -> Html:
         """Return the whole drawing."""
         return svg(label, self.width, self.height, parts)
-
-
-def upright(x: float, y: float, content: str) -> str:
-    """Return a text that reads from the bottom up."""
-    turned = f'transform="rotate(-90 {_n(x)} {_n(y)})"'
-    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="middle" {turned}>{escape(content)}</text>'
 
 
 def _n(number: float) -> str:
