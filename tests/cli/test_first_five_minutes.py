@@ -338,7 +338,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
 
 
 def test_truths_are_certified_as_successes():
-    with pytest.raises(bw.errors.InvalidCost, match=r"successes=\[\.\.\.\]"):
+    with pytest.raises(bw.errors.InvalidCost, match="successes="):
         bw.Certificate.from_held_out([True, False, True])
     made = bw.Certificate.from_held_out(successes=[True, False, True, True])
     assert (made.mean_cost, made.binary) == (0.25, True)

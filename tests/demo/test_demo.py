@@ -72,7 +72,7 @@ def test_depth_picture_has_every_near_pixel():
 
 def test_labels_of_the_evidence_do_not_cover_each_other():
     svg = pictures.draw_evidence([(name, [1.0, 1.0]) for name in flow.WORLDS], 25.0, "evidence")
-    heights = [float(y) for y in re.findall(r'<text x="532" y="([\d.]+)" style', svg)]
+    heights = [float(y) for y in re.findall(r'<text x="532" y="([\d.]+)"', svg)]
     assert len(heights) == 6  # the worlds, and the level of the alarm
     assert np.diff(sorted(heights)).min() >= 14
 
