@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import boundwatch as bw
 from boundwatch.bounds.multiple import e_bh_rows
-from boundwatch.detectors.roll import Roll
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
@@ -231,6 +231,6 @@ def test_joint_lists_need_only_the_e_values_that_could_be_listed():
     failing = np.random.default_rng(4).random((40, 30)) < np.linspace(0.2, 0.9, 30)
     for row in failing.astype(float):
         fleet.update(np.arange(30), row)
-    expected = e_bh_rows(np.log(fleet.e_adverse), Roll().look(30), 0.05).tolist()
+    expected = e_bh_rows(np.log(fleet.e_adverse), DiscoveryShares().look(30), 0.05).tolist()
     assert 3 < len(expected) < 27
     assert fleet.discoveries(0.05) == expected

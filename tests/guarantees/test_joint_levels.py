@@ -9,9 +9,9 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values, log_choose
-from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 from rates import assert_rate_at_most, min_trials
 

@@ -339,14 +339,14 @@ def test_nothing_is_listed_of_streams_that_the_self_test_passes_over(lab, n):
 
 
 def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
-    class Generous(given_limits.Roll):
+    class Generous(given_limits.DiscoveryShares):
         def look(self, total, _streams=None):
             return np.zeros(total)
 
     found = claims(WIDE, "discoveries, 5 streams, restarted", detectors=[])
     assert all(kept(found, 100))
-    monkeypatch.setattr(given_limits, "Roll", Generous)
-    monkeypatch.setattr("boundwatch.detectors.fleet.Roll", Generous)
+    monkeypatch.setattr(given_limits, "DiscoveryShares", Generous)
+    monkeypatch.setattr("boundwatch.detectors.fleet.DiscoveryShares", Generous)
     assert not any(kept(found, 100))
 
 

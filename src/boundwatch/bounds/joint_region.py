@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from boundwatch.bounds import held_out, two_sample, wealth
+from boundwatch.bounds import held_out, two_sample
+from boundwatch.bounds.bets import Bets, log_sums
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -352,7 +353,7 @@ def _angles(levels: Array) -> Array:
 
 def _log_evidence(failures: Counts, trials: Counts, upper: float) -> Array:
     """Return the log likelihood ratio of a mixture of rates above `upper` against `upper`."""
-    bets = wealth.Bets.for_costs(binary=True)
+    bets = Bets.for_costs(binary=True)
     zero, one = bets.log_factors(upper)
     logs = np.log(bets.shares) + np.outer(trials - failures, zero) + np.outer(failures, one)
     value: Array = special.logsumexp(logs, axis=1)

@@ -1,4 +1,4 @@
-"""The wealth of many streams at once; `boundwatch.bounds.wealth.Wealth` is that of one."""
+"""The wealth of many streams at once; `boundwatch.bounds.bets.Wealth` is that of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Array, Bets, fold_interval, linear_factors
+from boundwatch.bounds.bets import Array, Bets, fold_interval, linear_factors
 
 Rows = NDArray[np.int64]
 

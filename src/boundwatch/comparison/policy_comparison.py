@@ -17,11 +17,11 @@ from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
-from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.joint import joint_p_value
 from boundwatch.detectors.sequential import bounded_exp
@@ -116,7 +116,7 @@ class ComparisonFinding(InNotebook):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         lower, upper = -1.0, 1.0
         if self.pairs:
-            memory, bets = CostMemory(self.__dict__["_weights"]), Bets.for_costs(binary=False)
+            memory, bets = CostGrid(self.__dict__["_weights"]), Bets.for_costs(binary=False)
             lower = 2 * memory.mean_lower(bets, self.alpha) - 1
             upper = 2 * memory.mean_upper(bets, self.alpha) - 1
         self.__dict__.update(difference_lower=lower, difference_upper=upper)
@@ -212,7 +212,7 @@ class PolicyComparison:
         self._late_logs = np.zeros((2, 0))
         self._evidence = [0.0, 0.0]
         self._best = [0.0, 0.0]
-        self._memory = CostMemory()
+        self._memory = CostGrid()
         self._margin_logs = None if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
     def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
@@ -309,30 +309,30 @@ class PolicyComparison:
             if not isinstance(state.get(name), bool):
                 raise SchemaMismatch(f"state[{name!r}] = {state.get(name)!r} is not true or false")
         test = cls(
-            states.number(state, "alpha"),
+            saving.number(state, "alpha"),
             binary=state["binary"],
             paired=state["paired"],
-            horizon=states.count(state, "horizon", optional=True),
-            margin=states.number(state, "margin"),
+            horizon=saving.count(state, "horizon", optional=True),
+            margin=saving.number(state, "margin"),
         )
-        test.n_a, test.n_b, test.pairs = (states.count(state, name) or 0 for name in ("n_a", "n_b", "pairs"))
+        test.n_a, test.n_b, test.pairs = (saving.count(state, name) or 0 for name in ("n_a", "n_b", "pairs"))
         test.no_worse = state["no_worse"]
-        test.first_alarm = states.count(state, "first_alarm", optional=True)
+        test.first_alarm = saving.count(state, "first_alarm", optional=True)
         try:
             test.verdict = ComparisonVerdict(str(state.get("verdict")))
         except ValueError as error:
             raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
-        waiting = [states.unpack(state, f"waiting_{name}", extra) for name, extra in test._ahead().items()]
+        waiting = [saving.unpack(state, f"waiting_{name}", extra) for name, extra in test._ahead().items()]
         test._waiting = (deque(waiting[0].tolist()), deque(waiting[1].tolist()))
-        test._totals = states.unpack(state, "totals", 2).tolist()
-        test._failures = [int(value) for value in states.unpack(state, "failures", 2)]
-        test._logs = states.unpack(state, "logs", test._logs.size).reshape(2, -1)
+        test._totals = saving.unpack(state, "totals", 2).tolist()
+        test._failures = [int(value) for value in saving.unpack(state, "failures", 2)]
+        test._logs = saving.unpack(state, "logs", test._logs.size).reshape(2, -1)
         late = 2 * LATE_GAPS.size if test._late_bets is not None and test.pairs >= LAST_PAIR else 0
-        test._late_logs = states.unpack(state, "late_logs", late).reshape(2, -1)
-        test._evidence = states.unpack(state, "evidence", 2).tolist()
-        test._best = states.unpack(state, "best", 2).tolist()
+        test._late_logs = saving.unpack(state, "late_logs", late).reshape(2, -1)
+        test._evidence = saving.unpack(state, "evidence", 2).tolist()
+        test._best = saving.unpack(state, "best", 2).tolist()
         if test._margin_logs is not None:
-            test._margin_logs = states.unpack(state, "margin_logs", test._margin_logs.size)
+            test._margin_logs = saving.unpack(state, "margin_logs", test._margin_logs.size)
         test._memory = memory_from(state)
         return test
 

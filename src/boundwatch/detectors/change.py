@@ -10,11 +10,11 @@ import numpy as np
 
 from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_choice
-from boundwatch.bounds.wealth import Bets, bet_bounds, linear_factors
+from boundwatch.bounds.bets import Bets, bet_bounds, linear_factors
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
+from boundwatch.detectors.anytime import SIDES, AnytimeDetector, overrides
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import SchemaMismatch
 
 Method = Literal["shiryaev-roberts", "cusum"]
@@ -66,7 +66,7 @@ class ChangeFinding(InTable):
     binary: bool
 
 
-class ChangeDetector(StreamDetector[ChangeFinding]):
+class ChangeDetector(AnytimeDetector[ChangeFinding]):
     """Watches a stream for a shift that may begin at any time.
 
     Every episode starts a new set of bets that the world has changed just now; the Shiryaev-Roberts statistic
@@ -198,16 +198,16 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
     def _evidence_state(self) -> dict[str, Any]:
         return {
             "change_began": self.change_began,
-            "statistics": states.pack(self._statistics),
-            "capitals": states.pack(self._capitals.tolist()),
-            "best": states.pack(self._best.tolist()),
+            "statistics": saving.pack(self._statistics),
+            "capitals": saving.pack(self._capitals.tolist()),
+            "best": saving.pack(self._best.tolist()),
             "began": self._began.tolist(),
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         size = self._shares.size
-        self.change_began = states.count(state, "change_began", optional=True)
-        self._statistics = states.unpack(state, "statistics", 2).tolist()
-        self._capitals = states.unpack(state, "capitals", size)
-        self._best = states.unpack(state, "best", size)
-        self._began = states.unpack(state, "began", size).astype(np.int64)
+        self.change_began = saving.count(state, "change_began", optional=True)
+        self._statistics = saving.unpack(state, "statistics", 2).tolist()
+        self._capitals = saving.unpack(state, "capitals", size)
+        self._best = saving.unpack(state, "best", size)
+        self._began = saving.unpack(state, "began", size).astype(np.int64)

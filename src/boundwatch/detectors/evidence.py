@@ -12,10 +12,10 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from boundwatch.bounds.memory import STEPS, CostMemory
-from boundwatch.bounds.wealth import Bets, Wealth, bet_bounds, clamp_bound
+from boundwatch.bounds.bets import Bets, Wealth, bet_bounds, clamp_bound
+from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.detectors.mixture import Mark
 from boundwatch.errors import SchemaMismatch
 
@@ -96,7 +96,7 @@ class CertifiedEvidence(Evidence):
         """Forget everything."""
         self.reached, self.no_worse = [False, False], False
         self._wealth = Wealth(self.bets, *self._bounds)
-        self._memory = CostMemory()
+        self._memory = CostGrid()
 
     def step(self, cost: float) -> None:
         """Weigh one more cost."""
@@ -124,7 +124,7 @@ class CertifiedEvidence(Evidence):
     def shift_limit(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
         """Return the limit on the new mean less the certified limit."""
         _, best, weights = snapshot
-        memory, alpha = CostMemory(weights), self.alphas[side]
+        memory, alpha = CostGrid(weights), self.alphas[side]
         # Once the wealth against a certified bound has reached 1/alpha, every mean up to it stays refuted.
         stays = best[side] >= math.log(1 / alpha)
         if side == 0:
@@ -144,8 +144,8 @@ class CertifiedEvidence(Evidence):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue where `state` was taken."""
-        *self.reached, self.no_worse = states.flags(state, "reached", 3)
-        restore_wealth(self._wealth, states.table(state, "wealth"))
+        *self.reached, self.no_worse = saving.flags(state, "reached", 3)
+        restore_wealth(self._wealth, saving.table(state, "wealth"))
         self._memory = memory_from(state)
 
 
@@ -153,32 +153,32 @@ def wealth_state(wealth: Wealth) -> dict[str, Any]:
     """Return the capitals of one stream as plain JSON values."""
     return {
         "n": wealth.n,
-        "log": states.pack(wealth.log),
-        "best": states.pack(wealth.best),
-        "logs": states.pack(wealth.logs.tolist()),
-        "product": states.pack(wealth.product.tolist()),
+        "log": saving.pack(wealth.log),
+        "best": saving.pack(wealth.best),
+        "logs": saving.pack(wealth.logs.tolist()),
+        "product": saving.pack(wealth.product.tolist()),
     }
 
 
 def restore_wealth(wealth: Wealth, state: Mapping[str, Any]) -> None:
     """Continue with the capitals that `wealth_state` described."""
-    wealth.n = states.count(state, "n") or 0
-    wealth.log = states.unpack(state, "log", len(wealth.log)).tolist()
-    wealth.best = states.unpack(state, "best", len(wealth.best)).tolist()
+    wealth.n = saving.count(state, "n") or 0
+    wealth.log = saving.unpack(state, "log", len(wealth.log)).tolist()
+    wealth.best = saving.unpack(state, "best", len(wealth.best)).tolist()
     size = wealth.logs.size
-    wealth.restore(states.unpack(state, "logs", size), states.unpack(state, "product", size))
+    wealth.restore(saving.unpack(state, "logs", size), saving.unpack(state, "product", size))
 
 
-def memory_state(memory: CostMemory) -> dict[str, float]:
+def memory_state(memory: CostGrid) -> dict[str, float]:
     """Return the costs on their grid as plain JSON values."""
     return {str(i): value for i, value in enumerate(memory.weights) if value}
 
 
-def memory_from(state: Mapping[str, Any]) -> CostMemory:
+def memory_from(state: Mapping[str, Any]) -> CostGrid:
     """Return the costs that `memory_state` described."""
-    content, memory = states.table(state, "memory"), CostMemory()
+    content, memory = saving.table(state, "memory"), CostGrid()
     for key in content:
         if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
             raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
-        memory.weights[int(key)] = states.number(content, key)
+        memory.weights[int(key)] = saving.number(content, key)
     return memory

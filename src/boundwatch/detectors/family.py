@@ -13,9 +13,9 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_level, check_margin
-from boundwatch.bounds.memory import CostMemory, split_on_grid
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import CostGrid, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
-from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import TailName, Verdict
@@ -358,7 +358,7 @@ def _anytime_evidence(
     certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float
 ) -> dict[str, float]:
     """Return what a `SequentialTest` would, without its alarm thresholds: e-BH has no use for them."""
-    bets, memory = Bets.for_costs(binary=certificate.binary), CostMemory(split_on_grid(costs))
+    bets, memory = Bets.for_costs(binary=certificate.binary), CostGrid(split_on_grid(costs))
     adverse = bets.log_wealth_path(costs, certificate.upper)
     benign = bets.log_wealth_path(1 - costs, 1 - certificate.lower)
     return {

@@ -19,10 +19,10 @@ from scipy.special import logsumexp
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_choice, check_level, check_margin
+from boundwatch.bounds.bets import SMALLEST_BOUND
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
-from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, TailName, Verdict
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of

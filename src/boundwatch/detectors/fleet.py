@@ -18,12 +18,12 @@ from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.notebook import InTable
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level, check_margin
+from boundwatch.bounds.bets import Array
 from boundwatch.bounds.multiple import e_bh_rows
-from boundwatch.bounds.wealth import Array
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.roll import Roll
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.streams import streams_for
 from boundwatch.episodes.fit import fitting
@@ -110,7 +110,7 @@ class Fleet:
         self.margin = None if margin is None else check_margin(margin)
         self._streams = streams_for(certificate, (self.alpha_adverse, self.alpha_benign), self.margin)
         self._rows: dict[str | int, int] = {}
-        self._roll = Roll()
+        self._roll = DiscoveryShares()
         self._numbered = np.empty(0, dtype=np.int64)
         self._allocate(16)
 
@@ -284,7 +284,7 @@ class Fleet:
 
         def plain(table: NDArray[Any]) -> list[Any]:
             values = table.ravel().tolist()
-            return states.pack(values) if table.dtype.kind == "f" else values
+            return saving.pack(values) if table.dtype.kind == "f" else values
 
         return self._state(plain)
 
@@ -351,15 +351,15 @@ class Fleet:
             "book": pack(self._book[used]),
             "tables": {name: pack(table[used]) for name, table in self._streams.tables.items()},
         }
-        return states.seal(_KIND, self.certificate, content)
+        return saving.seal(_KIND, self.certificate, content)
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Fleet:
         """Return the fleet that `state_dict` described; parameters as in `SequentialTest.from_state_dict`."""
         fleet = cls(
-            states.unseal(_KIND, state, certificate),
-            **states.levels(state),
-            margin=states.margin(state),
+            saving.unseal(_KIND, state, certificate),
+            **saving.levels(state),
+            margin=saving.margin(state),
         )
         names = state.get("ids")
         if not isinstance(names, list) or not _are_names(names) or len(set(names)) != len(names):
@@ -367,13 +367,13 @@ class Fleet:
         size = len(names)
         if size:
             fleet._find_rows(names)
-        fleet._roll = Roll.from_dict(state.get("roll"), size)
-        fleet._book[:size] = states.unpack(state, "book", size * _COLUMNS).reshape(size, -1)
-        stored = states.table(state, "tables")
+        fleet._roll = DiscoveryShares.from_dict(state.get("roll"), size)
+        fleet._book[:size] = saving.unpack(state, "book", size * _COLUMNS).reshape(size, -1)
+        stored = saving.table(state, "tables")
         for name, table in fleet._streams.tables.items():
-            table[:size] = states.unpack(stored, name, size * table.shape[1]).reshape(size, -1)
-        fleet._first[:size] = states.unpack(state, "first_alarm", size)
-        fleet._verdict[:size] = states.unpack(state, "verdict", size)
+            table[:size] = saving.unpack(stored, name, size * table.shape[1]).reshape(size, -1)
+        fleet._first[:size] = saving.unpack(state, "first_alarm", size)
+        fleet._verdict[:size] = saving.unpack(state, "verdict", size)
         if not np.isin(fleet._verdict, (0, 1, 2)).all():
             raise SchemaMismatch("state['verdict'] has an unknown code; the state is damaged")
         return fleet

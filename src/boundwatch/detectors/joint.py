@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.betting import fixed_bets
+from boundwatch.bounds.bets import Bets, Wealth, clamp_bound, log_sum
+from boundwatch.bounds.betting_limits import fixed_bets
+from boundwatch.bounds.cost_grid import CostGrid, grid_points
 from boundwatch.bounds.joint_evidence import (
     EvidenceTable,
     Reference,
@@ -28,11 +30,9 @@ from boundwatch.bounds.joint_evidence import (
     joint_log_evidence,
 )
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, alarm_line
-from boundwatch.bounds.memory import CostMemory, grid_points
-from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound, log_sum
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.detectors.evidence import (
     CertifiedEvidence,
     Evidence,
@@ -302,8 +302,8 @@ class JointCounts(Evidence):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue where `state` was taken."""
-        *self.reached, self.no_worse = states.flags(state, "reached", 3)
-        self._n, self._failures = states.count(state, "counted") or 0, states.count(state, "failures") or 0
+        *self.reached, self.no_worse = saving.flags(state, "reached", 3)
+        self._n, self._failures = saving.count(state, "counted") or 0, saving.count(state, "failures") or 0
 
     def _extended(self, trials: int) -> list[tuple[int, ...]]:
         assert self._reference is not None  # noqa: S101
@@ -346,7 +346,7 @@ class JointCosts(Evidence):
         """Forget everything."""
         self.reached, self.no_worse = [False, False], False
         self._wealth = Wealth(self._bets, *self._bounds)
-        self._memory = CostMemory()
+        self._memory = CostGrid()
         # How high the evidence at the sentinel must be before the minimum is computed (again).
         self._due = [side.target for side in self.sides]
 
@@ -385,16 +385,16 @@ class JointCosts(Evidence):
         return {
             "evidence": "joint costs",
             "reached": [*self.reached, self.no_worse],
-            "due": states.pack(self._due),
+            "due": saving.pack(self._due),
             "wealth": wealth_state(self._wealth),
             "memory": memory_state(self._memory),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue where `state` was taken."""
-        *self.reached, self.no_worse = states.flags(state, "reached", 3)
-        self._due = states.unpack(state, "due", len(self.sides)).tolist()
-        restore_wealth(self._wealth, states.table(state, "wealth"))
+        *self.reached, self.no_worse = saving.flags(state, "reached", 3)
+        self._due = saving.unpack(state, "due", len(self.sides)).tolist()
+        restore_wealth(self._wealth, saving.table(state, "wealth"))
         self._memory = memory_from(state)
 
     def _look(self, row: int, low: float) -> None:

@@ -31,14 +31,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from boundwatch._support.text import shown
-from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets, bet_bounds
+from boundwatch.bounds.bets import Bets, bet_bounds
+from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
+from boundwatch.detectors.anytime import SIDES, AnytimeDetector, overrides
 from boundwatch.detectors.base import Finding
 from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.sequential import bounded_exp
-from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -81,7 +81,7 @@ class PredictedFinding(Finding):
     predicted: int
 
 
-class PredictedTest(StreamDetector[PredictedFinding]):
+class PredictedTest(AnytimeDetector[PredictedFinding]):
     """Watches a stream of costs with the help of predicted costs; may be read after every trial.
 
     **Guarantee**: that of `SequentialTest` against the certified limits, for any predictor, good, useless or
@@ -124,7 +124,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         self._logs = np.stack([start, start])
         self._seen = np.zeros(BINS)
         self._designed_for = np.zeros(BINS)
-        self._memory = CostMemory()
+        self._memory = CostGrid()
         self._design()
 
     def update(
@@ -254,19 +254,19 @@ class PredictedTest(StreamDetector[PredictedFinding]):
     def _evidence_state(self) -> dict[str, Any]:
         return {
             "predicted": self.predicted,
-            "best": states.pack(self._best),
-            "logs": states.pack(self._logs.ravel().tolist()),
+            "best": saving.pack(self._best),
+            "logs": saving.pack(self._logs.ravel().tolist()),
             "seen": self._seen.tolist(),
             "designed_for": self._designed_for.tolist(),
             "memory": memory_state(self._memory),
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.predicted = states.count(state, "predicted") or 0
-        self._best = states.unpack(state, "best", 2).tolist()
-        self._logs = states.unpack(state, "logs", self._logs.size).reshape(self._logs.shape)
-        self._seen = states.unpack(state, "seen", BINS)
-        self._designed_for = states.unpack(state, "designed_for", BINS)
+        self.predicted = saving.count(state, "predicted") or 0
+        self._best = saving.unpack(state, "best", 2).tolist()
+        self._logs = saving.unpack(state, "logs", self._logs.size).reshape(self._logs.shape)
+        self._seen = saving.unpack(state, "seen", BINS)
+        self._designed_for = saving.unpack(state, "designed_for", BINS)
         self._memory = memory_from(state)
         self._design()
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_margin
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
+from boundwatch.detectors.anytime import SIDES, AnytimeDetector, overrides
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
 from boundwatch.detectors.joint import evidence_for
-from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 _SIDES = {"e_adverse": 0, "e_benign": 1, "p_adverse": 0, "p_benign": 1, "shift_lower": 0, "shift_upper": 1}
@@ -80,7 +80,7 @@ def _number(name: str, side: int, evidence: Evidence, snapshot: Any) -> float:
     return (evidence.p_value if name.startswith("p_") else evidence.shift_limit)(side, snapshot)
 
 
-class SequentialTest(StreamDetector[SequentialFinding]):
+class SequentialTest(AnytimeDetector[SequentialFinding]):
     """Watches a stream of costs and may be read after every episode.
 
     New costs are judged jointly with those of a held-out certificate, otherwise against its limits: see
@@ -220,10 +220,10 @@ class SequentialTest(StreamDetector[SequentialFinding]):
 
     @classmethod
     def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
-        sharing = 1 if "sharing" not in state else states.count(state, "sharing") or 0  # older ones have none
+        sharing = 1 if "sharing" not in state else saving.count(state, "sharing") or 0  # older ones have none
         if sharing < 1:
             raise SchemaMismatch("state['sharing'] is below 1; the state is damaged")
-        return {"margin": states.margin(state), "sharing": sharing}
+        return {"margin": saving.margin(state), "sharing": sharing}
 
     def _evidence_state(self) -> dict[str, Any]:
         return self._evidence.state()

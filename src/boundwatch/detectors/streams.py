@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.bounds.bets import Array, Bets, clamp_bound, log_sums
+from boundwatch.bounds.cost_grid import STEPS, grid_points
 from boundwatch.bounds.joint_evidence import EvidenceTable, joint_log_evidence_many
 from boundwatch.bounds.joint_region import alarm_line
-from boundwatch.bounds.memory import STEPS, grid_points
-from boundwatch.bounds.wealth import Array, Bets, clamp_bound, log_sums
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.evidence import Pair, marks_of

@@ -13,10 +13,10 @@ import gymnasium
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag
+from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.gymnasium.episode import CostRule, Episode, Recorder, check_env, cost_function
 
@@ -25,7 +25,7 @@ OnAlarm = Callable[[Any], object]
 
 def watch(
     env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
-    detector: StreamDetector[Any],
+    detector: AnytimeDetector[Any],
     *,
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
@@ -91,8 +91,8 @@ def watch(
 class _Counter:
     """Feeds episodes to a detector in the order of their numbers."""
 
-    def __init__(self, detector: StreamDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
-        if not isinstance(detector, StreamDetector):
+    def __init__(self, detector: AnytimeDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
+        if not isinstance(detector, AnytimeDetector):
             raise InvalidSetting(
                 f"detector = {type(detector).__name__} may not be read after every episode; "
                 "use SequentialTest or ChangeDetector"

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, Fleet, SequentialTest, Verdict
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.detectors.roll import Roll
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -283,7 +283,7 @@ def _restart_claims(certificate: Certificate) -> Iterator[Claim]:
 def _count_restarts(certificate: Certificate, world: World, rng: np.random.Generator, runs: int) -> int:
     """Count fleets that list a stream at any look, after each of which streams without evidence restart."""
     streams = world.draw(rng, (EPISODES, STREAMS * runs)).reshape(LOOKS, -1, STREAMS * runs)
-    fleet, rolls = _listing_fleet(certificate), [Roll() for _ in range(runs)]
+    fleet, rolls = _listing_fleet(certificate), [DiscoveryShares() for _ in range(runs)]
     near = np.zeros(runs, dtype=np.bool_)
     for costs in streams:
         evidence = run_fleet(fleet, costs).e_adverse

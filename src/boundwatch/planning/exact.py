@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrc, betaincinv, logsumexp
 
 from boundwatch import bounds
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.rate_difference import fewest_that_differ
-from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
 

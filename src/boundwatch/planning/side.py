@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.bounds.joint_region import SMALLEST_TOTAL
-from boundwatch.bounds.wealth import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import EvidenceName, TailName, Verdict
 from boundwatch.detectors.fixed_sample import TAILS

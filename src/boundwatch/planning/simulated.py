@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.wealth_table import WealthTable
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.fixed_sample import TAILS

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.detectors.base import Verdict
 from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidCost
@@ -29,7 +29,7 @@ def overrides(side: int, verdict: Verdict) -> bool:
     return verdict is Verdict.WITHIN or (side == 0 and verdict is Verdict.BENIGN)
 
 
-class StreamDetector(ABC, Generic[Found]):
+class AnytimeDetector(ABC, Generic[Found]):
     """Base of the detectors that count one episode at a time and stay valid however often you look."""
 
     certificate: Certificate
@@ -41,7 +41,7 @@ class StreamDetector(ABC, Generic[Found]):
     _total: float
     _kind: ClassVar[str]
     """What its states are called."""
-    _oldest: ClassVar[int] = states.VERSION
+    _oldest: ClassVar[int] = saving.VERSION
     """The first version of the states that it reads."""
 
     def _accept(self, certificate: Certificate, alpha_adverse: float, alpha_benign: float) -> None:
@@ -117,7 +117,7 @@ class StreamDetector(ABC, Generic[Found]):
             "first_alarm": self.first_alarm,
             **self._evidence_state(),
         }
-        return states.seal(self._kind, self.certificate, content)
+        return saving.seal(self._kind, self.certificate, content)
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
@@ -130,11 +130,11 @@ class StreamDetector(ABC, Generic[Found]):
         certificate
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
-        stored = states.unseal(cls._kind, state, certificate, oldest=cls._oldest)
-        detector = cls(stored, **states.levels(state), **cls._settings_in(state))  # type: ignore[call-arg]
-        detector.n = states.count(state, "n") or 0
-        detector._total = states.number(state, "total")
-        detector.verdict, detector.first_alarm = states.alarm(state, detector.n)
+        stored = saving.unseal(cls._kind, state, certificate, oldest=cls._oldest)
+        detector = cls(stored, **saving.levels(state), **cls._settings_in(state))  # type: ignore[call-arg]
+        detector.n = saving.count(state, "n") or 0
+        detector._total = saving.number(state, "total")
+        detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)
         detector._restore(state)
         return detector
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boundwatch.bounds.wealth import Bets, Wealth, bet_bounds
+from boundwatch.bounds.bets import Bets, Wealth, bet_bounds
 from boundwatch.bounds.wealth_table import WealthTable
 
 LOWER, UPPER = 0.1, 0.2

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from boundwatch.bounds.wealth import SMALLEST_BOUND, Array, Bets
+from boundwatch.bounds.bets import SMALLEST_BOUND, Array, Bets
 
 STEPS = 256
 _AT_ONCE = 1 << 15  # costs that fit into a cache with all that is computed from them
@@ -49,12 +49,12 @@ def split_on_grid(costs: Array) -> Array:
     return weights[:-1]
 
 
-class CostMemory:
+class CostGrid:
     """The same, one cost at a time.
 
     Examples
     --------
-    >>> memory = CostMemory()
+    >>> memory = CostGrid()
     >>> for cost in [0.9, 0.8, 0.9, 0.7]:
     ...     memory.add(cost)
     >>> round(memory.mean_lower(Bets.for_costs(binary=False), alpha=0.04), 3)

@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 Array = NDArray[np.float64]
 
 
-class Roll:
+class DiscoveryShares:
     """The tests of a fleet in the order in which they began; see the top of the file.
 
     Examples
     --------
-    >>> roll = Roll()
+    >>> roll = DiscoveryShares()
     >>> np.exp(roll.look(4)).round(4)
     array([0.125, 0.125, 0.125, 0.125])
     >>> roll.add(4, 6)  # two more streams
@@ -103,17 +103,17 @@ class Roll:
         }
 
     @classmethod
-    def from_dict(cls, content: object, total: int) -> Roll:
+    def from_dict(cls, content: object, total: int) -> DiscoveryShares:
         """Return the roll that `to_dict` described, of so many streams."""
         if not isinstance(content, Mapping) or not isinstance(content.get("late"), Mapping):
             raise SchemaMismatch("state['roll'] is not a table; the state is damaged")
         roll = cls()
-        roll.first = states.count(content, "first", optional=True)
-        roll.declared = states.count(content, "declared", optional=True)
-        roll.restarts = states.count(content, "restarts") or 0
-        roll._used = states.count(content, "used") or 0
+        roll.first = saving.count(content, "first", optional=True)
+        roll.declared = saving.count(content, "declared", optional=True)
+        roll.restarts = saving.count(content, "restarts") or 0
+        roll._used = saving.count(content, "used") or 0
         for row in content["late"]:
-            place = states.count(content["late"], row)
+            place = saving.count(content["late"], row)
             if not (str(row).isdecimal() and int(row) < total) or place is None or place >= roll._used:
                 raise SchemaMismatch(f"state['roll'] has the unknown place {row!r}; the state is damaged")
             roll.late[int(row)] = place
