@@ -22,7 +22,7 @@ SUBJECTS = {
     "certificate from elsewhere": TAKEN_OVER,
     "finding": bw.HypothesisTest(CERTIFICATE).decide([1] * 10),
     "sequential finding": bw.SequentialTest(TAKEN_OVER).update_many([0.4, 0.9]),
-    "finding on a task": FAMILY_FINDING.findings[0],
+    "finding on a task": next(iter(FAMILY_FINDING.tasks.values())),
 }
 
 
@@ -94,7 +94,7 @@ def test_several_tasks_are_a_table_and_a_frame_of_one_row_each():
     assert "<arm>" not in html
     assert cells[cells.index("arm-2") + 1] == "within"
     assert cells[cells.index("false_positive_rate") + 1] == "0.055"
-    rows = [finding.to_dict() for finding in FAMILY_FINDING.findings]
+    rows = [finding.to_dict() for finding in FAMILY_FINDING.tasks.values()]
     table = FAMILY_FINDING.to_frame()
     assert table["task"].tolist() == ["<arm>-1", "arm-2"]
     assert table["p_adverse"].tolist() == [row["p_adverse"] for row in rows]

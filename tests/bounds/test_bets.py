@@ -1,4 +1,4 @@
-"""The wealth of bets in four ways that must agree: at once, along a path, on a stream, in a table."""
+"""The wealth of bets in three ways that must agree: at once, along a path, and in a row per stream."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boundwatch.bounds.bets import Bets, Wealth, bet_bounds
-from boundwatch.bounds.wealth_table import WealthTable
+from boundwatch.bounds.rows import Rows
 
 LOWER, UPPER = 0.1, 0.2
-UPPER_BOUND, REST = bet_bounds(LOWER, UPPER)
+BOUNDS = bet_bounds(LOWER, UPPER)
 costs_lists = st.lists(st.floats(0, 1), min_size=1, max_size=150)
 
 
@@ -19,51 +19,57 @@ def by_definition(bets, costs, bound):
     return np.logaddexp.reduce(logs)
 
 
+def count(wealth, rows, where, costs, before=0):
+    """Count the same costs for each of some streams; return their log wealth."""
+    streams = np.arange(rows.size)[where].size
+    for n, cost in enumerate(costs.tolist(), start=before + 1):
+        log = wealth.step(rows, where, np.full(streams, cost), np.full(streams, n))
+    return log
+
+
 @pytest.mark.parametrize("binary", [False, True])
 @given(costs=costs_lists)
 def test_all_ways_agree(binary, costs):
     bets, costs = Bets.for_costs(binary=binary), np.round(costs) if binary else np.array(costs)
-    stream = Wealth(bets, UPPER_BOUND, REST)
-    table, adverse_alone = (
-        WealthTable(bets, UPPER_BOUND, REST, size=3),
-        WealthTable(bets, UPPER_BOUND, size=1),
-    )
-    for cost in costs.tolist():
-        stream.step(cost)
-        rows = table.step(np.array([0, 2]), np.array([cost, cost]))
-        alone = adverse_alone.step(np.array([0]), np.array([cost]))
+    wealth, alone = Wealth(bets, *BOUNDS), Wealth(bets, UPPER)
+    block, some = Rows(wealth.first, size=1), Rows(wealth.first, size=3)
+    one, two = count(wealth, block, slice(0, 1), costs), count(wealth, some, np.array([0, 2]), costs)
     expected = [by_definition(bets, costs, UPPER), by_definition(bets, 1 - costs, 1 - LOWER)]
     paths = [bets.log_wealth_path(costs, UPPER), bets.log_wealth_path(1 - costs, 1 - LOWER)]
-    once = np.ones(costs.size)
-    assert stream.log == pytest.approx(expected, abs=1e-9)
-    assert rows.tolist() == [pytest.approx(expected, abs=1e-9)] * 2
-    assert alone[0, 0] == pytest.approx(expected[0], abs=1e-9)
+    assert one[0].tolist() == pytest.approx(expected, abs=1e-9)
+    assert two.tolist() == [one[0].tolist()] * 2, "bit by bit"
+    assert some["log"][1].tolist() == [0, 0]
+    assert count(alone, Rows(alone.first, size=1), slice(0, 1), costs)[0, 0] == pytest.approx(expected[0])
     assert [path[-1] for path in paths] == pytest.approx(expected, abs=1e-9)
-    assert bets.log_wealth(costs, once, UPPER) == pytest.approx(expected[0], abs=1e-9)
-    assert stream.best == pytest.approx([max(path) for path in paths], abs=1e-9)
-    assert table.best[0] == pytest.approx(np.array(stream.best), abs=1e-9)
-    assert table.n.tolist() == [costs.size, 0, costs.size]
+    assert bets.log_wealth(costs, np.ones(costs.size), UPPER) == pytest.approx(expected[0], abs=1e-9)
+    assert block["best"][0].tolist() == pytest.approx([max(path) for path in paths], abs=1e-9)
 
 
 def test_neither_overflows_nor_gets_lost():
     bets = Bets.for_costs(binary=False)
-    stream, table = Wealth(bets, UPPER_BOUND, REST), WealthTable(bets, UPPER_BOUND, REST, size=1)
-    costs = np.repeat([1.0, 0.0, 1.0], [3000, 9000, 40])
-    for cost in costs.tolist():
-        stream.step(cost)
-        table.step(np.array([0]), np.array([cost]))
-    expected = by_definition(bets, costs, UPPER)
-    assert stream.log[0] == pytest.approx(expected, rel=1e-9)
-    assert table.log[0, 0] == pytest.approx(expected, rel=1e-9)
+    wealth, costs = Wealth(bets, *BOUNDS), np.repeat([1.0, 0.0, 1.0], [3000, 9000, 40])
+    log = count(wealth, Rows(wealth.first, size=1), slice(0, 1), costs)
+    assert log[0, 0] == pytest.approx(by_definition(bets, costs, UPPER), rel=1e-9)
 
 
 def test_a_stream_continues_from_its_capitals():
-    bets = Bets.for_costs(binary=False)
-    one, other = Wealth(bets, UPPER_BOUND, REST), Wealth(bets, UPPER_BOUND, REST)
-    for cost in np.random.default_rng(0).random(100).tolist():
-        one.step(cost)
-    other.n, other.best = one.n, list(one.best)
-    other.restore(one.logs.copy(), one.product.copy())
-    one.step(0.4)
-    other.step(0.4)
-    assert (one.log, one.best) == (other.log, other.best)
+    wealth, only = Wealth(Bets.for_costs(binary=False), *BOUNDS), slice(0, 1)
+    rows, other = Rows(wealth.first, size=1), Rows(wealth.first, size=1)
+    count(wealth, rows, only, np.random.default_rng(0).random(100))
+    for name in ("best", "logs", "product"):
+        other[name][:] = rows[name]
+    wealth.rescale(other, only)
+    for each in (rows, other):
+        count(wealth, each, only, np.array([0.4]), before=100)
+    assert all(np.array_equal(rows[name], other[name]) for name in rows)
+
+
+def test_a_stream_that_begins_anew_or_appears_has_no_costs():
+    wealth = Wealth(Bets.for_costs(binary=True), *BOUNDS)
+    rows = Rows(wealth.first, size=2)
+    count(wealth, rows, slice(2), np.ones(5))
+    rows.grow(5)
+    assert rows["log"][:2, 0].min() > 0
+    rows.begin(slice(1, 2))
+    for name, first in wealth.first.items():
+        assert np.array_equal(rows[name][1:], np.broadcast_to(first, (4, *first.shape)))

@@ -110,4 +110,4 @@ def test_a_finding_names_its_detector_and_is_a_table():
     assert finding.detector == "change-detector"
     assert finding.to_frame()["statistic_adverse"].item() == finding.statistic_adverse
     assert "WITHIN" in finding._repr_html_()
-    assert not hasattr(finding, "plot")  # there is no interval to draw
+    assert (finding.shift_lower, finding.shift_upper) == (-0.2, 0.9), "no one shift: what no cost exceeds"

@@ -254,25 +254,44 @@ class TestDamagedState:
         "change",
         [
             {"kind": "Fleet"},
-            {"version": 1},
+            {"version": 2},
             {"n": -1},
             {"n": 1.5},
             {"total": None},
-            {"wealth": {"n": 3, "log": [0.0]}},
-            {"wealth": None},
+            {"n": 1},
+            {"evidence": None},
+            {"evidence": {"n": [2], "log": [0.0]}},
             {"verdict": "safe"},
             {"verdict": "adverse"},
             {"first_alarm": 2},
             {"verdict": "adverse", "first_alarm": 3},
-            {"memory": [1]},
-            {"memory": {"300": 1.0}},
-            {"memory": {"3": "x"}},
         ],
         ids=str,
     )
     def test_a_field_that_cannot_be(self, change):
         with pytest.raises(SchemaMismatch):
             bw.SequentialTest.from_state_dict(self.state() | change)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"grid": [1]},
+            {"grid": {"300": 1.0}},
+            {"grid": {"3": "x"}},
+            {"n": [True]},
+            {"n": [-2]},
+            {"reached": [0, 0]},
+            {"log": [1.0, "2"]},
+            {"log": [1.0, math.inf]},
+            {"log": [1.0, 10**400]},
+            {"product": [1.0]},
+        ],
+        ids=str,
+    )
+    def test_evidence_that_cannot_be(self, change):
+        state = self.state()
+        with pytest.raises(SchemaMismatch):
+            bw.SequentialTest.from_state_dict(state | {"evidence": state["evidence"] | change})
 
     def test_not_a_state_at_all(self):
         with pytest.raises(SchemaMismatch):
@@ -288,7 +307,7 @@ def test_a_finding_is_a_frozen_dataclass():
     assert copy.to_dict() == finding.to_dict()
     assert dataclasses.replace(finding, n=7, shift_lower=0.5).shift_lower == 0.5
     fields = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
-    assert bw.SequentialFinding(**fields) == finding
+    assert type(finding)(**fields) == finding
     assert pickle.loads(pickle.dumps(copy)) == finding  # noqa: S301 - our own bytes
     with pytest.raises(dataclasses.FrozenInstanceError):
         finding.n = 3

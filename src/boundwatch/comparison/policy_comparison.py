@@ -18,13 +18,12 @@ from boundwatch._support.notebook import InNotebook
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.cost_grid import CostGrid
+from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors import saving
-from boundwatch.detectors.evidence import memory_from, memory_state
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
-from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
 
 _KIND = "PolicyComparison"
@@ -288,7 +287,7 @@ class PolicyComparison:
             "evidence": list(self._evidence),
             "best": list(self._best),
             "margin_logs": None if self._margin_logs is None else self._margin_logs.tolist(),
-            "memory": memory_state(self._memory),
+            "memory": saving.pack(self._memory.weights, sparse=True),
         }
 
     @classmethod
@@ -312,12 +311,12 @@ class PolicyComparison:
             saving.number(state, "alpha"),
             binary=state["binary"],
             paired=state["paired"],
-            horizon=saving.count(state, "horizon", optional=True),
+            horizon=saving.optional_count(state, "horizon"),
             margin=saving.number(state, "margin"),
         )
-        test.n_a, test.n_b, test.pairs = (saving.count(state, name) or 0 for name in ("n_a", "n_b", "pairs"))
+        test.n_a, test.n_b, test.pairs = (saving.count(state, name) for name in ("n_a", "n_b", "pairs"))
         test.no_worse = state["no_worse"]
-        test.first_alarm = saving.count(state, "first_alarm", optional=True)
+        test.first_alarm = saving.optional_count(state, "first_alarm")
         try:
             test.verdict = ComparisonVerdict(str(state.get("verdict")))
         except ValueError as error:
@@ -333,7 +332,7 @@ class PolicyComparison:
         test._best = saving.unpack(state, "best", 2).tolist()
         if test._margin_logs is not None:
             test._margin_logs = saving.unpack(state, "margin_logs", test._margin_logs.size)
-        test._memory = memory_from(state)
+        test._memory = CostGrid(saving.unpack(state, "memory", STEPS + 1, sparse=True))
         return test
 
     def _ahead(self) -> dict[str, int]:
@@ -423,7 +422,7 @@ class PolicyComparison:
                 "first_alarm": self.first_alarm,
                 "no_worse": self.no_worse,
                 **self._settings,
-                "_weights": self._memory.weights[:],
+                "_weights": self._memory.weights.copy(),
             }
         )
 

@@ -20,7 +20,7 @@ from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.comparison.evidence import DifferenceBets
-from boundwatch.detectors.sequential import bounded_exp
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What the detectors that may be read after every episode share. Only these have `update`."""
+"""The base of the detectors that may be read after every episode. Only these have `update`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,12 @@ from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.base import Verdict
-from boundwatch.episodes.fit import fitting
+from boundwatch.detectors.base import Finding, Verdict, new_costs
 from boundwatch.errors import InvalidCost
 
-Found = TypeVar("Found")
+Found = TypeVar("Found", bound=Finding)
 SIDES = (Verdict.ADVERSE, Verdict.BENIGN)
-"""The two sides in the order in which every stream detector keeps them."""
-
-
-def overrides(side: int, verdict: Verdict) -> bool:
-    """Return whether an alarm of a side would change the verdict.
-
-    Alarms latch, but BENIGN must not silence ADVERSE: each side spends its own level, whatever the other did.
-    """
-    return verdict is Verdict.WITHIN or (side == 0 and verdict is Verdict.BENIGN)
+"""The two sides in the order in which every anytime-valid detector keeps them."""
 
 
 class AnytimeDetector(ABC, Generic[Found]):
@@ -41,8 +32,6 @@ class AnytimeDetector(ABC, Generic[Found]):
     _total: float
     _kind: ClassVar[str]
     """What its states are called."""
-    _oldest: ClassVar[int] = saving.VERSION
-    """The first version of the states that it reads."""
 
     def _accept(self, certificate: Certificate, alpha_adverse: float, alpha_benign: float) -> None:
         self.certificate = require_certificate(certificate)
@@ -76,7 +65,7 @@ class AnytimeDetector(ABC, Generic[Found]):
             At least one cost. If one of them is invalid, none is counted. What is suspicious about `Episodes`
             is said as a Python warning; the certificate's own are refused.
         """
-        for cost in self.certificate.check_costs(fitting(costs, self.certificate)).tolist():
+        for cost in new_costs(costs, self.certificate).tolist():
             self._step(cost)
         return self._finding()
 
@@ -130,9 +119,9 @@ class AnytimeDetector(ABC, Generic[Found]):
         certificate
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
-        stored = saving.unseal(cls._kind, state, certificate, oldest=cls._oldest)
+        stored = saving.unseal(cls._kind, state, certificate)
         detector = cls(stored, **saving.levels(state), **cls._settings_in(state))  # type: ignore[call-arg]
-        detector.n = saving.count(state, "n") or 0
+        detector.n = saving.count(state, "n")
         detector._total = saving.number(state, "total")
         detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)
         detector._restore(state)
@@ -166,6 +155,17 @@ class AnytimeDetector(ABC, Generic[Found]):
     @abstractmethod
     def _finding(self) -> Found:
         """Return the finding after at least one episode."""
+
+    def _alarm(self, side: int) -> bool:
+        """Take an alarm of a side; return whether it changed the verdict.
+
+        Alarms latch, but BENIGN must not silence ADVERSE: each side spends its own level, whatever the other
+        did.
+        """
+        if self.verdict is not Verdict.WITHIN and (side == 1 or self.verdict is Verdict.ADVERSE):
+            return False
+        self.first_alarm, self.verdict = self.n, SIDES[side]
+        return True
 
     def _check(self, cost: float) -> float:
         # The common case first: this runs once per episode, and the careful check takes longer than the test.

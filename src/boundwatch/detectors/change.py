@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_choice
 from boundwatch.bounds.bets import Bets, bet_bounds, linear_factors
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.anytime import SIDES, AnytimeDetector, overrides
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.anytime import AnytimeDetector
+from boundwatch.detectors.base import CHANGE_LEVEL, Finding
 from boundwatch.errors import SchemaMismatch
 
 Method = Literal["shiryaev-roberts", "cusum"]
@@ -24,19 +24,16 @@ _CEILING = 1e250
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeFinding(InTable):
+class ChangeFinding(Finding):
     """What a `ChangeDetector` knows after an episode.
+
+    `false_positive_rate` and `false_negative_rate` are those of an alarm by episode n. There is no one shift
+    whose size could be limited, so the limits are those that no cost exceeds, and the p-values are 1.
 
     Attributes
     ----------
-    verdict
-        The alarm, or WITHIN; ADVERSE replaces BENIGN.
-    n, mean_cost
-        Number and mean of the costs so far.
     statistic_adverse, statistic_benign
         The evidence that costs rose, or fell, at some time; an alarm is at 1/alpha of its side.
-    first_alarm
-        The episode, counted from 1, at which the verdict was reached.
     change_began
         The episode at which the change most likely began, for the side of the verdict; None while WITHIN.
         It is an estimate, without a guarantee.
@@ -46,24 +43,14 @@ class ChangeFinding(InTable):
     false_alarm_probability
         Upper bound on the probability that ADVERSE is declared by episode n in a world that never gets worse;
         the certificate's `delta_upper` is included.
-    detector
-        Which detector spoke.
-    binary
-        Whether costs are 0 or 1, so that people read of failures in trials.
     """
 
-    verdict: Verdict
-    n: int
-    mean_cost: float
     statistic_adverse: float
     statistic_benign: float
-    first_alarm: int | None
     change_began: int | None
     mean_run_length_adverse: float
     mean_run_length_benign: float
     false_alarm_probability: float
-    detector: str
-    binary: bool
 
 
 class ChangeDetector(AnytimeDetector[ChangeFinding]):
@@ -106,8 +93,8 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         self,
         certificate: Certificate,
         *,
-        alpha_adverse: float = 0.001,
-        alpha_benign: float = 0.001,
+        alpha_adverse: float = CHANGE_LEVEL,
+        alpha_benign: float = CHANGE_LEVEL,
         method: Method = "shiryaev-roberts",
     ) -> None:
         check_choice(method, "method", METHODS)
@@ -157,9 +144,7 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
             np.minimum(self._capitals, _CEILING, out=self._capitals)
         self._statistics = self._capitals.dot(self._sides).tolist()
         for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
-            if overrides(side, self.verdict) and self._statistics[side] >= 1 / alpha:
-                self.first_alarm = self.n
-                self.verdict = SIDES[side]
+            if self._statistics[side] >= 1 / alpha and self._alarm(side):
                 self.change_began = self._likeliest_start(side)
 
     def _likeliest_start(self, side: int) -> int:
@@ -169,6 +154,7 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
 
     def _finding(self) -> ChangeFinding:
         adverse, benign = self._statistics
+        certificate, false_alarm = self.certificate, self.false_alarm_probability(self.n)
         return ChangeFinding(
             verdict=self.verdict,
             n=self.n,
@@ -179,9 +165,16 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
             change_began=self.change_began,
             mean_run_length_adverse=1 / self.alpha_adverse,
             mean_run_length_benign=1 / self.alpha_benign,
-            false_alarm_probability=self.false_alarm_probability(self.n),
+            false_alarm_probability=false_alarm,
+            false_positive_rate=false_alarm,
+            false_negative_rate=min(1.0, self.n * self.alpha_benign + certificate.delta_lower),
+            p_adverse=1.0,
+            p_benign=1.0,
+            shift_lower=-certificate.upper,
+            shift_upper=1 - certificate.lower,
             detector="change-detector",
-            binary=self.certificate.binary,
+            tail="mixture",
+            binary=certificate.binary,
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -196,18 +189,21 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         return {"method": state["method"]}
 
     def _evidence_state(self) -> dict[str, Any]:
+        arrays: dict[str, ArrayLike] = {
+            "statistics": self._statistics,
+            "capitals": self._capitals,
+            "best": self._best,
+        }
         return {
             "change_began": self.change_began,
-            "statistics": saving.pack(self._statistics),
-            "capitals": saving.pack(self._capitals.tolist()),
-            "best": saving.pack(self._best.tolist()),
-            "began": self._began.tolist(),
+            **{name: saving.pack(values) for name, values in arrays.items()},
+            "began": saving.pack(self._began),
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         size = self._shares.size
-        self.change_began = saving.count(state, "change_began", optional=True)
+        self.change_began = saving.optional_count(state, "change_began")
         self._statistics = saving.unpack(state, "statistics", 2).tolist()
         self._capitals = saving.unpack(state, "capitals", size)
         self._best = saving.unpack(state, "best", size)
-        self._began = saving.unpack(state, "began", size).astype(np.int64)
+        self._began = saving.unpack(state, "began", size, dtype=np.int64)

@@ -24,9 +24,8 @@ from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, join
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Finding, TailName, Verdict
+from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
-from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -302,7 +301,7 @@ class FixedSampleDetector(ABC):
             The costs of n new episodes, of the kind that was certified. n must not depend on the costs. What
             is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
-        many = self._judge(self.certificate.check_costs(fitting(costs, self.certificate))[None])
+        many = self._judge(new_costs(costs, self.certificate)[None])
         return Finding(
             verdict=Verdict(str(many.verdict[0])),
             n=many.n,

@@ -32,14 +32,12 @@ from scipy.special import expit, logit
 
 from boundwatch._support.text import shown
 from boundwatch.bounds.bets import Bets, bet_bounds
-from boundwatch.bounds.cost_grid import CostGrid
+from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.anytime import SIDES, AnytimeDetector, overrides
-from boundwatch.detectors.base import Finding
-from boundwatch.detectors.evidence import memory_from, memory_state
-from boundwatch.detectors.sequential import bounded_exp
-from boundwatch.episodes.fit import fitting
+from boundwatch.detectors.anytime import AnytimeDetector
+from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, new_costs
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
@@ -67,17 +65,10 @@ class PredictedFinding(Finding):
 
     Attributes
     ----------
-    e_adverse, e_benign
-        E-values against "the expected cost did not rise" and "it did rise", while the certificate holds.
-    first_alarm
-        The trial, counted from 1, at which the verdict was reached; None while it is WITHIN.
     predicted
         How many of the trials came with predictions.
     """
 
-    e_adverse: float
-    e_benign: float
-    first_alarm: int | None
     predicted: int
 
 
@@ -110,7 +101,11 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
     _kind = "PredictedTest"
 
     def __init__(
-        self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
+        self,
+        certificate: Certificate,
+        *,
+        alpha_adverse: float = ANYTIME_LEVEL,
+        alpha_benign: float = ANYTIME_LEVEL,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
         self.bets = Bets.for_costs(binary=certificate.binary)
@@ -124,7 +119,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         self._logs = np.stack([start, start])
         self._seen = np.zeros(BINS)
         self._designed_for = np.zeros(BINS)
-        self._memory = CostGrid()
+        self._grid = CostGrid()
         self._design()
 
     def update(
@@ -163,7 +158,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         predicted, unlabelled
             For each cost its prediction, and its list of predictions for scenes that were not run.
         """
-        values = self.certificate.check_costs(fitting(costs, self.certificate)).tolist()
+        values = new_costs(costs, self.certificate).tolist()
         if predicted is None and unlabelled is None:
             rounds: list[tuple[float | None, Array]] = [(None, np.empty(0))] * len(values)
         else:
@@ -188,7 +183,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
             self._design()
         self.n += 1
         self._total += cost
-        self._memory.add(cost)
+        self._grid.add(cost)
         places = None
         if predicted is not None:
             self.predicted += 1
@@ -198,9 +193,8 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
             self._bet(side, cost if side == 0 else 1 - cost, places, alphas[side])
             wealth = float(np.logaddexp.reduce(self._logs[side], axis=None))
             self._best[side] = max(self._best[side], wealth)
-            reached = wealth >= math.log(1 / alphas[side]) - 1e-12
-            if reached and overrides(side, self.verdict):
-                self.first_alarm, self.verdict = self.n, SIDES[side]
+            if wealth >= math.log(1 / alphas[side]) - 1e-12:
+                self._alarm(side)
         if predicted is not None:
             np.add.at(self._seen, _bins(predicted), 1.0)
             np.add.at(self._seen, _bins(others), 1.0)
@@ -229,8 +223,8 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
 
     def _finding(self) -> PredictedFinding:
         certificate = self.certificate
-        lower = self._memory.mean_lower(self.bets, self.alpha_adverse) - certificate.upper
-        upper = self._memory.mean_upper(self.bets, self.alpha_benign) - certificate.lower
+        lower = self._grid.mean_lower(self.bets, self.alpha_adverse) - certificate.upper
+        upper = self._grid.mean_upper(self.bets, self.alpha_benign) - certificate.lower
         adverse, benign = (float(np.logaddexp.reduce(logs, axis=None)) for logs in self._logs)
         return PredictedFinding(
             verdict=self.verdict,
@@ -252,22 +246,21 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         )
 
     def _evidence_state(self) -> dict[str, Any]:
+        arrays: dict[str, ArrayLike] = {"best": self._best, "logs": self._logs, "seen": self._seen}
         return {
             "predicted": self.predicted,
-            "best": saving.pack(self._best),
-            "logs": saving.pack(self._logs.ravel().tolist()),
-            "seen": self._seen.tolist(),
-            "designed_for": self._designed_for.tolist(),
-            "memory": memory_state(self._memory),
+            **{name: saving.pack(values) for name, values in arrays.items()},
+            "designed_for": saving.pack(self._designed_for),
+            "grid": saving.pack(self._grid.weights, sparse=True),
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.predicted = saving.count(state, "predicted") or 0
+        self.predicted = saving.count(state, "predicted")
         self._best = saving.unpack(state, "best", 2).tolist()
-        self._logs = saving.unpack(state, "logs", self._logs.size).reshape(self._logs.shape)
+        self._logs = saving.unpack(state, "logs", *self._logs.shape)
         self._seen = saving.unpack(state, "seen", BINS)
         self._designed_for = saving.unpack(state, "designed_for", BINS)
-        self._memory = memory_from(state)
+        self._grid = CostGrid(saving.unpack(state, "grid", STEPS + 1, sparse=True))
         self._design()
 
 

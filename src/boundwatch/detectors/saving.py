@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boundwatch._support.text import shown
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
 
-Array = NDArray[np.float64]
-VERSION = 2
-"""Version of the states that this release writes; version 1 had no joint evidence and no margin."""
-
-_MOST = 1 << 53  # episodes that can be counted in floats
+VERSION = 1
+_MOST = 1 << 60  # more episodes than anybody counts
+_PLAIN: dict[str, set[type]] = {"b": {bool}, "i": {int}, "f": {int, float, type(None)}}
+"""What JSON may hold for the kinds of arrays."""
 
 
 def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
@@ -33,9 +32,7 @@ def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[s
     }
 
 
-def unseal(
-    kind: str, state: Mapping[str, Any], certificate: Certificate | None, *, oldest: int = VERSION
-) -> Certificate:
+def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None) -> Certificate:
     """Check that a state is of this kind and belongs to the certificate; return the certificate.
 
     Raises
@@ -48,8 +45,7 @@ def unseal(
     if not isinstance(state, Mapping) or state.get("kind") != kind:
         found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
         raise SchemaMismatch(f"state is of kind {found!r}; {kind!r} is needed, as made by its state_dict()")
-    version = state.get("version")
-    if isinstance(version, bool) or not isinstance(version, int) or not oldest <= version <= VERSION:
+    if state.get("version") is True or state.get("version") != VERSION:
         raise SchemaMismatch(
             f"state has version {state.get('version')!r}; this boundwatch reads version {VERSION}: "
             "start over, or use the version of boundwatch that wrote it"
@@ -65,33 +61,50 @@ def unseal(
     return stored
 
 
-def pack(values: Iterable[float]) -> list[float | None]:
-    """Return floats as JSON keeps them exactly; minus infinity, which JSON does not know, becomes None."""
-    return [None if value == -math.inf else float(value) for value in values]
+def pack(values: ArrayLike, *, sparse: bool = False) -> list[Any] | dict[str, float]:
+    """Return an array as JSON keeps it exactly: minus infinity becomes None, of a sparse one zeros go.
+
+    Examples
+    --------
+    >>> pack([[0.5, -np.inf]]), pack([0.0, 0.0, 3.5], sparse=True)
+    ([0.5, None], {'2': 3.5})
+    """
+    array = np.ravel(values)
+    if sparse:
+        places = np.flatnonzero(array)
+        return dict(zip(map(str, places.tolist()), array[places].tolist(), strict=True))
+    plain: list[Any] = array.tolist()
+    return [None if value == -math.inf else value for value in plain] if array.dtype.kind == "f" else plain
 
 
-def unpack(state: Mapping[str, Any], name: str, size: int) -> Array:
-    """Return the numbers that `pack` stored under a name, `size` of them."""
+def unpack(
+    state: Mapping[str, Any], name: str, *shape: int, dtype: DTypeLike = np.float64, sparse: bool = False
+) -> NDArray[Any]:
+    """Return the array of a shape that `pack` stored under a name."""
+    array = np.zeros(math.prod(shape), dtype=dtype)
+    if sparse:
+        for key in (content := table(state, name)):
+            if not (isinstance(key, str) and key.isdecimal() and int(key) < array.size):
+                raise SchemaMismatch(f"state[{name!r}] has the unknown key {key!r}; the state is damaged")
+            array[int(key)] = number(content, key)
+        return array.reshape(shape)
     values = state.get(name)
-    if not isinstance(values, list | np.ndarray) or len(values) != size:
-        raise SchemaMismatch(f"state[{name!r}] is not a list of {size} numbers; the state is damaged")
+    if not isinstance(values, list) or len(values) != array.size:
+        raise SchemaMismatch(f"state[{name!r}] is not a list of {array.size} values; the state is damaged")
+    whole = array.dtype.kind == "i"
+    if not set(map(type, values)) <= _PLAIN[array.dtype.kind] or (whole and not _are_counts(values)):
+        raise SchemaMismatch(f"state[{name!r}] holds something that cannot be; the state is damaged")
     try:
-        if isinstance(values, list):
-            values = [-math.inf if value is None else value for value in values]
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SchemaMismatch(f"state[{name!r}] holds something that is not a number") from error
-    if np.isnan(array).any() or np.isposinf(array).any():
+        array[:] = [-math.inf if value is None else value for value in values]
+    except OverflowError as error:
+        raise SchemaMismatch(f"state[{name!r}] holds a number that is no float") from error
+    if array.dtype.kind == "f" and (np.isnan(array).any() or np.isposinf(array).any()):
         raise SchemaMismatch(f"state[{name!r}] holds a number that is not finite; the state is damaged")
-    return array
+    return array.reshape(shape)
 
 
-def flags(state: Mapping[str, Any], name: str, size: int) -> list[bool]:
-    """Return the yes-or-no answers stored under a name, `size` of them."""
-    values = state.get(name)
-    if not isinstance(values, list) or len(values) != size or not all(isinstance(v, bool) for v in values):
-        raise SchemaMismatch(f"state[{name!r}] is not a list of {size} of true and false; it is damaged")
-    return values
+def _are_counts(values: list[int]) -> bool:
+    return not values or (min(values) >= 0 and max(values) <= _MOST)
 
 
 def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -102,14 +115,17 @@ def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return content
 
 
-def count(state: Mapping[str, Any], name: str, *, optional: bool = False) -> int | None:
-    """Return a whole number from 0 to 2^53, or None where that is allowed."""
+def count(state: Mapping[str, Any], name: str) -> int:
+    """Return a whole number of at least 0."""
     value = state.get(name)
-    if value is None and optional and name in state:
-        return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a whole number from 0 to 2^53")
+        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a whole number from 0 to 2^60")
     return value
+
+
+def optional_count(state: Mapping[str, Any], name: str) -> int | None:
+    """Return the same, or None where there is none."""
+    return None if state.get(name, "") is None else count(state, name)
 
 
 def number(state: Mapping[str, Any], name: str) -> float:
@@ -138,7 +154,7 @@ def alarm(state: Mapping[str, Any], n: int) -> tuple[Verdict, int | None]:
         verdict = Verdict(str(state.get("verdict")))
     except ValueError as error:
         raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
-    first = count(state, "first_alarm", optional=True)
+    first = optional_count(state, "first_alarm")
     if (first is None) != (verdict is Verdict.WITHIN) or not (first is None or 1 <= first <= n):
         raise SchemaMismatch(
             f"state['first_alarm'] = {first} does not go with {verdict.value!r}; it is damaged"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.wealth_table import WealthTable
+from boundwatch.bounds.bets import Bets, Wealth
+from boundwatch.bounds.rows import Rows
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
@@ -106,9 +106,11 @@ def simulate_alarms(
     """Return the trial of the alarm in each of many simulated streams, 0 where there is none in time."""
     alarms = np.zeros(runs, dtype=np.int64)
     active = np.arange(runs)
-    wealth = WealthTable(bets, bound, size=runs)
+    wealth = Wealth(bets, bound)
+    rows = Rows(wealth.first, size=runs)
     for n in range(1, horizon + 1):
-        alarmed = wealth.step(active, rng.choice(sample, size=active.size))[:, 0] >= math.log(threshold)
+        costs = rng.choice(sample, size=active.size)
+        alarmed = wealth.step(rows, active, costs, np.full(active.size, n))[:, 0] >= math.log(threshold)
         alarms[active[alarmed]] = n
         if alarmed.any():
             active = active[~alarmed]

@@ -91,10 +91,10 @@ def verdicts(
     """
     failures = in_failures(family)
     seen = ("failed",) if failures else ("episodes", "mean cost")
-    margins = [found.margin for found in finding.findings if found.margin is not None]
+    margins = [found.margin for found in finding.tasks.values() if found.margin is not None]
     no_worse = (f"worse by at most {_amount(margins[0], failures)}",) if margins else ()
     heads = ("verdict", *no_worse, *seen, "certified", "shift", "adverse", "benign", family.by)
-    return heads, [_verdict(family[found.task], found, failures) for found in finding.findings]
+    return heads, [_verdict(family[task], found, failures) for task, found in finding.tasks.items()]
 
 
 def _amount(margin: float, failures: bool) -> str:
@@ -145,7 +145,7 @@ def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, 
 def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     """Say how the table is to be read."""
     # With other tasks, less is ADVERSE than if there were none.
-    could = test.could_alarm({found.task: found.n for found in finding.findings})
+    could = test.could_alarm({task: found.n for task, found in finding.tasks.items()})
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
@@ -185,7 +185,7 @@ def render_family_report(
     (2, True)
     """
     finding = test.decide(costs)
-    assumed = [line for found in finding.findings for line in wording.assumptions(test.family[found.task])]
+    assumed = [line for task in finding.tasks for line in wording.assumptions(test.family[task])]
     sections = [
         *_summary(test, finding, title, facts or {}, warnings),
         *_table(test, finding),
@@ -206,10 +206,10 @@ def _summary(
     family, one = test.family, member(test.family)
     yield page.heading(title or f"Report on {wording.count(len(family), one)}", level=1)
     said = "".join(f"; {name} {value}" for name, value in facts.items() if value)
-    judged = wording.count(len(finding.findings), one)
+    judged = wording.count(len(finding.tasks), one)
     column = "" if one == family.by else f" (column {family.by})"
     yield page.paragraph(f"Comparison of {judged}{column} with their certificates{said}", "lead")
-    adverse = finding.tasks(Verdict.ADVERSE)
+    adverse = finding.called(Verdict.ADVERSE)
     named = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
     statement = Html(f"<p><strong>{escape(wording.headline(finding, one))}</strong></p>")
     yield page.box(f"verdict {finding.verdict.value}", [statement, *map(page.paragraph, named)])
@@ -232,14 +232,14 @@ def _tasks(
 ) -> Iterator[Html]:
     yield page.heading("What was seen")
     yield page.paragraph(STRIP if in_failures(family) else DOTS)
-    for found in finding.findings:
-        certificate = family[found.task]
-        values = certificate.check_costs(costs[found.task])
+    for task, found in finding.tasks.items():
+        certificate = family[task]
+        values = certificate.check_costs(costs[task])
         if certificate.binary:
             drawing = svg.draw_outcomes(certificate, values)
         else:
             drawing = svg.draw_costs(certificate, values, wording.new_interval(certificate, found, values))
-        yield page.heading(f"{found.task}: {found.verdict.name}", level=3)
+        yield page.heading(f"{task}: {found.verdict.name}", level=3)
         yield page.figure(drawing, wording.promise(certificate)[0])
 
 

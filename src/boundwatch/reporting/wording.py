@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, TaskFinding
+from boundwatch.detectors.family import FamilyFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.joint import reference_of
 
@@ -38,9 +38,7 @@ _METHODS = {
 }
 
 
-def headline(
-    subject: Certificate | Campaign | Finding | TaskFinding | FamilyFinding, member: str = "task"
-) -> str:
+def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: str = "task") -> str:
     """Say a certificate, a campaign or a finding in one sentence; what a family is of is a task or a metric.
 
     Examples
@@ -61,12 +59,12 @@ def headline(
             f"probability at least {100 * (1 - subject.delta):.6g} %."
         )
     if isinstance(subject, FamilyFinding):
-        called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
+        called, missing = len(subject.called(subject.verdict)), len(subject.not_judged)
         rest = f", {missing} not judged" if missing else ""
-        total = count(len(subject.findings) + missing, member)
-        binary = all(finding.binary for finding in subject.findings)
+        total = count(len(subject.tasks) + missing, member)
+        binary = all(finding.binary for finding in subject.tasks.values())
         return f"{says(subject.verdict, binary=binary)}, for {called} of {total}{rest}"
-    return answer(subject) if isinstance(subject, Finding) else says(subject.verdict, binary=subject.binary)
+    return answer(subject)
 
 
 def says(verdict: Verdict, *, binary: bool) -> str:
@@ -333,7 +331,7 @@ def _trials(finding: Finding) -> str:
     return "trials" if finding.binary else "episodes"
 
 
-def shift(finding: Finding | TaskFinding) -> str:
+def shift(finding: Finding) -> str:
     """Say the limits on the shift, rounded outward.
 
     Examples
@@ -382,9 +380,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     ]
 
 
-def new_interval(
-    certificate: Certificate, finding: Finding | TaskFinding, costs: ArrayLike
-) -> tuple[float, float]:
+def new_interval(certificate: Certificate, finding: Finding, costs: ArrayLike) -> tuple[float, float]:
     """Return the confidence interval of the new expected cost, at the rates that a finding states.
 
     Examples
@@ -396,14 +392,10 @@ def new_interval(
     >>> [round(end, 3) for end in new_interval(certificate, finding, costs)]
     [0.327, 0.673]
     """
-    if isinstance(finding, Finding) and finding.tail != "joint":
+    if finding.tail != "joint":
         return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
     values = certificate.check_costs(costs)[None]
-    rates = (
-        (finding.false_positive_rate, finding.false_negative_rate)
-        if isinstance(finding, Finding)
-        else (0.05, 0.05)
-    )
+    rates = finding.false_positive_rate, finding.false_negative_rate
     tail = TAILS["exact" if certificate.binary else "betting"]
     return float(tail.lower(values, rates[0])[0]), 1 - float(tail.lower(1 - values, rates[1])[0])
 
