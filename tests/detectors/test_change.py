@@ -100,7 +100,11 @@ def test_bad_input():
     state = detector.state_dict()
     with pytest.raises(ProvenanceMismatch):
         bw.ChangeDetector.from_state_dict(state, BINARY)
-    for change in ({"method": "page"}, {"kind": "Fleet"}, {"began": [1]}, {"change_began": -3}):
+    for change in (
+        {"settings": {"method": "page"}},
+        {"kind": "Fleet"},
+        {"evidence": state["evidence"] | {"began": [1]}},
+    ):
         with pytest.raises(SchemaMismatch):
             bw.ChangeDetector.from_state_dict(state | change)
 

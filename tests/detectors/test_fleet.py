@@ -201,8 +201,10 @@ def test_damaged_states():
         {"evidence": None},
         {"evidence": state["evidence"] | {"log": [1.0]}},
         {"evidence": state["evidence"] | {"reached": [0, 1, 0, 1]}},
-        {"first_alarm": [0, -1]},
-        {"verdict": [0, 7]},
+        {"alarms": {"first_alarm": [0, -1], "verdict": [0, 0]}},
+        {"alarms": {"first_alarm": [0, 1], "verdict": [0, 7]}},
+        {"settings": {"alpha_adverse": 7}},
+        {"settings": {"beta": 0.1}},
         {"kind": "x"},
     ):
         with pytest.raises(SchemaMismatch):

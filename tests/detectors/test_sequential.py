@@ -351,4 +351,4 @@ def test_how_many_streams_share_the_delta_is_kept_and_checked():
         with pytest.raises(InvalidSetting, match=r"sharing = .* is not a whole number of at least 1"):
             bw.SequentialTest(BINARY, sharing=wrong)
         with pytest.raises(SchemaMismatch, match="sharing"):
-            bw.SequentialTest.from_state_dict(state | {"sharing": wrong})
+            bw.SequentialTest.from_state_dict(state | {"settings": {"sharing": wrong}})

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.validation import check_level
+from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import Finding, Verdict, new_costs
@@ -18,6 +19,8 @@ from boundwatch.errors import InvalidCost
 Found = TypeVar("Found", bound=Finding)
 SIDES = (Verdict.ADVERSE, Verdict.BENIGN)
 """The two sides in the order in which every anytime-valid detector keeps them."""
+ONLY = slice(0, 1)
+"""The row of the one stream."""
 
 
 class AnytimeDetector(ABC, Generic[Found]):
@@ -30,6 +33,8 @@ class AnytimeDetector(ABC, Generic[Found]):
     verdict: Verdict
     first_alarm: int | None
     _total: float
+    _rows: Rows
+    """All else that is known of the one stream."""
     _kind: ClassVar[str]
     """What its states are called."""
 
@@ -81,7 +86,7 @@ class AnytimeDetector(ABC, Generic[Found]):
         self.first_alarm = None
         self.verdict = Verdict.WITHIN
         self._total = 0.0
-        self._forget()
+        self._rows.begin(ONLY)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
@@ -97,14 +102,12 @@ class AnytimeDetector(ABC, Generic[Found]):
         True
         """
         content = {
-            "alpha_adverse": self.alpha_adverse,
-            "alpha_benign": self.alpha_benign,
-            **self._settings(),
+            "settings": saving.settings(self),
             "n": self.n,
             "total": self._total,
             "verdict": self.verdict.value,
             "first_alarm": self.first_alarm,
-            **self._evidence_state(),
+            "evidence": self._evidence_state(),
         }
         return saving.seal(self._kind, self.certificate, content)
 
@@ -119,34 +122,19 @@ class AnytimeDetector(ABC, Generic[Found]):
         certificate
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
-        stored = saving.unseal(cls._kind, state, certificate)
-        detector = cls(stored, **saving.levels(state), **cls._settings_in(state))  # type: ignore[call-arg]
+        detector = saving.remade(cls, saving.unseal(cls._kind, state, certificate), state)
         detector.n = saving.count(state, "n")
         detector._total = saving.number(state, "total")
         detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)
-        detector._restore(state)
+        detector._restore(saving.table(state, "evidence"))
         return detector
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor besides certificate and levels, as JSON values."""
-        return {}
-
-    @classmethod
-    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003  (of those that have some)
-        """Return the same from a state, checked."""
-        return {}
-
-    @abstractmethod
-    def _forget(self) -> None:
-        """Begin with evidence for nothing."""
-
-    @abstractmethod
     def _evidence_state(self) -> dict[str, Any]:
-        """Return what besides counts and alarms is to be stored, as JSON values."""
+        return saving.pack_rows(self._rows, 1)
 
-    @abstractmethod
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take back what `_evidence_state` returned."""
+        saving.unpack_rows(self._rows, state, 1)
 
     @abstractmethod
     def _step(self, cost: float) -> None:

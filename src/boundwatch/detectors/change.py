@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from boundwatch._support.validation import check_choice
 from boundwatch.bounds.bets import Bets, bet_bounds, linear_factors
+from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import saving
 from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import CHANGE_LEVEL, Finding
-from boundwatch.errors import SchemaMismatch
 
 Method = Literal["shiryaev-roberts", "cusum"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -107,14 +104,23 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         size = bets.sizes.size
         self._sides = np.zeros((2 * size, 2))
         self._sides[:size, 0] = self._sides[size:, 1] = 1.0
+        nothing = np.zeros(2 * size)
+        self._rows = Rows(
+            {
+                "statistics": np.zeros(2),
+                "capitals": nothing,  # of all starts, or of the best one
+                "best": nothing,  # of the best start, relative to its share
+                "began": nothing.astype(np.int64),  # that start
+                "change_began": np.array(0),  # 0 while WITHIN
+            },
+            size=1,
+        )
         self.reset()
 
-    def _forget(self) -> None:
-        self.change_began: int | None = None
-        self._statistics = [0.0, 0.0]
-        self._capitals = np.zeros(self._shares.size)  # of all starts, or of the best one
-        self._best = np.zeros(self._shares.size)  # of the best start, relative to its share
-        self._began = np.zeros(self._shares.size, dtype=np.int64)  # that start
+    @property
+    def change_began(self) -> int | None:
+        """The episode at which the change most likely began; None while WITHIN."""
+        return int(self._rows["change_began"][0]) or None
 
     def false_alarm_probability(self, episodes: int) -> float:
         """Bound the probability of a false ADVERSE within so many episodes, the certificate's delta included.
@@ -131,29 +137,31 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         factor += self._intercept
         self.n += 1
         self._total += cost
+        best, capitals, began = (self._rows[name][0] for name in ("best", "capitals", "began"))
         # Where yesterday's best start has lost money, today is the better one.
-        np.copyto(self._began, self.n, where=self._best <= 1)
-        np.maximum(self._best, 1.0, out=self._best)
-        self._best *= factor
-        np.minimum(self._best, _CEILING, out=self._best)
+        np.copyto(began, self.n, where=best <= 1)
+        np.maximum(best, 1.0, out=best)
+        best *= factor
+        np.minimum(best, _CEILING, out=best)
         if self.method == "cusum":
-            np.multiply(self._best, self._shares, out=self._capitals)
+            np.multiply(best, self._shares, out=capitals)
         else:
-            self._capitals += self._shares
-            self._capitals *= factor
-            np.minimum(self._capitals, _CEILING, out=self._capitals)
-        self._statistics = self._capitals.dot(self._sides).tolist()
+            capitals += self._shares
+            capitals *= factor
+            np.minimum(capitals, _CEILING, out=capitals)
+        self._rows["statistics"][0] = statistics = capitals.dot(self._sides)
         for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
-            if self._statistics[side] >= 1 / alpha and self._alarm(side):
-                self.change_began = self._likeliest_start(side)
+            if statistics[side] >= 1 / alpha and self._alarm(side):
+                self._rows["change_began"][0] = self._likeliest_start(side)
 
     def _likeliest_start(self, side: int) -> int:
         size = self._shares.size // 2
         rows = slice(side * size, (side + 1) * size)
-        return int(self._began[rows][np.argmax(self._best[rows] * self._shares[rows])])
+        likely = self._rows["best"][0, rows] * self._shares[rows]
+        return int(self._rows["began"][0, rows][np.argmax(likely)])
 
     def _finding(self) -> ChangeFinding:
-        adverse, benign = self._statistics
+        adverse, benign = self._rows["statistics"][0].tolist()
         certificate, false_alarm = self.certificate, self.false_alarm_probability(self.n)
         return ChangeFinding(
             verdict=self.verdict,
@@ -176,34 +184,3 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
             tail="mixture",
             binary=certificate.binary,
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {"method": self.method}
-
-    @classmethod
-    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
-        if state.get("method") not in METHODS:
-            raise SchemaMismatch(
-                f"state['method'] = {state.get('method')!r} is unknown; the state is damaged"
-            )
-        return {"method": state["method"]}
-
-    def _evidence_state(self) -> dict[str, Any]:
-        arrays: dict[str, ArrayLike] = {
-            "statistics": self._statistics,
-            "capitals": self._capitals,
-            "best": self._best,
-        }
-        return {
-            "change_began": self.change_began,
-            **{name: saving.pack(values) for name, values in arrays.items()},
-            "began": saving.pack(self._began),
-        }
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        size = self._shares.size
-        self.change_began = saving.optional_count(state, "change_began")
-        self._statistics = saving.unpack(state, "statistics", 2).tolist()
-        self._capitals = saving.unpack(state, "capitals", size)
-        self._best = saving.unpack(state, "best", size)
-        self._began = saving.unpack(state, "began", size, dtype=np.int64)

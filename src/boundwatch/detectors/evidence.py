@@ -70,7 +70,6 @@ class Evidence(ABC):
         if not binary:  # else two counts tell all costs
             common["grid"] = np.zeros(STEPS + 1)
         self._read = tuple(common)
-        self._stored = [name for name in common | first if name not in self._derived]
         self.rows = Rows(common | first, size=1)
 
     @property
@@ -106,14 +105,11 @@ class Evidence(ABC):
 
     def state(self, streams: int) -> dict[str, Any]:
         """Return what is known of the first streams as plain JSON values."""
-        return {name: saving.pack(self.rows[name][:streams], sparse=name == "grid") for name in self._stored}
+        return saving.pack_rows(self.rows, streams, self._derived)
 
     def restore(self, state: Mapping[str, Any], streams: int) -> None:
         """Continue where a state of so many streams was taken."""
-        for name in self._stored:
-            known = self.rows[name][:streams]
-            sparse = name == "grid"
-            known[:] = saving.unpack(state, name, *known.shape, dtype=known.dtype, sparse=sparse)
+        saving.unpack_rows(self.rows, state, streams, self._derived)
 
     @abstractmethod
     def log_e_value(self, side: int, row: Row) -> float:

@@ -29,7 +29,7 @@ _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)
 _CHUNK = 2048  # streams at a time: their capitals stay in the processor's cache
 _ALARMS: dict[str, NDArray[Any]] = {
     "first_alarm": np.array(0, dtype=np.int64),
-    "verdict": np.array(0, dtype=np.int8),
+    "verdict": np.array(0, dtype=np.int64),
 }
 """What is kept of a stream besides its evidence."""
 
@@ -266,12 +266,10 @@ class Fleet:
         """
         used = len(self._rows)
         content = {
-            "alpha_adverse": self.alpha_adverse,
-            "alpha_benign": self.alpha_benign,
-            "margin": self.margin,
+            "settings": saving.settings(self),
             "ids": self.ids,
             "shares": self._shares.to_dict(),
-            **{name: saving.pack(self._alarms[name][:used]) for name in _ALARMS},
+            "alarms": saving.pack_rows(self._alarms, used),
             "evidence": self._evidence.state(used),
         }
         return saving.seal(_KIND, self.certificate, content)
@@ -279,8 +277,7 @@ class Fleet:
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Fleet:
         """Return the fleet that `state_dict` described; parameters as in `SequentialTest.from_state_dict`."""
-        stored = saving.unseal(_KIND, state, certificate)
-        fleet = cls(stored, **saving.levels(state), margin=saving.margin(state))
+        fleet = saving.remade(cls, saving.unseal(_KIND, state, certificate), state)
         names = state.get("ids")
         if not isinstance(names, list) or not _are_names(names) or len(set(names)) != len(names):
             raise SchemaMismatch("state['ids'] is not a list of different names; the state is damaged")
@@ -289,10 +286,9 @@ class Fleet:
             fleet._find_rows(names)
         fleet._shares = DiscoveryShares.from_dict(state.get("shares"), size)
         fleet._evidence.restore(saving.table(state, "evidence"), size)
-        for name in _ALARMS:
-            fleet._alarms[name][:size] = saving.unpack(state, name, size, dtype=np.int64)
-        if not np.isin(state["verdict"], range(len(_VERDICTS))).all():
-            raise SchemaMismatch("state['verdict'] has an unknown code; the state is damaged")
+        saving.unpack_rows(fleet._alarms, saving.table(state, "alarms"), size)
+        if fleet._alarms["verdict"].max() >= len(_VERDICTS):
+            raise SchemaMismatch("state['alarms'] has an unknown verdict; the state is damaged")
         return fleet
 
     def _row(self, stream: str | int) -> int:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from boundwatch._support.describing import arguments
 from boundwatch._support.text import shown
+from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
-from boundwatch.errors import ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatch
 
+Made = TypeVar("Made")
 VERSION = 1
 _MOST = 1 << 60  # more episodes than anybody counts
 _PLAIN: dict[str, set[type]] = {"b": {bool}, "i": {int}, "f": {int, float, type(None)}}
@@ -59,6 +62,32 @@ def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None)
             f"not to {certificate.fingerprint[:12]}; use that certificate, or start a new state"
         )
     return stored
+
+
+def settings(detector: object) -> dict[str, Any]:
+    """Return what a detector was made with besides its certificate."""
+    return {name: value for name, value in arguments(detector).items() if name != "certificate"}
+
+
+def remade(kind: type[Made], certificate: Certificate, state: Mapping[str, Any]) -> Made:
+    """Return a detector that is made with the settings of a state."""
+    try:
+        return kind(certificate, **table(state, "settings"))  # type: ignore[call-arg]
+    except (BoundwatchError, TypeError) as error:  # TypeError: another argument
+        raise SchemaMismatch(f"state['settings'] are not those of a {kind.__name__}: {error}") from error
+
+
+def pack_rows(rows: Rows, streams: int, derived: Collection[str] = ()) -> dict[str, Any]:
+    """Return what is known of the first streams; what is derived from the rest is left out."""
+    kept = {name: array[:streams] for name, array in rows.items() if name not in derived}
+    return {name: pack(array, sparse=name == "grid") for name, array in kept.items()}
+
+
+def unpack_rows(rows: Rows, state: Mapping[str, Any], streams: int, derived: Collection[str] = ()) -> None:
+    """Continue with the streams that `pack_rows` stored."""
+    for name in rows.keys() - derived:
+        known = rows[name][:streams]
+        known[:] = unpack(state, name, *known.shape, dtype=known.dtype, sparse=name == "grid")
 
 
 def pack(values: ArrayLike, *, sparse: bool = False) -> list[Any] | dict[str, float]:
@@ -136,16 +165,6 @@ def number(state: Mapping[str, Any], name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not -largest <= value <= largest:
         raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a number; the state is damaged")
     return float(value)
-
-
-def levels(state: Mapping[str, Any]) -> dict[str, float]:
-    """Return the levels of both sides by the names of their arguments."""
-    return {name: number(state, name) for name in ("alpha_adverse", "alpha_benign")}
-
-
-def margin(state: Mapping[str, Any]) -> float | None:
-    """Return the margin, if there is one."""
-    return None if state.get("margin") is None else number(state, "margin")
 
 
 def alarm(state: Mapping[str, Any], n: int) -> tuple[Verdict, int | None]:

@@ -12,14 +12,10 @@ from boundwatch._support.text import shown
 from boundwatch._support.validation import check_margin
 from boundwatch.bounds.bets import Bets
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import saving
-from boundwatch.detectors.anytime import AnytimeDetector
+from boundwatch.detectors.anytime import ONLY, AnytimeDetector
 from boundwatch.detectors.base import ANYTIME_LEVEL, Verdict
 from boundwatch.detectors.evidence import EvidenceFinding, Row, evidence_for
 from boundwatch.errors import InvalidSetting, SchemaMismatch
-
-_ONLY = slice(0, 1)
-"""The row of the one stream."""
 
 
 class SequentialTest(AnytimeDetector[EvidenceFinding]):
@@ -86,6 +82,7 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
         self.bets = Bets.for_costs(binary=certificate.binary)
         alphas = self.alpha_adverse, self.alpha_benign
         self._evidence = evidence_for(certificate, alphas, self.margin, sharing)
+        self._rows = self._evidence.rows
         # Against the limits all streams fail together, and delta is spent once.
         parts = sharing if self._evidence.tail == "joint" else 1
         self._constant = {
@@ -102,9 +99,6 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
     def thresholds(self) -> tuple[float, float] | None:
         """The e-values at which ADVERSE and BENIGN are declared; None if counts alarm at an exact line."""
         return self._evidence.thresholds
-
-    def _forget(self) -> None:
-        self._evidence.rows.begin(_ONLY)
 
     def peek(self, partial_cost: float) -> EvidenceFinding:
         """Return what would be found if the running episode ended now; count nothing.
@@ -155,27 +149,18 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
             **known,
         )
 
-    def _settings(self) -> dict[str, Any]:
-        return {"margin": self.margin, "sharing": self.sharing}
-
-    @classmethod
-    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
-        if not (sharing := saving.count(state, "sharing")):
-            raise SchemaMismatch("state['sharing'] is below 1; the state is damaged")
-        return {"margin": saving.margin(state), "sharing": sharing}
-
     def _evidence_state(self) -> dict[str, Any]:
-        return {"evidence": self._evidence.state(1)}
+        return self._evidence.state(1)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._evidence.restore(saving.table(state, "evidence"), 1)
-        if self._evidence.rows["n"][0] != self.n:
+        self._evidence.restore(state, 1)
+        if self._rows["n"][0] != self.n:
             raise SchemaMismatch("state['n'] is not the number of its evidence; the state is damaged")
 
     def _step(self, cost: float) -> None:
         self.n += 1
         self._total += cost
-        reached = self._evidence.count(_ONLY, np.array([cost])).tolist()[0]
+        reached = self._evidence.count(ONLY, np.array([cost])).tolist()[0]
         for side in (0, 1):
             if reached[side]:
                 self._alarm(side)
