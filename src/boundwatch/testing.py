@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonFinding, PolicyComparison
 from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import Finding, TailName, Verdict
+from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
@@ -71,7 +71,7 @@ def check_detector(detector: Any) -> None:
 
 
 def assert_not_adverse(
-    certificate: Certificate, costs: ArrayLike, *, alpha: float = 0.05, tail: TailName | None = None
+    certificate: Certificate, costs: ArrayLike, *, alpha: float = LOOK_LEVEL, tail: TailName | None = None
 ) -> Finding:
     """Fail, as ``assert`` does, if new costs are evidence that a policy is worse than certified.
 
@@ -140,7 +140,7 @@ def assert_no_worse(
     costs: ArrayLike,
     *,
     margin: float,
-    alpha: float = 0.05,
+    alpha: float = LOOK_LEVEL,
     tail: TailName | None = None,
 ) -> Finding:
     """Fail, as ``assert`` does, until new costs show that a policy is worse by no more than a margin.
@@ -214,7 +214,7 @@ def _enough_to_alarm(test: HypothesisTest, too_few: int) -> int | None:
 
 
 def assert_not_worse_than(
-    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = 0.05
+    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = LOOK_LEVEL
 ) -> ComparisonFinding:
     """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
 

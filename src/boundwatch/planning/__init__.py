@@ -17,7 +17,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.base import LOOK_LEVEL, Verdict
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.before import Booking, TrialPlan, plan_before
 from boundwatch.planning.exact import exact_powers, smallest_shift
@@ -243,7 +243,7 @@ def _plan_before(
         )
     side = check_level(delta, "delta") / 2
     level = None if alpha is None else check_level(alpha, "alpha")
-    if (level or 0.05) + side >= 1:
+    if (level or LOOK_LEVEL) + side >= 1:
         raise InvalidSetting("alpha and half of delta add up to 1 or more; choose smaller ones")
     return plan_before(
         _check_cost(cost),

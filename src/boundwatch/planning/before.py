@@ -15,6 +15,7 @@ from scipy import special
 from boundwatch._support.describing import one_line
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
+from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
 
@@ -294,7 +295,7 @@ def plan_before(
             "to be no worse; give a larger margin or a smaller new_cost"
         )
     name = "no worse" if margin is not None else "worse" if new_cost > cost else "better"
-    question = Question(name, cost, new_cost, margin or 0.0, alpha or 0.05, delta)
+    question = Question(name, cost, new_cost, margin or 0.0, alpha or LOOK_LEVEL, delta)
     bookings = (
         question.fewest_in_total()
         if lab_trials is None
@@ -304,7 +305,7 @@ def plan_before(
     lab = lab_trials or (best.lab if best is not None else None)
     asked = question.power(lab, site_trials) if lab is not None and site_trials is not None else None
     watch_mean = watch_power = None
-    total = (alpha or 0.04) + delta
+    total = (alpha or ANYTIME_LEVEL) + delta
     if name == "worse" and lab is not None and lab <= MOST_REFERENCE_TRIALS and total >= SMALLEST_TOTAL:
         reached = watched(cost, new_cost, lab, total)
         watch_mean = float((1 - reached[:-1]).sum())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.bounds.joint_region import SMALLEST_TOTAL
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import EvidenceName, TailName, Verdict
+from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName, TailName, Verdict
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.joint import reference_of
 from boundwatch.detectors.mixture import Mark
@@ -131,12 +131,14 @@ def choose_side(certificate: Certificate, mean: float, alpha: float | None) -> t
     if record is not None and mean == record.mean:
         raise InvalidSetting(f"cost = {mean:g} is what was certified, so there is no shift; choose another")
     delta = certificate.delta_upper if adverse else certificate.delta_lower
-    if alpha is None and delta >= 0.05:
-        raise InvalidSetting(f"delta = {delta:g} leaves nothing of the default rate of 0.05; pass alpha")
+    if alpha is None and delta >= LOOK_LEVEL:
+        raise InvalidSetting(
+            f"delta = {delta:g} leaves nothing of the default rate of {LOOK_LEVEL:g}; pass alpha"
+        )
     levels = {
-        "hypothesis-test": alpha or 0.05,
-        "confidence-interval": alpha or 0.05 - delta,
-        "sequential-test": alpha or 0.04,
+        "hypothesis-test": alpha or LOOK_LEVEL,
+        "confidence-interval": alpha or LOOK_LEVEL - delta,
+        "sequential-test": alpha or ANYTIME_LEVEL,
     }
     null_mean = bet_bounds(certificate.lower, certificate.upper)[not adverse]
     reference = None
