@@ -30,6 +30,8 @@ CONTROLS: tuple[Control, ...] = get_args(Control)
 
 Array = NDArray[np.float64]
 _LIMITS = ("lower", "upper")
+_OF_ALL = ("false_positive_rate", "false_negative_rate", "detector", "tail")
+"""What is the same for all tasks, and not shown for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,10 @@ class TaskFinding(Finding):
     task: str
     adjusted_adverse: float
     adjusted_benign: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, its name first."""
+        return {"task": self.task} | super().to_dict()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +120,7 @@ class FamilyFinding(InTable):
     def _repr_html_(self) -> str:
         content = self.to_dict()
         tasks = content.pop("tasks")
-        names = [name for name, value in tasks[0].items() if value is not None]
+        names = [name for name, value in tasks[0].items() if not (value is None or name in _OF_ALL)]
         return html(
             self, table([[task[name] for name in names] for task in tasks], names), table(content.items())
         )

@@ -46,6 +46,10 @@ class StreamFinding(EvidenceFinding):
 
     stream: str | int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, its name first."""
+        return {"stream": self.stream} | super().to_dict()
+
 
 class Fleet:
     """Runs a `SequentialTest` on each of many streams, vectorized.
