@@ -1,4 +1,4 @@
-"""Certificates, families and states that an earlier release wrote: read as they are, and still the same."""
+"""Certificates and families that an earlier release wrote: read as they are, and still the same."""
 
 import json
 from pathlib import Path
@@ -29,15 +29,6 @@ def test_its_limits_are_derived_again_from_the_costs():
     assert all(check.ok for check in certificate.verify(COSTS))
     assert "limits" in {check.name for check in certificate.verify()}  # without them only their order
     assert not all(check.ok for check in certificate.verify(1 - COSTS))
-
-
-def test_a_state_goes_on():
-    state = json.loads((FILES / "state.json").read_text())
-    certificate = bw.Certificate.load(FILES / "betting.json")
-    test = bw.SequentialTest.from_state_dict(state, certificate)
-    assert test.update(0.4).n == 4
-    again = bw.SequentialTest.from_state_dict(json.loads(json.dumps(test.state_dict())), certificate)
-    assert again.finding() == test.finding()
 
 
 def test_a_family_is_read():

@@ -89,7 +89,7 @@ def test_a_state_in_which_every_stream_spends_the_shared_delta_is_refused():
     content = watch(certificate=family, by="robot").to_dict()
     watch(certificate=family, by="robot").restore(content)
     for stored in content["detectors"].values():
-        assert stored.pop("sharing") == 2
+        assert stored["settings"].pop("sharing") == 2
     with pytest.raises(InvalidSetting, match="divides the certificate's delta otherwise"):
         watch(certificate=family, by="robot").restore(content)
 

@@ -41,7 +41,7 @@ Flags = NDArray[np.bool_]
 Row = Mapping[str, NDArray[Any]]
 """What is known of one stream, by the names of the arrays."""
 _ENDS = np.array([0.0, 1.0])
-_NEVER = 1 << 60
+_NEVER = 1 << 53
 
 
 def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None, sharing: int = 1) -> Evidence:
@@ -233,17 +233,21 @@ class JointCounts(Evidence):
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
         most = int(n.max())
         if most >= min(self._lines[0].size, self._lines[1].size):  # a line that others share may be longer
-            adverse, benign = (
-                alarm_line(*reference, level).needed(most)
-                for reference, level in zip(self._references, self.levels, strict=True)
-            )
-            self._lines = adverse, benign
+            self._lines = self._extended(most)
         reached = np.zeros((n.size, len(self.sides)), dtype=np.bool_)
         reached[:, 0] = total >= self._lines[0].take(n)
         reached[:, 1] = n - total >= self._lines[1].take(n)
         if len(self.sides) == 3:
             reached[:, 2] = self._shows_no_worse(where, n, total)
         return reached
+
+    def _extended(self, trials: int) -> tuple[Counts, Counts]:
+        """Return the lines of both sides, which streams share, for at least so many trials."""
+        adverse, benign = (
+            alarm_line(*reference, level).needed(trials)
+            for reference, level in zip(self._references, self.levels, strict=True)
+        )
+        return adverse, benign
 
     def _shows_no_worse(self, where: Where, n: Counts, total: Array) -> Flags:
         side, (logs, zero, one, most) = self.sides[2], self._sentinel

@@ -19,7 +19,7 @@ from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatc
 
 Made = TypeVar("Made")
 VERSION = 1
-_MOST = 1 << 60  # more episodes than anybody counts
+_MOST = 1 << 53  # episodes that can be counted in floats
 _PLAIN: dict[str, set[type]] = {"b": {bool}, "i": {int}, "f": {int, float, type(None)}}
 """What JSON may hold for the kinds of arrays."""
 
@@ -148,7 +148,7 @@ def count(state: Mapping[str, Any], name: str) -> int:
     """Return a whole number of at least 0."""
     value = state.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a whole number from 0 to 2^60")
+        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a whole number from 0 to 2^53")
     return value
 
 

@@ -451,7 +451,7 @@ class Watch:
         for stream, detector in self.detectors.items():
             if stored[stream]["kind"] != type(detector).__name__:
                 raise InvalidSetting("it belongs to another detector; name it with --detector, or start over")
-            if stored[stream].get("sharing", 1) != getattr(detector, "sharing", 1):
+            if stored[stream]["settings"].get("sharing", 1) != getattr(detector, "sharing", 1):
                 raise InvalidSetting("it divides the certificate's delta otherwise; start a new state")
             self.detectors[stream] = type(detector).from_state_dict(stored[stream], detector.certificate)
         self.position = Position(**content["position"])
