@@ -42,8 +42,8 @@ where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`
 
 With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with one object
 per task (`task`, `verdict`, `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`,
-`adjusted_benign`, `e_adverse`, `e_benign`, `first_alarm`, `shift_lower`, `shift_upper`, `binary`, `margin`, `no_worse`,
-and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
+`adjusted_benign`, `e_adverse`, `e_benign`, `first_alarm`, `shift_lower`, `shift_upper`, `binary`, `margin`,
+`no_worse`, and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
 `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
 `certificates` with the four fields of each task.
 """
