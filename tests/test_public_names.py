@@ -105,7 +105,7 @@ def subjects(tmp_path_factory):
         bw.HypothesisTest(CERTIFICATE).decide_many(np.stack([NEW, NEW])),
         bw.FamilyTest(FAMILY),
         bw.FamilyTest(FAMILY).decide({"pick": NEW, "place": [0, 1]}),
-        bw.FamilyTest(FAMILY).decide({"pick": NEW}).findings[0],
+        bw.FamilyTest(FAMILY).decide({"pick": NEW}).tasks["pick"],
         bw.plan(BINARY, cost=0.6),
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
         comparison,

@@ -23,21 +23,16 @@ INTRODUCTION = """\
 SECTIONS: dict[str, list[str]] = {
     "Certify": ["Certificate", "Campaign", "CertificateFamily", "Provenance"],
     "Read episodes": ["read_costs", "Episodes"],
-    "Look once": ["HypothesisTest", "ConfidenceInterval", "Finding", "Findings", "Verdict"],
+    "Look once": ["HypothesisTest", "ConfidenceInterval", "Finding", "Verdict"],
     "Look after every episode": [
         "SequentialTest",
-        "SequentialFinding",
         "ChangeDetector",
-        "ChangeFinding",
         "PredictedTest",
-        "PredictedFinding",
     ],
     "Several tasks, many robots": [
         "FamilyTest",
         "FamilyFinding",
-        "TaskFinding",
         "Fleet",
-        "StreamFinding",
         "Client",
     ],
     "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],

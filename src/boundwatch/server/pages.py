@@ -13,6 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
+from boundwatch.detectors.base import Finding
+from boundwatch.detectors.change import ChangeFinding
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
@@ -224,8 +226,10 @@ def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
     }
 
 
-def _shift(finding: Any) -> tuple[float, float] | None:
-    return (finding.shift_lower, finding.shift_upper) if hasattr(finding, "shift_lower") else None
+def _shift(finding: Finding | None) -> tuple[float, float] | None:
+    if finding is None or isinstance(finding, ChangeFinding):  # there is no one shift
+        return None
+    return finding.shift_lower, finding.shift_upper
 
 
 @lru_cache(maxsize=64)

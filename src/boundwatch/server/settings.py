@@ -17,6 +17,7 @@ from typing import Any
 
 from boundwatch._support.files import read_bytes
 from boundwatch._support.validation import check_level
+from boundwatch.detectors.base import DISCOVERY_RATE
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.outbox import Channel
 
@@ -73,7 +74,7 @@ class Settings:
     detector: str = "sequential-test"
     alpha_adverse: float | None = None
     alpha_benign: float | None = None
-    discovery_rate: float = 0.05
+    discovery_rate: float = DISCOVERY_RATE
     fleet_size: int | None = None
     silent_minutes: float = 0.0
     rate_limit: float = 5000.0
@@ -106,7 +107,7 @@ class Settings:
         values |= {name: value for name, value in options.items() if value not in (None, (), [])}
         for name in ("allow_host", "webhook", "on_alarm", "email"):
             values[name] = tuple(values.get(name, ()))
-        check_level(values.get("discovery_rate", 0.05), "discovery_rate")
+        check_level(values.get("discovery_rate", DISCOVERY_RATE), "discovery_rate")
         public_url = values.get("public_url", "https://")
         if not public_url.startswith(("http://", "https://")):
             raise InvalidSetting(f"public_url = {public_url!r} is not an address; give https://name")

@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.joint import is_joint
-from boundwatch.detectors.roll import Roll
 from boundwatch.server.ledger import Refused
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
 from boundwatch.server.watchers import load_certificate, parse_certificate
@@ -174,7 +174,7 @@ def select_discoveries(
     """
     if not e_values:
         return []
-    roll = Roll()
+    roll = DiscoveryShares()
     roll.look(size)
     total = max(size, *places)
     roll.add(size, total)

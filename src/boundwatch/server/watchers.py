@@ -18,6 +18,8 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, SequentialTest
+from boundwatch.detectors.change import ChangeFinding
+from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.tables import certificates, checkpoints, episodes
 
@@ -125,7 +127,7 @@ class Watcher:
             self.evidence = self._evidence(finding)
             self.curve.add(*self.evidence)
 
-    def _evidence(self, finding: Any) -> tuple[float, float]:
+    def _evidence(self, finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
         if self._shared is None:
             return evidence(finding)
         key = self._shared, finding.n, self.total
@@ -165,11 +167,11 @@ class Watcher:
         return watcher
 
 
-def evidence(finding: Any) -> tuple[float, float]:
+def evidence(finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
     """Return the evidence of both sides: e-values, or the change detector's statistics."""
-    if hasattr(finding, "e_adverse"):
-        return finding.e_adverse, finding.e_benign
-    return finding.statistic_adverse, finding.statistic_benign
+    if isinstance(finding, ChangeFinding):
+        return finding.statistic_adverse, finding.statistic_benign
+    return finding.e_adverse, finding.e_benign
 
 
 def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]:

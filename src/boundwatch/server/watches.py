@@ -17,11 +17,12 @@ from sqlalchemy.engine import Connection
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.base import ANYTIME_LEVEL, CHANGE_LEVEL
 from boundwatch.errors import CertificateError, InvalidSetting
 from boundwatch.server.tables import certificates, declarations, streams, watches
 from boundwatch.server.watchers import DETECTORS, Curve, load_certificate, parse_certificate, thresholds
 
-_LEVELS = {"sequential-test": 0.04, "change-detector": 0.001}
+_LEVELS = {"sequential-test": ANYTIME_LEVEL, "change-detector": CHANGE_LEVEL}
 USUAL_FLEET = 20
 _BINDING_LOCK = 0x706C6163
 
