@@ -20,11 +20,11 @@ import numpy as np
 
 import boundwatch as bw
 from benchmarks.serve import postgresql
+from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.ledger import Ledger
+from boundwatch.server.models import Report
 from boundwatch.server.outbox import Channel, Courier
-from boundwatch.server.reports import Report
-from boundwatch.server.watches import Binding, add_certificate
 
 SEED = 20261118
 ALARMS = 100

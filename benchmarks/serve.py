@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
+from boundwatch.server.bindings import Binding, add_certificate, declare_fleet
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.ledger import Ledger
-from boundwatch.server.reports import Report
-from boundwatch.server.watches import Binding, add_certificate, declare_fleet
+from boundwatch.server.models import Report
 
 SEED = 20261116
 SECONDS = 10.0

@@ -17,7 +17,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.server import client as client_module
-from boundwatch.server.reports import parse_reports
+from boundwatch.server.models import parse_reports
 from program import forked
 
 
@@ -263,9 +263,9 @@ def test_a_client_that_is_closed_says_so(spool):
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        ({"cost": 1.4}, r"cost = 1.4 is outside \[0, 1\]"),
-        ({"cost": float("nan")}, "is outside"),
-        ({"cost": True}, "send success instead"),
+        ({"cost": 1.4}, "cost = 1.4 is not a number from 0 to 1; rescale"),
+        ({"cost": float("nan")}, "is not a number from 0 to 1"),
+        ({"cost": True}, "for true or false send success"),
         ({}, "send exactly one of the two"),
         ({"cost": 0.1, "success": True}, "send exactly one of the two"),
         ({"cost": 0.1, "episode": "a\nb"}, "is not a valid id"),
@@ -284,15 +284,14 @@ def test_what_is_not_valid_is_not_reported(spool, report, message):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ([], "send 1 to 1000"),
-        ("x", "neither an episode nor a list"),
-        ([1], r"episodes\[0\] = 1 is not an object"),
-        ({"episodes": 1}, "is not a list"),
-        ({"episodes": [], "x": 1}, "unknown beside"),
-        ({"stream": "a", "episode": "1", "cost": "0.1"}, "is not a number; send a number from 0 to 1"),
-        ({"stream": "a", "episode": "1", "cost": 0.1, "robot": 1}, "robot is unknown"),
+        ([], "episodes = .* does not fit: expected `array` of length >= 1"),
+        ("x", "the body = 'x' does not fit: expected `object`"),
+        ([1], r"episodes\[0\] = 1 does not fit: expected `object`"),
+        ({"episodes": []}, "episodes is not known; known are stream, episode"),
+        ({"stream": "a", "episode": "1", "cost": "0.1"}, "cost = '0.1' is not a number from 0 to 1"),
+        ({"stream": "a", "episode": "1", "cost": 0.1, "robot": 1}, "robot is not known; known are stream"),
         ({"stream": "a", "episode": "1", "success": 1}, "is not true or false"),
-        ({"stream": "a", "cost": 1}, "episode = None is not a valid id"),
+        ({"stream": "a", "cost": 1}, "episode is missing; give each episode"),
         ({"stream": "a", "episode": "1", "cost": 1, "meta": []}, "is not an object"),
     ],
 )

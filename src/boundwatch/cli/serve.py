@@ -139,7 +139,7 @@ def serve(
     try:
         from sqlalchemy.exc import SQLAlchemyError
 
-        from boundwatch.server import run
+        from boundwatch.server import process
         from boundwatch.server.settings import Settings
     except ImportError as error:
         raise MissingExtra("boundwatch serve", "serve") from error
@@ -169,23 +169,23 @@ def serve(
         config,
     )
     if demo:
-        from boundwatch.server.demo import serve_demo
+        from boundwatch.server.drones import serve_demo
 
         serve_demo(settings, partial(print, flush=True))
         return
     # A backup of a database that is not there would be missed when it is needed.
-    opened = run.prepare(settings, create=restore is not None or (export is None and not verify))
+    opened = process.prepare(settings, create=restore is not None or (export is None and not verify))
     try:
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return
-        run.settle(settings, opened)
+        process.settle(settings, opened)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
         raise InvalidSetting(f"{opened.shown}: cannot be read, {reason}; restore a backup") from error
     finally:
         opened.close()
     _greet(settings)
-    run.run(settings)
+    process.run(settings)
 
 
 def _maintain(database: Database, *, verify: bool, export: Path | None, restore: Path | None) -> bool:

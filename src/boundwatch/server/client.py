@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting
-from boundwatch.server.reports import parse_reports
+from boundwatch.server.models import parse_reports
 
 _LOG = logging.getLogger("boundwatch.client")
 _BATCH = 100

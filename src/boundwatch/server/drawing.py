@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.svg import svg
-from boundwatch.server.watchers import Curve
+from boundwatch.server.live_detectors import Curve
 
 _WIDTH, _HEIGHT = 720, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 40

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
-from boundwatch.server import outbox, views
+from boundwatch.server import outbox, queries
 from boundwatch.server.api import actor_of, database_of, settings_of
 from boundwatch.server.tables import certificates, streams, watches
 
@@ -34,10 +34,10 @@ _PER_STREAM = {
 class _Standing(Collector):
     def __init__(self, connection: Connection, silent_minutes: float) -> None:
         self.connection = connection
-        self.silent_before = views.silent_before(silent_minutes)
+        self.silent_before = queries.silent_before(silent_minutes)
 
     def collect(self) -> Iterator[Metric]:
-        counts = views.totals(self.connection, self.silent_before)
+        counts = queries.totals(self.connection, self.silent_before)
         waiting, lag = outbox.lag(self.connection)
         for name, text, value in (
             ("episodes", "Episodes counted in the current generations", counts["episodes"]),
@@ -64,7 +64,7 @@ class _Standing(Collector):
                 *(watches.c[name] for name in families),
                 watches.c.alpha_adverse,
                 watches.c.alpha_benign,
-                views.COUNTED,
+                queries.COUNTED,
             )
             .select_from(watches.join(streams).join(certificates))
             .where(watches.c.closed.is_(None))
@@ -77,7 +77,7 @@ class _Standing(Collector):
                 if name == "verdict":
                     value = _VERDICTS[value]
                 elif name == "threshold_adverse":
-                    value = views.threshold_of(row, "adverse")
+                    value = queries.threshold_of(row, "adverse")
                 if value is not None:
                     family.add_metric([row["name"]], value)
         yield from families.values()

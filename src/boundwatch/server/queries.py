@@ -15,10 +15,10 @@ from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.joint import is_joint
 from boundwatch.detectors.roll import Roll
-from boundwatch.server.ledger import Refused
+from boundwatch.server.bindings import USUAL_FLEET
+from boundwatch.server.counting import Refused
+from boundwatch.server.live_detectors import load_certificate, parse_certificate
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
-from boundwatch.server.watchers import load_certificate, parse_certificate
-from boundwatch.server.watches import USUAL_FLEET
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)

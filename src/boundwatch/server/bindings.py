@@ -18,15 +18,15 @@ from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import Verdict
 from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.server.live_detectors import DETECTORS, Curve, load_certificate, parse_certificate, thresholds
 from boundwatch.server.tables import certificates, declarations, streams, watches
-from boundwatch.server.watchers import DETECTORS, Curve, load_certificate, parse_certificate, thresholds
 
 _LEVELS = {"sequential-test": 0.04, "change-detector": 0.001}
 USUAL_FLEET = 20
 _BINDING_LOCK = 0x706C6163
 
 
-class AlreadyWatched(InvalidSetting):
+class AlreadyBound(InvalidSetting):
     """A stream that is bound cannot be bound otherwise."""
 
 
@@ -126,7 +126,7 @@ def bind(
     query = select(streams).where(streams.c.name == name).with_for_update()
     stream = connection.execute(query).mappings().first()
     if stream is not None and not new_generation:
-        raise AlreadyWatched(
+        raise AlreadyBound(
             f"stream = {name!r} is already watched, which cannot be changed; "
             "ask for a new generation, which starts a new watch with its own error budget"
         )
