@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import threading
 import time
@@ -195,27 +194,38 @@ def test_an_episode_that_the_server_refuses_blocks_no_other(stranger, spool, sta
 
 
 def test_the_thread_outlives_a_spool_that_cannot_be_written(stranger, spool):
-    stranger.answer = says(409)
+    stranger.answer = says(409, body=json.dumps({"detail": "x" * 20_000}))
     client = bw.Client(stranger.url, spool=spool)
-    with client._lock:
-        client._spool.execute("PRAGMA busy_timeout = 0")
-        client._spool.execute(
-            "CREATE TRIGGER full BEFORE DELETE ON waiting BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
-        )
+    with client._spool._lock:
+        client._spool._file.execute("PRAGMA max_page_count = 1")  # no more than there are
     client.report("arm-1", success=True, episode="0")
-    wait_for(client, f"{spool}: cannot keep episodes, disk is full; free the disk")
+    wait_for(client, f"{spool}: cannot be written, database or disk is full; free the disk")
     assert client.report("arm-1", success=True, episode="1") == "1"  # no half transaction takes it along
-    other = sqlite3.connect(spool, timeout=20, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    wait_for(client, "database is locked")
-    with pytest.raises(bw.errors.InvalidSetting, match="database is locked"):
-        client.report("arm-1", success=True, episode="2")
-    other.execute("DROP TRIGGER full")
-    other.execute("COMMIT")
-    other.close()
+    assert (client.waiting, client.rejected) == (2, [])
+    with client._spool._lock:
+        client._spool._file.execute("PRAGMA max_page_count = 100000")
     assert client.flush()
     assert [each.episode for each in client.rejected] == ["0", "1"]
     client.close()
+    with bw.Client(stranger.url, spool=spool) as again:  # they are still there
+        assert [each.episode for each in again.rejected] == ["0", "1"]
+
+
+def test_a_spool_has_one_owner_and_programs_without_a_name_for_it_share_none(tmp_path, spool, monkeypatch):
+    with (
+        bw.Client("http://127.0.0.1:9", spool=spool),
+        pytest.raises(bw.errors.InvalidSetting, match="is in use by another process"),
+    ):
+        bw.Client("http://127.0.0.1:9", spool=spool)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first, second = (bw.Client("http://127.0.0.1:9") for _ in range(2))
+    first.report("arm-1", success=True, episode="1")
+    second.report("arm-1", success=True, episode="2")
+    for client in (first, second):
+        client.close(timeout=0)
+    with bw.Client("http://127.0.0.1:9") as third:  # it sends what either has left
+        assert third.waiting == 2
+        third.close(timeout=0)
 
 
 def test_a_token_from_a_file_has_its_line_end_taken_off(stranger, spool, monkeypatch):
@@ -244,8 +254,7 @@ def test_a_time_without_a_zone_is_that_of_the_robot(spool, monkeypatch):
         client.report("arm-1", success=True, time=datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
         client.report("arm-1", success=True, time=datetime(2026, 11, 16, 0, 30))
     time.tzset()
-    with client._lock:
-        bodies = [json.loads(body) for (body,) in client._spool.execute("SELECT body FROM waiting")]
+    bodies = [json.loads(body) for _, _, body in client._spool.oldest(2)]
     moments = [parse_reports(body)[0].time for body in bodies]
     assert moments[0] == moments[1] == 1794817800
     client.close(timeout=0)
