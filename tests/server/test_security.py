@@ -175,7 +175,7 @@ def test_another_host_name_is_refused(guarded, host):
 )
 def test_a_request_from_another_site_is_refused(guarded, headers):
     status, problem = guarded.server.ask("POST", "/sign-in", b"token=x", headers=headers)
-    assert (status, problem["title"]) == (403, "Not allowed")
+    assert (status, problem["title"]) == (403, "Forbidden")
 
 
 def test_a_plain_text_body_is_refused(guarded):

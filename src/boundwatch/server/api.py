@@ -39,37 +39,27 @@ _PROBLEMS = {
 _ALWAYS, _OF_A_BODY = (401, 403, 421, 429, 503), (400, 408, 413, 415, 422)
 
 
-_SENT = (Episode | models.Episodes, models.Bind, models.Upload, models.Acknowledge)
-_ANSWERED = (
-    models.Counted,
-    models.Streams,
-    models.Generations,
-    models.Standing,
-    models.Listed,
-    models.Discoveries,
-    models.Certificates,
-    models.Uploaded,
-    models.Alarms,
-    models.Acknowledged,
-    models.Audit,
-    models.Problem,
-)
-_schemas, COMPONENTS = models.describe((*_SENT, *_ANSWERED))
+COMPONENTS: dict[str, Any] = {}
 """What OpenAPI's document refers to."""
-_SCHEMAS = dict(zip((*_SENT, *_ANSWERED), _schemas, strict=True))
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    (found,), components = models.describe([kind])
+    COMPONENTS.update(components)
+    return found
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    content = {"application/problem+json": {"schema": _SCHEMAS[models.Problem]}}
+    content = {"application/problem+json": {"schema": _schema(models.Problem)}}
     return {status: {"description": _PROBLEMS[status], "content": content} for status in statuses}
 
 
 def _answers(status: int, answer: Any, *problems: int, body: Any = None) -> dict[str, Any]:
     """Return what OpenAPI says about a route: its answers, beyond those of every route, and its body."""
-    success = {"description": "Done.", "content": {"application/json": {"schema": _SCHEMAS[answer]}}}
+    success = {"description": "Done.", "content": {"application/json": {"schema": _schema(answer)}}}
     if body is None:
         return {"status_code": status, "responses": {status: success, **_problems(*problems)}}
-    content = {"application/json": {"schema": _SCHEMAS[body]}}
+    content = {"application/json": {"schema": _schema(body)}}
     return {
         "status_code": status,
         "responses": {status: success, **_problems(*_OF_A_BODY, *problems)},
@@ -138,7 +128,7 @@ async def _write(request: Request, work: Callable[[Connection], Any]) -> Any:
     return await run_in_threadpool(write)
 
 
-@router.post("/episodes", **_answers(200, models.Counted, 404, 409, body=_SENT[0]))
+@router.post("/episodes", **_answers(200, models.Counted, 404, 409, body=Episode | models.Episodes))
 async def report(request: Request) -> Response:
     """Report one episode or many; the answer comes when they are on the disk."""
     actor = actor_of(request, "report")

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting, Refusal
-from boundwatch.server.models import parse_reports
+from boundwatch.server.models import is_address, parse_reports
 from boundwatch.watching.store import Store
 
 _LOG = logging.getLogger("boundwatch.client")
@@ -81,14 +81,9 @@ class Client:
         self, url: str, *, token: str | None = None, spool: str | os.PathLike[str] | None = None
     ) -> None:
         self.url = str(url).strip().rstrip("/")
-        try:
-            parts = urlsplit(self.url)
-            is_server = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
-            is_server = False
-        if not is_server or not self.url.isprintable() or " " in self.url:
+        if not is_address(self.url):
             raise InvalidSetting(f"url = {shown(url)} is not the address of a server; give http://host:port")
-        self._parts = parts
+        self._parts = parts = urlsplit(self.url)
         self._token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
         if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
             raise InvalidSetting(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -100,14 +101,6 @@ class Acknowledge(Struct, frozen=True, forbid_unknown_fields=True):
     reason: Needed
 
 
-class Counted(Struct):
-    """What came of episodes."""
-
-    counted: Count
-    repeated: Count
-    streams: dict[str, Any]
-
-
 class Standing(Struct):
     """Where one stream stands."""
 
@@ -130,79 +123,26 @@ class Standing(Struct):
     closed: float | None
 
 
-class Streams(Struct):
-    """One page of streams."""
-
-    total: Count
-    page: Count
-    streams: list[Standing]
+def _answer(name: str, /, **fields: Any) -> Any:
+    """Return the type of an answer, which is for OpenAPI only."""
+    return msgspec.defstruct(name, list(fields.items()))
 
 
-class Generations(Struct):
-    """The generations of streams that were bound."""
-
-    generations: dict[str, int]
-
-
-class Listed(Struct):
-    """Episodes in the order in which they were counted."""
-
-    stream: str
-    generation: Count
-    n: Count
-    episodes: list[dict[str, Any]]
-
-
-class Discoveries(Struct):
-    """The streams whose costs have risen, at one false discovery rate."""
-
-    rate: float
-    delta: float
-    streams: Count
-    left_out: Count
-    discoveries: list[Standing]
-
-
-class Certificates(Struct):
-    """The certificates."""
-
-    certificates: list[dict[str, Any]]
-
-
-class Uploaded(Struct):
-    """How a certificate is called here."""
-
-    name: str
-    version: Count
-    fingerprint: str
-
-
-class Alarms(Struct):
-    """Alarms, the latest first."""
-
-    alarms: list[dict[str, Any]]
-
-
-class Acknowledged(Struct):
-    """Who has acknowledged an alarm."""
-
-    alarm: str
-    acknowledged_by: str
-
-
-class Audit(Struct):
-    """Administrative acts, the latest first."""
-
-    audit: list[dict[str, Any]]
-
-
-class Problem(Struct):
-    """An answer that is not a success (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: Annotated[str, Meta(description="What is wrong, where, and what to do.")]
+_Objects = list[dict[str, Any]]
+Counted = _answer("Counted", counted=Count, repeated=Count, streams=dict[str, Any])
+Streams = _answer("Streams", total=Count, page=Count, streams=list[Standing])
+Generations = _answer("Generations", generations=dict[str, int])
+Listed = _answer("Listed", stream=str, generation=Count, n=Count, episodes=_Objects)
+Discoveries = _answer(
+    "Discoveries", rate=float, delta=float, streams=Count, left_out=Count, discoveries=list[Standing]
+)
+Certificates = _answer("Certificates", certificates=_Objects)
+Uploaded = _answer("Uploaded", name=str, version=Count, fingerprint=str)
+Alarms = _answer("Alarms", alarms=_Objects)
+Acknowledged = _answer("Acknowledged", alarm=str, acknowledged_by=str)
+Audit = _answer("Audit", audit=_Objects)
+Problem = _answer("Problem", type=str, title=str, status=int, detail=str)
+"""What is said of what is refused (RFC 9457); `detail` says what is wrong, where, and what to do."""
 
 
 class Report(NamedTuple):
@@ -331,6 +271,22 @@ def _is_deep(value: object, left: int = DEEPEST_META) -> bool:
         return False
     inner = value.values() if isinstance(value, Mapping) else value
     return left == 0 or any(_is_deep(each, left - 1) for each in inner)
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is the whole address of something that speaks HTTP.
+
+    Examples
+    --------
+    >>> is_address("http://monitor:8080"), is_address("monitor:8080"), is_address("http://monitor:x")
+    (True, False, False)
+    """
+    try:
+        parts = urlsplit(text)
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
+        return False
+    return is_complete and text.isascii() and text.isprintable() and " " not in text
 
 
 def describe(kinds: Iterable[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
