@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -136,6 +137,7 @@ def serve(
 
     Options up to --retain-days can also be set in the TOML file, or as variables such as BOUNDWATCH_PORT.
     """
+    given = dict(locals())
     try:
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -144,30 +146,8 @@ def serve(
     except ImportError as error:
         raise MissingExtra("boundwatch serve", "serve") from error
 
-    settings = Settings.gather(
-        {
-            "database": database,
-            "certificate": _text(certificate),
-            "detector": detector,
-            "alpha_adverse": alpha_adverse,
-            "alpha_benign": alpha_benign,
-            "host": host,
-            "port": port,
-            "workers": workers,
-            "allow_host": allow_host,
-            "public_url": public_url,
-            "tls_certificate": _text(tls_certificate),
-            "tls_key": _text(tls_key),
-            "webhook": webhook,
-            "on_alarm": on_alarm,
-            "email": email,
-            "smtp": smtp,
-            "fleet_size": fleet_size,
-            "silent_minutes": silent_minutes,
-            "retain_days": retain_days,
-        },
-        config,
-    )
+    known = {field.name for field in fields(Settings)}
+    settings = Settings.gather({name: value for name, value in given.items() if name in known}, config)
     if demo:
         from boundwatch.server.drones import serve_demo
 
@@ -219,7 +199,3 @@ def _greet(settings: Settings) -> None:
         print("  no --certificate: bind streams to a certificate on the page before they report")
     print("  report an episode:")
     print(f"    boundwatch report-episode arm-1 --success true --url {settings.url}", flush=True)
-
-
-def _text(path: Path | None) -> Any:
-    return None if path is None else str(path)

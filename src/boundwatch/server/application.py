@@ -90,11 +90,7 @@ def create_application(settings: Settings) -> FastAPI:
     _describe(app)
     hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_host}
     app.add_middleware(
-        Guard,
-        gatekeeper=app.state.gatekeeper,
-        sentinel=sentinel,
-        hosts=hosts,
-        rate=settings.rate_limit,
+        Guard, gatekeeper=app.state.gatekeeper, sentinel=sentinel, hosts=hosts, rate=settings.rate_limit
     )
     return app
 
@@ -114,10 +110,7 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
         return None
     certificate = Certificate.load(settings.certificate)
     known = select(certificates.c.id).where(certificates.c.fingerprint == certificate.fingerprint)
-    with (
-        contextlib.suppress(IntegrityError),
-        database.write() as connection,
-    ):  # another was quicker
+    with contextlib.suppress(IntegrityError), database.write() as connection:  # another was quicker
         if connection.execute(known).scalar() is None:
             name = check(Name, Path(settings.certificate).stem[:100], f"{settings.certificate}: name")
             acts.upload(connection, Upload(name, certificate.to_dict()), by="command line")

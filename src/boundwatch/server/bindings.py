@@ -16,9 +16,8 @@ from sqlalchemy.engine import Connection
 
 from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import Verdict
 from boundwatch.errors import CertificateError, InvalidSetting
-from boundwatch.server.live_detectors import DETECTORS, Curve, load_certificate, parse_certificate, thresholds
+from boundwatch.server.live_detectors import DETECTORS, load_certificate, parse_certificate, thresholds
 from boundwatch.server.tables import certificates, declarations, streams, watches
 
 _LEVELS = {"sequential-test": 0.04, "change-detector": 0.001}
@@ -154,13 +153,8 @@ def bind(
         "created": now,
         "created_by": actor,
         "reason": reason,
-        "n": 0,
-        "total": 0.0,
-        "verdict": Verdict.WITHIN.value,
         "evidence_adverse": 1.0 if binding.detector == "sequential-test" else 0.0,
         "evidence_benign": 1.0 if binding.detector == "sequential-test" else 0.0,
-        "curve": Curve().to_json(),
-        "pruned": 0,
     }
     connection.execute(insert(watches).values(values))
     return generation

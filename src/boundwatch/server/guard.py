@@ -47,12 +47,7 @@ _HEADERS = {
 
 def problem(status: int, detail: str, **headers: str) -> Response:
     """Return an error as application/problem+json (RFC 9457)."""
-    content = {
-        "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-    }
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return Response(json.dumps(content), status, headers, media_type="application/problem+json")
 
 

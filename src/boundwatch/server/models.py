@@ -53,7 +53,7 @@ _RULES = {
     "success": ("is not true or false", "send either"),
     "time": ("is not a time", "send 2026-11-16T08:30:00Z or seconds since 1970"),
     "meta": ("is not an object", "send one, or leave it out"),
-    "certificate": ("is not valid", "give the name or fingerprint of one, or to upload it the JSON object"),
+    "certificate": ("is not valid", "name a certificate, or send its JSON object to upload it"),
     "reason": _TEXT,
     "alpha_adverse": _LEVEL,
     "alpha_benign": _LEVEL,

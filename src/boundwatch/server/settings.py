@@ -35,36 +35,18 @@ _OF_KUBERNETES = re.compile(r"(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP
 class Settings:
     """Everything about a server that is not in its database.
 
+    The options of ``boundwatch serve`` say what most of them mean.
+
     Attributes
     ----------
-    database
-        See `Database`.
-    host, port, workers
-        Where it listens, and with how many processes.
-    allow_host
-        Names by which browsers and robots may call it, beside localhost and literal addresses.
-    public_url
-        The address that people open, for the links in alarms, if it is not the one the server listens on.
-    certificate
-        A certificate file to which new streams are bound when their first episode comes.
-    detector, alpha_adverse, alpha_benign
-        What they are bound with.
     discovery_rate
         The false discovery rate of the fleet page.
-    fleet_size
-        How many streams there will be, about: the first so many divide one half of that rate. Said once.
-    silent_minutes
-        After so many minutes without an episode a stream is called silent; 0: never.
     rate_limit
         Requests per second that one client may send.
     streams_per_token
         How many streams one token may begin by reporting for them.
-    tls_certificate, tls_key
-        Files for HTTPS.
-    webhook, webhook_secret, on_alarm, email, smtp, sender
-        Where alarms go.
-    retain_days
-        How long closed generations keep their episodes, and open ones the meta of theirs; 0: forever.
+    webhook_secret, sender
+        What signs webhooks, and who sends email.
     """
 
     database: str = "boundwatch.sqlite"
@@ -105,7 +87,11 @@ class Settings:
         """
         values = {} if path is None else _from_toml(path)
         values |= _from_environment(os.environ if environment is None else environment)
-        given = {name: value for name, value in options.items() if value not in (None, (), [])}
+        given = {
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in options.items()
+            if value not in (None, (), [])
+        }
         return cls(**values | {name: _typed(name, value, name) for name, value in given.items()})
 
     @cached_property
