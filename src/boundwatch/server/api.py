@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response, Security
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
@@ -44,7 +45,8 @@ COMPONENTS: dict[str, Any] = {}
 
 
 def _schema(kind: Any) -> dict[str, Any]:
-    (found,), components = models.describe([kind])
+    """Return what OpenAPI says about a type, and keep what that refers to."""
+    (found,), components = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
     COMPONENTS.update(components)
     return found
 

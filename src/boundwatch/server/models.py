@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -20,14 +20,14 @@ LONGEST_NAME = 100
 LONGEST_EPISODE = 200
 MOST_META = 4096
 DEEPEST_META = 20
-PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
+_UNSEEN = r"\x7f-\x9f\u2028-\u202e\u2066-\u2069"  # signs of control, among them those that turn a text round
+PRINTABLE = rf"^[^\x00-\x1f{_UNSEEN}]*$"
 
 Kind = TypeVar("Kind")
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^\w[\w.:@+ -]*(?<! )$(?!\n)")]
-Reason = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")]
-Needed = Annotated[
-    str, Meta(min_length=1, max_length=500, pattern=r"^(?=\s*\S)[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")
-]
+_LINES = rf"[^\x00-\x09\x0b-\x1f{_UNSEEN}]*$"
+Reason = Annotated[str, Meta(max_length=500, pattern=f"^{_LINES}")]
+Needed = Annotated[str, Meta(min_length=1, max_length=500, pattern=rf"^(?=\s*\S){_LINES}")]
 Count = Annotated[int, Meta(ge=0)]
 Detector = Literal["sequential-test", "change-detector"]
 
@@ -197,6 +197,7 @@ def check(
 
 
 def _fields(kind: Any) -> tuple[str, ...]:
+    """Return the names that a type has; if it is a list, it is one of episodes."""
     fields: tuple[str, ...] = getattr(kind, "__struct_fields__", Episode.__struct_fields__)
     return fields
 
@@ -287,9 +288,3 @@ def is_address(text: str) -> bool:
     except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
         return False
     return is_complete and text.isascii() and text.isprintable() and " " not in text
-
-
-def describe(kinds: Iterable[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return what OpenAPI says about types: of each, and the components to which that refers."""
-    found, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
-    return list(found), components
