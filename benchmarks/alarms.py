@@ -85,7 +85,7 @@ def _raise_alarms(url: str, channels: list[Channel], came: dict[str, float]) -> 
     database = Database(url)
     database.migrate()
     with database.write() as connection:
-        binding = Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "bench")["id"])
+        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "bench")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     courier = Courier(database, channels)
     sent = {}

@@ -175,7 +175,7 @@ def _fill(url: str, certificate: Path) -> float:
     with database.write() as connection:
         declare_fleet(connection, MANY_STREAMS)
         row = add_certificate(connection, json.loads(certificate.read_text()), "lab", "benchmark")
-    ledger = Ledger(database, default=Binding.checked(row["id"]))
+    ledger = Ledger(database, default=Binding.of(row["id"]))
     rng = np.random.default_rng(SEED)
     each = MANY_EPISODES // MANY_STREAMS
     began = time.perf_counter()

@@ -51,7 +51,7 @@ class Receiver:
 
 def alarm(database, certificate, *channels):
     with database.write() as connection:
-        binding = Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     ledger.submit([Report("arm-1", str(i), 1.0, None, '{"cell":2}') for i in range(30)]).result()
     ledger.close()

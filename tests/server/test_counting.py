@@ -21,7 +21,7 @@ from boundwatch.server.tables import alarms, checkpoints, episodes, watches
 @pytest.fixture
 def binding(database, certificate):
     with database.write() as connection:
-        return Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        return Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
     databases[0].migrate()
     with databases[0].write() as connection:
         added = add_certificate(connection, certificate.to_dict(), "lab", "test")
-    first, other = (Ledger(each, default=Binding.checked(added["id"])) for each in databases)
+    first, other = (Ledger(each, default=Binding.of(added["id"])) for each in databases)
     real = counting._Count._lock
 
     def lock(self, connection, names):

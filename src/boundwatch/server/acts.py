@@ -30,7 +30,7 @@ def bind_streams(connection: Connection, sent: Bind, *, by: str) -> dict[str, in
     if sent.new_generation and not why:
         raise InvalidSetting("is needed", name="reason", remedy="say why the stream starts anew")
     row = find_certificate(connection, sent.certificate.strip())
-    binding = Binding.checked(row["id"], sent.detector, sent.alpha_adverse, sent.alpha_benign)
+    binding = Binding.of(row["id"], sent.detector, sent.alpha_adverse, sent.alpha_benign)
     bound = {
         name: bind(connection, name, binding, actor=by, reason=why, new_generation=sent.new_generation)
         for name in sorted(set(sent.streams))

@@ -105,7 +105,7 @@ def from_environment() -> FastAPI:
 
 def default_binding(settings: Settings, database: Database) -> Binding | None:
     """Return what new streams are bound to, and keep its certificate."""
-    binding = Binding.checked(0, settings.detector, settings.alpha_adverse, settings.alpha_benign)
+    binding = Binding.of(0, settings.detector, settings.alpha_adverse, settings.alpha_benign)
     if settings.certificate is None:
         return None
     certificate = Certificate.load(settings.certificate)

@@ -14,7 +14,6 @@ from typing import Any
 from sqlalchemy import RowMapping, func, insert, select, text, update
 from sqlalchemy.engine import Connection
 
-from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
 from boundwatch.server.live_detectors import DETECTORS, load_certificate, parse_certificate, thresholds
@@ -35,7 +34,7 @@ class Binding:
 
     Examples
     --------
-    >>> Binding.checked(7, "sequential-test").alpha_adverse
+    >>> Binding.of(7, "sequential-test").alpha_adverse
     0.04
     """
 
@@ -45,7 +44,7 @@ class Binding:
     alpha_benign: float
 
     @classmethod
-    def checked(
+    def of(
         cls,
         certificate_id: int,
         detector: str = "sequential-test",
@@ -53,12 +52,9 @@ class Binding:
         alpha_benign: float | None = None,
     ) -> Binding:
         """Return a binding with the detector's usual levels where none are given."""
-        if detector not in DETECTORS:
-            raise InvalidSetting(f"detector = {detector!r} is unknown; choose {' or '.join(DETECTORS)}")
         usual = _LEVELS[detector]
-        adverse = usual if alpha_adverse is None else check_level(alpha_adverse, "alpha_adverse")
-        benign = usual if alpha_benign is None else check_level(alpha_benign, "alpha_benign")
-        return cls(certificate_id, detector, adverse, benign)
+        adverse = usual if alpha_adverse is None else alpha_adverse
+        return cls(certificate_id, detector, adverse, usual if alpha_benign is None else alpha_benign)
 
 
 def add_certificate(connection: Connection, content: object, name: str, actor: str) -> RowMapping:

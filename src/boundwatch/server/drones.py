@@ -61,7 +61,7 @@ def fill(database: Database, flights: dict[str, Any], count: int) -> None:
         acts.upload(connection, Upload("drone", flights["certificate"]), by="demo")
         acts.bind_streams(connection, Bind(list(flights["drones"]), "drone"), by="demo")
         row = find_certificate(connection, "drone")
-    ledger = Ledger(database, default=Binding.checked(row["id"]))
+    ledger = Ledger(database, default=Binding.of(row["id"]))
     now = time.time()
     for name, costs in flights["drones"].items():
         reports = [
