@@ -94,7 +94,6 @@ class Settings:
             if value not in (None, (), [])
         }
         return cls(**values | {name: _typed(name, value, name) for name, value in given.items()})
-from boundwatch.detectors.base import DISCOVERY_RATE
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
