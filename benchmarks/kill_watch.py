@@ -233,7 +233,9 @@ def _kept(arguments: list[str | None], lines: list[str], kills: int, rng: random
     return busy
 
 
-def _numbered(arguments: list[str | None], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
+def _numbered(
+    arguments: list[str | None], lines: list[str], kills: int, rng: random.Random, folder: Path
+) -> int:
     """Let the sender repeat what was not printed, and sometimes more."""
     watches = Watches(arguments, folder)
     printed = busy = 0

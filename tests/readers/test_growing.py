@@ -163,7 +163,9 @@ def test_a_file_that_is_emptied_in_the_middle_of_a_line_is_refused(log):
         follower.look()
 
 
-@pytest.mark.parametrize("name", ["log.csv.1", "log.csv.20261115", "log.csv.1763164800", "log.csv.bak", "log-1.csv"])
+@pytest.mark.parametrize(
+    "name", ["log.csv.1", "log.csv.20261115", "log.csv.1763164800", "log.csv.bak", "log-1.csv"]
+)
 def test_after_a_restart_the_rest_of_the_rotated_file_comes_first(log, name):
     _, position = read(log)
     append(log, "3\n")
@@ -269,6 +271,10 @@ def test_a_pipe_gives_whole_lines_and_says_what_is_torn(in_memory):
         stream = os.fdopen(out, "rb", buffering=0)
     with stream:
         batches = [batch for batch in PipeLines(stream) if batch.lines]
-    assert [(line.number, line.raw) for b in batches for line in b.lines] == [(1, b"cost"), (2, b"1"), (3, b"0.")]
+    assert [(line.number, line.raw) for b in batches for line in b.lines] == [
+        (1, b"cost"),
+        (2, b"1"),
+        (3, b"0."),
+    ]
     assert [batch.torn for batch in batches] == [False, True]
     assert batches[-1].position().offset == 9

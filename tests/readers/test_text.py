@@ -69,8 +69,18 @@ READ = {
     "a trial by Max": ("operator,cost\nAnn,0.5\nBob,1\nCid,1\nMax,0\n", {}, [2, 3, 4, 5], [0.5, 1, 1, 0]),
     "conditions called mean": ("c,cost\nmean,0.5\nmax,1\nmin,1\n", {}, [2, 3, 4], [0.5, 1, 1]),
     "redone trials": ("trial,cost\n1,0\n2,0\n3,0\n3 (redo),1\n4b,1\n", {}, [2, 3, 4, 5, 6], [0, 0, 0, 1, 1]),
-    "tasks with numbers first": ("task,cost\ntask1,0\ntask2,0\ntask3,0\nmug,1\n", {}, [2, 3, 4, 5], [0, 0, 0, 1]),
-    "cost of seconds": ("t,seconds\n1,30\n2,60\n", {"cost": "seconds", "cost_range": (0, 60)}, [2, 3], [0.5, 1]),
+    "tasks with numbers first": (
+        "task,cost\ntask1,0\ntask2,0\ntask3,0\nmug,1\n",
+        {},
+        [2, 3, 4, 5],
+        [0, 0, 0, 1],
+    ),
+    "cost of seconds": (
+        "t,seconds\n1,30\n2,60\n",
+        {"cost": "seconds", "cost_range": (0, 60)},
+        [2, 3],
+        [0.5, 1],
+    ),
     "success by any name": ("t,dropped_in_bin\n1,1\n2,0\n", {"success": "dropped_in_bin"}, [2, 3], [0, 1]),
     "carriage returns": ("trial,cost\r\n1,0.5\r\n", {}, [2], [0.5]),
     "JSON lines": ('{"cost": 0.5}\n\n{"cost": 1, "x": 2}\n', {}, [1, 3], [0.5, 1]),
@@ -94,7 +104,13 @@ NUMBERED = "trial,cost\n1,0.5\n2,1\n3,0\n"
 REFUSED = {
     "a total": (NUMBERED + "Total,0.5\n", {}, 5, "trial", "Total"),
     "a total without a name": (NUMBERED + ",0.5\n", {}, 5, "trial", ""),
-    "a subtotal in a column called run": ("x,run,cost\na,1,0\na,2,0\na,3,0\na,mean,0\n", {}, 5, "run", "mean"),
+    "a subtotal in a column called run": (
+        "x,run,cost\na,1,0\na,2,0\na,3,0\na,mean,0\n",
+        {},
+        5,
+        "run",
+        "mean",
+    ),
     "text among numbers": ("cost,note\n0.5,a\n1,b\ntimeout,c\n", {}, 4, "cost", "timeout"),
     "a units row": ("time,note\n3,x\n[s],\n", {"cost": "time", "cost_range": (0, 9)}, 3, "time", "[s]"),
     "another decimal mark": ("cost;x\n0.5;a\n0,25;b\n", {}, 3, "cost", "0,25"),
@@ -170,11 +186,15 @@ def test_windows_letters_are_read_and_noted():
 
 
 plain = st.floats(0, 1).map(repr) | st.sampled_from(["0", "1", "0.5", ".5", "1.", "1e-3"])
-cells = plain | st.sampled_from(["", "0,5", "50%", "nan", "x", " 1 ", "+1", "１", "inf", "1e999", "0x1", "1_0"])
+cells = plain | st.sampled_from(
+    ["", "0,5", "50%", "nan", "x", " 1 ", "+1", "１", "inf", "1e999", "0x1", "1_0"]
+)
 words = st.sampled_from(["mug", "can", "größe", "#1", "#x", "", "a b", "total", "5"])
 tables = st.tuples(
     st.sampled_from([",", ";", "\t"]),
-    st.lists(st.tuples(st.sampled_from(["1", "2", "#3", "4b", "x"]), cells | plain, words), min_size=1, max_size=9),
+    st.lists(
+        st.tuples(st.sampled_from(["1", "2", "#3", "4b", "x"]), cells | plain, words), min_size=1, max_size=9
+    ),
     st.lists(plain, min_size=12, max_size=12),
     st.sampled_from(["", "id;cost;task\n", "\n", "# note\n", "9;1\n", '9;1;"q"\n', "9;1;x;\n", "9;1;x;y\n"]),
 )
@@ -230,7 +250,9 @@ def test_the_fast_path_is_taken():
 @given(tables, st.data(), st.booleans())
 def test_any_cuts_give_the_same(table, data, restart):
     mark, rows, first, odd = table
-    text = "\n".join(["id;cost;task", *(f"{n};{c};can" for n, c in enumerate(first[:2])), *map(";".join, rows), ""])
+    text = "\n".join(
+        ["id;cost;task", *(f"{n};{c};can" for n, c in enumerate(first[:2])), *map(";".join, rows), ""]
+    )
     content = (text + odd).replace(";", mark).encode()
     count = len(lines(content))
     cuts = sorted(data.draw(st.sets(st.integers(1, count - 1), max_size=5)))
@@ -241,7 +263,11 @@ def test_any_cuts_give_the_same(table, data, restart):
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(st.tuples(plain, st.text(st.characters(exclude_categories=["Cs"]), max_size=8)), min_size=1, max_size=9)
+    st.lists(
+        st.tuples(plain, st.text(st.characters(exclude_categories=["Cs"]), max_size=8)),
+        min_size=1,
+        max_size=9,
+    )
 )
 def test_other_columns_may_hold_any_text(rows):
     """Whatever is in a column that is neither declared nor numbers rows, costs are the same."""

@@ -171,7 +171,10 @@ def certify(
         raise typer.BadParameter("--follow goes with --until-width, --until-upper or --at-most")
     if metrics := reading.metrics(costs, by=by):
         others = {"method": method, "delta_upper": levels.delta_upper, "delta_lower": levels.delta_lower}
-        refuse(others | {"binary": binary is not None}, "does not go with several columns; leave it out, or give --delta")
+        refuse(
+            others | {"binary": binary is not None},
+            "does not go with several columns; leave it out, or give --delta",
+        )
         family = _of_metrics(metrics, METRIC if by is None else f"{by}/{METRIC}", levels.delta, provenance)
         written.write(family, *metrics.values())
         return

@@ -179,7 +179,9 @@ def _names(paths: list[str]) -> list[str]:
         names = ["stdin" if path == "-" else name(Path(path)) for path in paths]
         if len(set(names)) == len(names):
             return names
-    raise InvalidSetting(f"the same file was given twice: {', '.join(paths)}", remedy="a policy equals itself")
+    raise InvalidSetting(
+        f"the same file was given twice: {', '.join(paths)}", remedy="a policy equals itself"
+    )
 
 
 def _compare_two(
@@ -299,7 +301,9 @@ def _follow(
     reading.refuse_whole_files("--follow")
     reading.refuse_several(None)
     declared = Declared.of(
-        **{str(kind): column for kind, column in reading.columns.items()},
+        success=reading.success,
+        cost=reading.cost,
+        reward=reading.reward,
         cost_range=reading.cost_range,
         success_values=reading.success_values or (),
         design=reading.design(),

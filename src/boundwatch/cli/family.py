@@ -140,9 +140,7 @@ def _read_metrics(
     for each in metrics.values():
         columns.setdefault(str(each.measure.column), []).append(each)
     wholes = [
-        dataclasses.replace(
-            each[0], costs=np.concatenate([task.costs for task in each]), keys={}, numbers=()
-        )
+        dataclasses.replace(each[0], costs=np.concatenate([task.costs for task in each]), keys={}, numbers=())
         for each in columns.values()
     ]
     return Tasks(family, {name: each.costs for name, each in metrics.items()}, tuple(wholes))

@@ -77,7 +77,9 @@ Strata = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(metavar="COL", help="Column of scenes, seeds or days whose repeats are not independent; kept."),
+    typer.Option(
+        metavar="COL", help="Column of scenes, seeds or days whose repeats are not independent; kept."
+    ),
 ]
 FileFormat = Annotated[
     Format | None, typer.Option("--format", help="Format of the file. [default: recognized by content]")
@@ -94,9 +96,7 @@ By = Annotated[
 ]
 Episode = Annotated[
     str | None,
-    typer.Option(
-        metavar="COL", help="Column that names the episode, if each row is one step of an episode."
-    ),
+    typer.Option(metavar="COL", help="Column that names the episode, if each row is one step of an episode."),
 ]
 Reduce = Annotated[
     Reduction | None,

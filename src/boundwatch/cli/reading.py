@@ -158,8 +158,8 @@ class Reading:
             raise typer.BadParameter("several columns are read one after the other; give a file, not -")
         for kind, column in self.columns.items():
             other = "cost_range" if kind == "success" else "success_values"
-            one = dataclasses.replace(self, **dict.fromkeys(KINDS), **{other: None})
-            one = dataclasses.replace(one, **{kind: column})
+            changes: dict[str, Any] = dict.fromkeys((*KINDS, other))
+            one = dataclasses.replace(self, **changes | {kind: column})
             judge = None if family is None else _of_column(family, column, by)
             episodes = one.read(path, by=by, certificate=judge, allow_own=allow_own)
             tasks = {} if by is None else episodes.split()

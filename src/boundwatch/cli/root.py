@@ -53,7 +53,7 @@ class _Command(TyperCommand):
     """A command that refuses an option given twice, of which the first would be ignored."""
 
     def make_parser(self, ctx: Any) -> Any:
-        parser = super().make_parser(ctx)
+        parser: Any = super().make_parser(ctx)
         parse = parser.parse_args
 
         def parse_once(args: list[str]) -> Any:
@@ -172,10 +172,7 @@ def _option_names(application: typer.Typer) -> set[str]:
     """Return the names of the arguments of all commands: what a refusal may call by its flag."""
     commands = list(getattr(built(application), "commands", {}).values())
     return {
-        str(each.name)
-        for command in commands
-        for each in command.params
-        if each.param_type_name == "option"
+        str(each.name) for command in commands for each in command.params if each.param_type_name == "option"
     }
 
 

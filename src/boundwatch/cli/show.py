@@ -56,8 +56,11 @@ def show(
             raise InvalidSetting(f"holds {held}", where=Place(str(certificate)), remedy=remedy)
         loaded = loaded[task]
     if under_shift is not None and isinstance(loaded, CertificateFamily):
-        remedy = ("name one with ", Argument("task"), " for ", Argument("under_shift"))
-        raise InvalidSetting("holds several tasks", where=Place(str(certificate)), remedy=remedy)
+        raise InvalidSetting(
+            "holds several tasks",
+            where=Place(str(certificate)),
+            remedy=("name one with ", Argument("task"), " for ", Argument("under_shift")),
+        )
     if output is not None:
         loaded.save(output)
     if as_json:

@@ -53,7 +53,9 @@ def spell(argument: Argument) -> str:
     if isinstance(value, tuple | list) and all(isinstance(each, str) for each in value):
         return f"{flag(name)} {shlex.quote(','.join(value))}"
     values = value if isinstance(value, tuple | list) else [value]
-    return " ".join([flag(name), *(f"{v:g}" if isinstance(v, float) else shlex.quote(str(v)) for v in values)])
+    return " ".join(
+        [flag(name), *(f"{v:g}" if isinstance(v, float) else shlex.quote(str(v)) for v in values)]
+    )
 
 
 def said(refusal: Refusal, options: Collection[str] = ()) -> str:

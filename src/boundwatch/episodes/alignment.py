@@ -123,8 +123,8 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
                 f"{each.source}: {extra} episodes are left out: they complete no turn, in which each of "
                 f"{len(tasks)} tasks is run once",
             )
-        keys = {role: [names[row] for row in rows] for role, names in each.keys.items()}
-        numbers = [each.numbers[row] for row in rows] if len(each.numbers) else ()
+        keys = {role: tuple(names[row] for row in rows) for role, names in each.keys.items()}
+        numbers = [each.numbers[row] for row in rows.tolist()] if len(each.numbers) else ()
         aligned.append(
             dataclasses.replace(each, costs=each.costs[rows], keys=keys, numbers=numbers, warnings=warnings)
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from boundwatch.errors import BoundwatchError, InvalidSetting
 
 DATA = Path(__file__).parents[2] / "examples" / "data"

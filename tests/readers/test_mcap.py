@@ -7,7 +7,7 @@ import pytest
 from mcap.writer import CompressionType, IndexType, Writer
 from mcap_ros2.writer import Writer as Ros2Writer
 
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
 RESULTS = [

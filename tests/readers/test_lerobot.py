@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 

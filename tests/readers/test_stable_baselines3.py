@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gymnasium
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 EPISODES = 5

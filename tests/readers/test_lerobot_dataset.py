@@ -8,7 +8,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 
 TASKS = ["Put the cup on the plate.", "Open the drawer."]
