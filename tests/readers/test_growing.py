@@ -250,7 +250,7 @@ def test_a_named_pipe_is_read_and_senders_are_not_joined(tmp_path):
     batches = iter(GrowingFile(fifo, follow=True))
     seen = []
     for text in (b"cost\n0.", b"1\n"):
-        sender = threading.Thread(target=fifo.write_bytes, args=(text,))
+        sender = threading.Thread(target=fifo.write_bytes, args=(text,), daemon=True)
         sender.start()
         expected = len(seen) + text.count(b"\n") + (not text.endswith(b"\n"))
         while len(seen) < expected:

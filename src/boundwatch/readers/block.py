@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import NDArray
 
@@ -84,6 +85,8 @@ class Table:
         Its rows.
     episode
         The column that tells episodes apart, where the format's rows are steps.
+    located
+        The names in the file of the columns of the design, by their names as declared.
     notes, warnings
         What was done to read it, and what people should know; complete when `blocks` has ended.
     """
@@ -94,8 +97,17 @@ class Table:
     measure: Measure
     blocks: Iterator[Block]
     episode: str | None = None
+    located: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    opened: ExitStack = field(default_factory=ExitStack, repr=False)
+    """What to close when no more blocks are wanted."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.close()
 
     @property
     def column(self) -> str:

@@ -93,11 +93,9 @@ class GrowingFile:
         return stat.S_ISFIFO(self.path.stat().st_mode)
 
     def _pipe(self) -> Iterator[Batch]:
-        while True:  # one sender after the other
-            with self.path.open("rb", buffering=0) as stream:
-                yield from PipeLines(stream, str(self.path))
-            if not self.follow:
-                return
+        # Open until the end, or what a sender writes between two others would be lost.
+        with self.path.open("rb", buffering=0) as stream:
+            yield from PipeLines(stream, str(self.path), follow=self.follow)
 
     # Reading the open file.
 

@@ -140,14 +140,8 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
     the sum of ``next.reward``.
     """
     info, source = _info(folder), str(folder)
-    paths = sorted(folder.glob("data/*/*.parquet"))
-    files = {str(path): parquet.open_parquet(str(path), str(path)) for path in paths}
+    files = _files(folder)
     names = tuple(dict.fromkeys(name for file in files.values() for name in file.schema_arrow.names))
-    for path, file in files.items():
-        if missing := [n for n in ("episode_index", "task_index") if n not in file.schema_arrow.names]:
-            raise _incomplete(path, f"has no column {missing[0]!r}")
-    if not files:
-        raise _incomplete(source, "has no data/chunk-*/file-*.parquet")
     own = first_of(names, {"next.success": "success", "next.reward": "reward"})
     measure = declared.resolve((*names, "task"), own)
     columns = wanted((*names, "task"), declared, measure)
@@ -176,6 +170,17 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
 
     table.blocks = blocks()
     return table
+
+
+def _files(folder: Path) -> dict[str, Any]:
+    paths = sorted(folder.glob("data/*/*.parquet"))
+    files = {str(path): parquet.open_parquet(str(path), str(path)) for path in paths}
+    for path, file in files.items():
+        if missing := [n for n in ("episode_index", "task_index") if n not in file.schema_arrow.names]:
+            raise _incomplete(path, f"has no column {missing[0]!r}")
+    if not files:
+        raise _incomplete(str(folder), "has no data/chunk-*/file-*.parquet")
+    return files
 
 
 def _incomplete(source: str, problem: str) -> InvalidCost:

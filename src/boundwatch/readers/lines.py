@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import select
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO, Any
@@ -151,10 +152,12 @@ class PipeLines:
         What to read: an open file of bytes.
     source
         What people call it.
+    follow
+        Whether to wait for the next sender of a named pipe after the last one has ended.
     """
 
-    def __init__(self, stream: IO[bytes], source: str = "standard input") -> None:
-        self.stream, self.source = stream, source
+    def __init__(self, stream: IO[bytes], source: str = "standard input", *, follow: bool = False) -> None:
+        self.stream, self.source, self.follow = stream, source, follow
 
     def __iter__(self) -> Iterator[Batch]:
         splitter = LineSplitter(self.source)
@@ -169,6 +172,10 @@ class PipeLines:
             chunk = self.stream.read(CHUNK) if handle is None else os.read(handle, CHUNK)
             if not chunk:
                 yield from splitter.finish()
-                return
+                if not self.follow:
+                    return
+                yield Batch(start=splitter.at)
+                time.sleep(POLL)
+                continue
             if (batch := splitter.feed(chunk)).lines:
                 yield batch

@@ -33,7 +33,7 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
         raise InvalidCost(problem, where=Place(source), remedy=_NEEDS)
     topic = _choose(fields, declared, source)
     names = tuple(f"{topic}.{field}" for field in fields[topic])
-    declared = _named_fully(declared, topic, names)
+    given, declared = declared.design.columns, _named_fully(declared, topic, names)
     known = [name for name in fields[topic] if normal(name) in DEFAULTS]
     alias = {f"{topic}.{name}": name for name in known} if declared.measure is None else {}
     measure = declared.resolve([alias.get(name, name) for name in names])
@@ -41,6 +41,7 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
     measure = dataclasses.replace(measure, column=full)
     rows = Rows(names, declared, measure, source, "message", named=False)
     table = Table(source, "mcap", names, measure, iter(()))
+    table.located = dict(zip(given, declared.locate(names).values(), strict=True))
 
     def blocks() -> Iterator[Block]:
         kept: list[tuple[int, list[Any]]] = []

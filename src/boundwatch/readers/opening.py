@@ -79,8 +79,17 @@ class Source:
         self._file = self._open()
         self._parts = self._chunks()
         self.head = b""
-        while len(self.head) < _HEAD and (part := next(self._parts, b"")):
-            self.head += part
+        try:
+            while len(self.head) < _HEAD and (part := next(self._parts, b"")):
+                self.head += part
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close a file; standard input is not ours."""
+        if self.path is not None:
+            self._file.close()
 
     @staticmethod
     def _is_ordinary(path: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -66,16 +67,23 @@ def open_rows(
         raise InvalidSetting("is no format", name="file_format", value=file_format, remedy=remedy)
     path = os.fspath(source)
     named = "standard input" if path == "-" else path
-    with placed(named):
-        table = _open(path, declared, file_format, sheet, evaluation)
+    with ExitStack() as opened:
+        with placed(named):
+            table = _open(path, declared, file_format, sheet, evaluation, opened)
+            table.located = table.located or declared.locate(table.names)
+        _check_options(table, named, sheet, evaluation)
+        table.blocks = _guarded(table.blocks, named)
+        table.opened = opened.pop_all()
+    return table
+
+
+def _check_options(table: Table, named: str, sheet: str | None, evaluation: int | None) -> None:
     for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
         if value is not None and table.file_format != owner:
             remedy = f"leave it out: this is {table.file_format}"
             raise InvalidSetting(
                 f"goes with {owner}", where=Place(named), name=name, value=value, remedy=remedy
             )
-    table.blocks = _guarded(table.blocks, named)
-    return table
 
 
 def _guarded(blocks: Iterator[Block], source: str) -> Iterator[Block]:
@@ -84,12 +92,17 @@ def _guarded(blocks: Iterator[Block], source: str) -> Iterator[Block]:
 
 
 def _open(
-    path: str, declared: Declared, file_format: Format | None, sheet: str | None, evaluation: int | None
+    path: str,
+    declared: Declared,
+    file_format: Format | None,
+    sheet: str | None,
+    evaluation: int | None,
+    opened: ExitStack,
 ) -> Table:
     folder = Path(path)
     if path != "-" and (file_format == "lerobot-dataset" or folder.is_dir()):
         return lerobot.read_dataset(folder, declared)
-    source = Source(path)
+    source = opened.enter_context(closing(Source(path)))
     found, name = file_format or recognize(source), source.name
     if found in ("xlsx", "sb3-evaluations"):
         check_archive(source)
@@ -239,8 +252,8 @@ def read_costs(
     )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    table = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)
-    found = _gather(table, declared, binary=bool(binary))
+    with open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation) as table:
+        found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
     tasks = found.keys.get("by", ())
@@ -290,7 +303,7 @@ def _episode(table: Table, declared: Declared) -> str | None:
 
 def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
     """Take all blocks."""
-    located = declared.locate(table.names) if declared.design.columns else {}
+    located = table.located
     where = {located[column]: value for column, value in declared.design.where.items()}
     roles: dict[str, str] = {r: located[c] for r in _ROLES if (c := getattr(declared.design, r)) is not None}
     pair = [located[column] for column in declared.design.pair_by]

@@ -93,10 +93,15 @@ class TextRows:
     def feed(self, data: bytes) -> Iterable[Block]:
         """Take whole lines as they are in a file, the last one perhaps without its newline."""
         start = 0
-        while start < len(data) and (self.rows is None or self.lines < _CAREFUL):
+        while start < len(data) and self.rows is None:
             cut = data.find(b"\n", start) + 1 or len(data)
             yield from filter(None, [self.take([Line(self.lines + 1, data[start:cut].rstrip(b"\n"))])])
             start = cut
+        if start < len(data) and self.lines < _CAREFUL:
+            few = data[start:].split(b"\n", _CAREFUL)
+            rest = few.pop() if len(few) > _CAREFUL or not few[-1] else b""
+            start = len(data) - len(rest)
+            yield from filter(None, [self.take(self._numbered(few))])
         if start >= len(data):
             return
         rest = data[start:] if start else data
@@ -110,8 +115,10 @@ class TextRows:
         lines = rest.removesuffix(b"\n").split(b"\n")
         for begin in range(0, len(lines), _CAREFUL << 6):
             part = lines[begin : begin + (_CAREFUL << 6)]
-            numbered = [Line(number, raw) for number, raw in enumerate(part, start=self.lines + 1)]
-            yield from filter(None, [self.take(numbered)])
+            yield from filter(None, [self.take(self._numbered(part))])
+
+    def _numbered(self, raw: Sequence[bytes]) -> list[Line]:
+        return [Line(number, line) for number, line in enumerate(raw, start=self.lines + 1)]
 
     def take(self, lines: Sequence[Line]) -> Block | None:
         """Return the rows that are whole with these lines; None if there is none."""
