@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.readers import read_costs
 from boundwatch.episodes.alignment import of_one_measure, take_in_turn
-from boundwatch.episodes.steps import Order
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 

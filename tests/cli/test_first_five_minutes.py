@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.episodes import measured
-from boundwatch.episodes.fit import by_chance
+from boundwatch.episodes.compatibility import by_chance
 from program import forked
 
 SHEET = "Trial;Operator;Grasped\r\n" + "".join(

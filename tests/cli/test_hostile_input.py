@@ -16,7 +16,7 @@ from benchmarks.mutation import npy
 import boundwatch as bw
 from boundwatch._support import files
 from boundwatch._support.text import printable
-from boundwatch.episodes import damage, read_costs
+from boundwatch.readers import read_costs
 from boundwatch.errors import InvalidCost
 
 
