@@ -24,6 +24,7 @@ from boundwatch.episodes.alignment import align, warn_of_tasks
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import comparison as words
 
 
@@ -137,13 +138,13 @@ def compare(
 
 
 def _read(
-    files: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
+    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name."""
     if policy is not None:
-        if len(files) != 1:
+        if len(paths) != 1:
             raise typer.BadParameter("--policy goes with one file that holds all policies")
-        whole = _read_one(files[0], reading, by=policy, binary=binary)
+        whole = _read_one(paths[0], reading, by=policy, binary=binary)
         found = whole.split()
         if len(found) < 2:
             problem = f"names {len(found)} policy; two are needed"
@@ -157,12 +158,12 @@ def _read(
             name: dataclasses.replace(part, source=whole.source)
             for name, part in zip(found, aligned, strict=True)
         }
-    if len(files) < 2:
+    if len(paths) < 2:
         raise typer.BadParameter("give a file per policy, at least two; or one file with --policy COL")
-    if files.count("-") > 1:
+    if paths.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [_read_one(path, reading, binary=binary) for path in files]
-    return dict(zip(_names(files), align(read, paired=paired), strict=True))
+    read = [_read_one(path, reading, binary=binary) for path in paths]
+    return dict(zip(_names(paths), align(read, paired=paired), strict=True))
 
 
 def _read_one(path: str, reading: Reading, **others: Any) -> Episodes:
@@ -300,6 +301,11 @@ def _follow(
         raise typer.BadParameter("--tasks N and --strata COL go together: how many tasks, and which column")
     reading.refuse_whole_files("--follow")
     reading.refuse_several(None)
+    for path in paths:
+        if Path(path).is_dir() or files.open_binary(path).read(8).startswith((b"\x1f\x8b", *MAGIC)):
+            raise typer.BadParameter(
+                f"--follow is for one number, JSON object or CSV row per line, not {path}"
+            )
     declared = Declared.of(
         success=reading.success,
         cost=reading.cost,

@@ -325,7 +325,13 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
     if not len(found.costs):
         if where:
             problem = "matches no row"
-            raise InvalidSetting(problem, where=Place(table.source), name="where", value=dict(where))
+            raise InvalidSetting(
+                problem,
+                where=Place(table.source),
+                name="where",
+                value=dict(where),
+                remedy="give a value that the column has",
+            )
         raise empty(table.source)
     parts = [found.keys.pop(name) for name in list(found.keys) if name.startswith("pair ")]
     if parts:
