@@ -196,7 +196,8 @@ def _compare_two(
 ) -> bool:
     one, other = named
     a, b = named.values()
-    test = build(a.binary and b.binary, len(set(a.keys.get("strata", ()))) or 1)
+    tasks = [set(each.keys.get("strata", ())) for each in (a, b)]
+    test = build(a.binary and b.binary, len(tasks[0]) if tasks[0] and tasks[0] == tasks[1] else 1)
     finding = test.update_many(a.costs, b.costs)
     decided = finding.verdict is not ComparisonVerdict.UNDECIDED or finding.no_worse
     if decided and not finding.paired:  # partners were matched by somebody
