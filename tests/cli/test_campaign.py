@@ -99,7 +99,7 @@ def test_what_is_refused(run, tmp_path):
         ("bad.txt", "--cost", "1", "--until-width", "3"): "--until-width = 3 is outside (0, 1)",
         ("bad.txt", "--cost", "1", "--at-most", "9", "--by", "robot"): "--by does not go",
         ("bad.txt", "--cost", "1", "--at-most", "9", "--method", "kl"): "--method does not go",
-        ("bad.txt", "--cost", "1", "--at-most", "9", "--episode", "e"): "--episode does not go",
+        ("bad.txt", "--cost", "1", "--at-most", "9", "--episode", "e"): "--episode COL",
         ("bad.txt", "--cost", "1", "--follow"): "--follow goes with",
         ("-", "--cost", "1", "--follow", "--at-most", "9"): "--follow is for files",
     }.items():

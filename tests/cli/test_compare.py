@@ -10,11 +10,11 @@ import time
 import numpy as np
 import pytest
 
+from boundwatch.episodes.alignment import of_one_measure, take_in_turn
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.readers import read_costs
-from boundwatch.episodes.alignment import of_one_measure, take_in_turn
 from boundwatch.errors import InvalidCost
+from boundwatch.readers import read_costs
 
 
 @pytest.fixture

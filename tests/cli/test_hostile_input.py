@@ -16,8 +16,8 @@ from benchmarks.mutation import npy
 import boundwatch as bw
 from boundwatch._support import files
 from boundwatch._support.text import printable
-from boundwatch.readers import read_costs
 from boundwatch.errors import InvalidCost
+from boundwatch.readers import read_costs
 
 
 def npz(**members):

@@ -38,7 +38,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="A B [C ...]",
-            help="One file of costs per policy, in any format that `check` reads; or one file, with --policy.",
+            help="One file of costs per policy, in any format that `check` reads; or one, with --policy.",
         ),
     ],
     paired: Annotated[

@@ -141,7 +141,9 @@ class Reading:
         """Return the same with the columns, range and words of certificates of several, unless given."""
         self.refuse_several(family)
         known = _measures(family)
-        columns: dict[str, Any] = dict(self.columns or {measure.kind: measure.column for measure in known})
+        columns: dict[str, Any] = {measure.kind: measure.column for measure in known}
+        if self.columns:
+            columns = {str(kind): column for kind, column in self.columns.items()}
         ranges = [measure.cost_range for measure in known if measure.cost_range is not None]
         words = [list(measure.success_values) for measure in known if measure.success_values]
         return dataclasses.replace(

@@ -36,10 +36,10 @@ def spell(argument: Argument) -> str:
 
     Examples
     --------
-    >>> spell(Argument("cost_range", (0, 100))), spell(Argument("success_values")), spell(Argument("once", True))
-    ('--cost-range 0 100', '--success-values WORD,WORD', '--once')
-    >>> spell(Argument("binary", False)), spell(Argument("where", {"site": "new lab"}))
-    ('--no-binary', "--where 'site=new lab'")
+    >>> spell(Argument("cost_range", (0, 100))), spell(Argument("success_values"))
+    ('--cost-range 0 100', '--success-values WORD,WORD')
+    >>> spell(Argument("once", True)), spell(Argument("binary", False)), spell(Argument("where", {"site": "new lab"}))
+    ('--once', '--no-binary', "--where 'site=new lab'")
     """
     name, value = argument.name, argument.value
     if value is True:

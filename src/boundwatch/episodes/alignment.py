@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.episodes.declared import is_customary
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 
@@ -231,7 +231,8 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
             )
         warnings = each.warnings
         column, of_first = each.measure.column, first.measure.column
-        if normal(column or "") != normal(of_first or ""):
+        usual = is_customary(each.measure) and is_customary(first.measure)  # logs have several names for it
+        if normal(column or "") != normal(of_first or "") and not usual:
             warnings += (
                 f"{each.source}: these costs are from column {column!r}, those of {first.source} from "
                 f"{of_first!r}; a verdict means nothing unless both measure the same",
