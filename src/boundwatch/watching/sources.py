@@ -9,8 +9,8 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,21 +86,27 @@ def open_lines(
     """
     if not is_pipe(path):
         return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
-    lines = PipeLines(os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-"), name_of(path))
+    lines = _pipe_lines(path)
     return _beyond(lines, position or Position(), path) if replayed else lines
 
 
-def _beyond(batches: Iterable[Batch], known: Position, path: str) -> Iterator[Batch]:
+def _pipe_lines(path: str) -> Generator[Batch, None, None]:
+    with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
+        yield from PipeLines(stream, name_of(path))
+
+
+def _beyond(batches: Generator[Batch, None, None], known: Position, path: str) -> Iterator[Batch]:
     """Yield the lines of a stream that come after those that were counted, if it begins with these."""
     reached = known.lines == 0
-    for batch in batches:
-        passed = sum(line.number <= known.lines for line in batch.lines)
-        if passed and batch.lines[passed - 1].number == known.lines:
-            reached = True
-            if batch.position(passed).digest != known.digest:
-                raise _other(f"its first {known.lines} lines are not those that were counted", path)
-        if reached or not batch.lines:
-            yield _after(batch, passed)
+    with closing(batches):
+        for batch in batches:
+            passed = sum(line.number <= known.lines for line in batch.lines)
+            if passed and batch.lines[passed - 1].number == known.lines:
+                reached = True
+                if batch.position(passed).digest != known.digest:
+                    raise _other(f"its first {known.lines} lines are not those that were counted", path)
+            if reached or not batch.lines:
+                yield _after(batch, passed)
     if not reached:
         raise _other(f"ended before line {known.lines}, the last one counted", path)
 
@@ -142,7 +148,7 @@ class KeptPipe:
 
     def __init__(self, pipe: str, path: Path, position: Position, sender: Identity | None = None) -> None:
         self.path, self.position = path, position
-        self._pipe = _open_pipe(pipe)
+        self._pipe = os.dup(_open_pipe(pipe)) if pipe == "-" else _open_pipe(pipe)
         self.sender = _sender(self._pipe)
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
@@ -174,6 +180,11 @@ class KeptPipe:
             while _is_ready(self._pipe, _SILENCE) and time.monotonic() < ends:
                 if not self._move():
                     return
+
+    def close(self) -> None:
+        """Let go of the pipe and the file."""
+        os.close(self._pipe)
+        os.close(self._file)
 
     def _move(self) -> bool:
         """Move what the pipe holds to the file; return whether there was anything, or the sender ended."""

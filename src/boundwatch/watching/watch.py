@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -163,12 +163,22 @@ class Watch:
         InvalidCost
             At a malformed line; what came before it is counted.
         """
+        batches = iter(source)
+        try:
+            yield from self._run(source, batches)
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()
+            if isinstance(source, KeptPipe):
+                source.close()
+
+    def _run(self, source: Iterable[Batch], batches: Iterator[Batch]) -> Iterator[Events]:
         yield from self._announce(at_once=True)
         if self.until_alarm and self.alarmed:
             return
         held: Batch | None = None
         with interrupted_between_batches() as interrupted:
-            for batch in interrupted.while_waiting(iter(source)):
+            for batch in interrupted.while_waiting(batches):
                 events: Events = []
                 if batch.note:
                     events.append(Notice(f"note: {self.source}: {batch.note}"))
