@@ -252,8 +252,8 @@ def read_costs(
     )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    with open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation) as table:
-    with placed(table.source):
+    opened = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)
+    with opened as table, placed(table.source):
         found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
