@@ -96,6 +96,12 @@ class Design:
         """Return what `to_dict` wrote."""
         return convert(cls, content, "design")
 
+    def __str__(self) -> str:
+        named = [f"{name} {getattr(self, name)}" for name in _SINGLE if getattr(self, name) is not None]
+        named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
+        named += [f"{column} is {value}" for column, value in self.where.items()]
+        return ", ".join(named) or "one episode per row"
+
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
 

@@ -13,12 +13,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes, Role
+from boundwatch.episodes.measure import check_range
 from boundwatch.episodes.notes import suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, json_array, lerobot, mcap, npy, parquet, sb3
@@ -232,6 +234,8 @@ def read_costs(
     >>> read.costs, read.binary, str(read.measure)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
+    cost_range, allow_own = check_range(cost_range), check_flag(allow_own, "allow_own")
+    binary = None if binary is None else check_flag(binary, "binary")
     known = _certificates(certificate)
     given: dict[str, Any] = {
         "strata": strata,
