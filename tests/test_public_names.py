@@ -25,9 +25,8 @@ from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
 from boundwatch.tasks.navigation import runs as navigation_runs
 from boundwatch.tasks.navigation.recipe import Recipe as NavigationRecipe
 
-CERTIFICATE = bw.Certificate.from_held_out(
-    np.linspace(0, 0.4, 500), measure=bw.Measure("cost", "path", (0, 10))
-)
+PATH = bw.Measure("cost", "path", (0, 10))
+CERTIFICATE = bw.Certificate.from_held_out(np.linspace(0, 0.4, 500), measure=PATH)
 BINARY = bw.Certificate.from_held_out([0, 0, 0, 1] * 25, binary=True)
 FAMILY = bw.CertificateFamily({"pick": CERTIFICATE, "place": BINARY})
 NEW = np.linspace(0.1, 0.9, 20)
