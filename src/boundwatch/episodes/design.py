@@ -100,7 +100,7 @@ class Design:
         named = [f"{name} {getattr(self, name)}" for name in _SINGLE if getattr(self, name) is not None]
         named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
         named += [f"{column} is {value}" for column, value in self.where.items()]
-        return ", ".join(named) or "one episode per row"
+        return ", ".join(["a step per row" if self.episode else "an episode per row", *named])
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
