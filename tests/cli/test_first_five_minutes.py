@@ -244,6 +244,15 @@ def test_a_certificate_remembers_which_customary_column_it_is_of(tmp_path, run, 
     assert "not measured the way the certificate's were" in done.err
 
 
+def test_a_column_called_like_its_trials_loses_none_of_them(tmp_path, run):
+    """Each success would be the header once more, and only failures would be left."""
+    (tmp_path / "log.csv").write_text("success\nfailure\n" + "success\n" * 9 + "failure\n")
+    bw.Certificate.from_held_out([0, 1] * 9, binary=True, measure=bw.Measure("success")).save("c.json")
+    for command in (("certify", "log.csv", "-o", "new.json"), ("watch", "c.json", "log.csv", "--state", "s")):
+        done = run(*command)
+        assert (done.code, "line 3" in done.err, "name or a trial" in done.err) == (1, True, True)
+
+
 @pytest.mark.usefixtures("lab")
 def test_swapped_arguments_are_said(run):
     for command in (["check"], ["report", "-o", "r.html"]):
