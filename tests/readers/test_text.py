@@ -49,7 +49,7 @@ def of(**given):
 
 READ = {
     "a header and numbers": ("cost\n0.5\n1\n", {}, [2, 3], [0.5, 1]),
-    "bare numbers are costs": ("0.5\n\n1\n", {}, [1, 3], [0.5, 1]),
+    "bare numbers": ("0.5\n\n1\n", {"cost": "1"}, [1, 3], [0.5, 1]),
     "columns by number": ("1,yes\n2,no\n", {"success": "2"}, [1, 2], [0, 1]),
     "a word list by number": ("yes\nno\n", {"success": "1"}, [1, 2], [0, 1]),
     "titles above the header": ("Lab 3, May\n\nsep=;\nt;ok\n1;yes\n", {"success": "ok"}, [5], [0]),
@@ -102,6 +102,9 @@ def test_read_and_the_same_line_by_line_and_after_restarts(text, declared, numbe
 
 NUMBERED = "trial,cost\n1,0.5\n2,1\n3,0\n"
 REFUSED = {
+    "one number or two": ("0,5\n1,0\n", {"cost": "1"}, 1, None, "0,5"),
+    "a mean below two rows": ("trial,cost\n1,0.2\n2,0.4\nMean,0.3\n", {}, 4, "trial", "Mean"),
+    "units in a row that looks like a trial": ("trial,cost\n-,1\n1,0.2\n2,0.4\n", {}, 2, "trial", "-"),
     "a total": (NUMBERED + "Total,0.5\n", {}, 5, "trial", "Total"),
     "a total without a name": (NUMBERED + ",0.5\n", {}, 5, "trial", ""),
     "a subtotal in a column called run": (
@@ -152,7 +155,8 @@ def test_refused_at_a_place_also_line_by_line(text, declared, number, column, va
         ("trial,ok\n1,yes\n", {"success": "done"}, "success"),
         ("trial,ok\n1,yes\n", {"success": "ok", "by": "robot"}, "by"),
         ("x\n" * 60, {"cost": "cost"}, "cost"),
-        ("1,2\n3,4\n", {}, "cost"),
+        ("1;2\n3;4\n", {}, "cost"),
+        ("1\n0\n", {}, "success"),
         ('{"ok": 1}\n', {}, "reward"),
     ],
 )
@@ -172,7 +176,7 @@ def test_nothing_is_refused():
         read(b"\n\n", of())
 
 
-@pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 2), ("cost\n1\n", 0)])
+@pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 3), ("cost\n1\n", 0)])
 def test_what_was_skipped_is_noted(text, notes):
     rows = TextRows(Declared(), "lab.csv")
     rows.take(lines(text.encode()))

@@ -7,7 +7,7 @@ the probability with which independent episodes get them; together they stay bel
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -41,6 +41,40 @@ def suspicions(costs: Array, tasks: Sequence[str] = ()) -> tuple[str, ...]:
     ('the costs rise along the file (rank correlation 1.00; by chance in fewer than 0.5 % of files); ...',)
     """
     return *_order(costs, tasks), *_constant(costs), *_copies(costs)
+
+
+def repeats(
+    labels: Mapping[str, Sequence[str]], costs: Array, keys: Sequence[Sequence[str]] = ()
+) -> Iterator[str]:
+    """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice.
+
+    Parameters
+    ----------
+    labels
+        Columns that number the (first) rows.
+    costs
+        Their costs.
+    keys
+        The task, policy and so on of each: every task may count its episodes from 1.
+
+    Examples
+    --------
+    >>> list(repeats({"trial": ["1", "2", "1"]}, np.array([0.0, 1.0, 1.0])))
+    ["3 rows have only 2 different values of trial; if rows are steps, declare episode='trial'; ..."]
+    """
+    for column, numbers in labels.items():
+        placed = list(zip(numbers, *(key[: len(numbers)] for key in keys), strict=True))
+        different = len(set(placed))
+        if different == len(placed):
+            continue
+        if different >= len(placed) / 2 and len(set(zip(placed, costs.tolist(), strict=False))) == different:
+            yield f"{len(placed) - different} rows repeat the {column} and the cost of another; pasted twice?"
+        else:
+            yield (
+                f"{len(placed)} rows have only {different} different values of {column}; if rows are steps, "
+                f"declare episode={column!r}; if they are repeats of one scene, cluster={column!r}"
+            )
+        return
 
 
 def _order(costs: Array, tasks: Sequence[str]) -> Iterator[str]:

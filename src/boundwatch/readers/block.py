@@ -37,6 +37,9 @@ ONLY = "1"
 ROWS = 1 << 16
 """Rows in a block of a format that says how many it has."""
 
+MOST_LABELS = 300_000
+"""Rows at the beginning of a file whose own numbers are looked at."""
+
 
 class Line(NamedTuple):
     """A line of a text: its number from 1, and its bytes without the newline."""
@@ -57,11 +60,14 @@ class Block:
         Where each row is.
     columns
         The columns that were asked for, by their name in the file, each as long as `numbers`.
+    labels
+        The columns that number the rows of a table, for notes.
     """
 
     unit: str
     numbers: Sequence[int]
     columns: Mapping[str, Cells]
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -66,8 +66,6 @@ def _open(lines: Iterator[tuple[int, list[Any]]], source: str, declared: Declare
         found = header.take([cells])
         if found is not None:
             rows, _ = found
-            if header.above:
-                rows.skip("rows above the header", header.above)
             return rows, [] if rows.named else [(number, cells)]
     if header.above:
         header.refuse()

@@ -215,12 +215,12 @@ class GrowingFile:
     def _resume(self) -> Iterator[Batch]:
         """Open the file that was being counted; yield what is left of one that was rotated since."""
         file, known = self._open(), self.known
-        if not known.offset:
-            self._begin(file, Position())
-            return
         named = os.fstat(file.fileno())
         digest = _same_beginning(file, known)
         renamed = [] if digest and _identity(named) == known.identity else self._counted()
+        if not known.offset and (not renamed or _identity(renamed[0].stat()) != known.identity):
+            self._begin(file, Position())
+            return
         if digest and not renamed:
             self._begin(file, known, digest)
             return
@@ -228,8 +228,13 @@ class GrowingFile:
         if len(renamed) != 1:
             found = f"several files do: {listed}" if renamed else "no file beside it does, either"
             self._refuse(f"does not begin with the {known.lines} lines that were counted, and {found}")
-        if digest and _begins_with_all_of(file, renamed[0]):
+        if digest and known.offset and _begins_with_all_of(file, renamed[0]):
             self._refuse(f"and {listed} both begin with the {known.lines} lines that were counted")
+        if _identity(renamed[0].stat()) == known.identity:
+            file.close()
+            old = renamed[0].open("rb", buffering=0)
+            self._begin(old, known, _same_beginning(old, known))  # its writer may still add to it
+            return
         with renamed[0].open("rb") as raw:
             self._refuse_between_restart(renamed[0], named)
             rest = _unpacked(raw)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from boundwatch.episodes.declared import Declared
-from boundwatch.errors import Argument, InvalidCost, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers.rows import Row, Rows
 
-_ONE = "put one object on each line, one per episode (jq -c '.[]')"
+_ONE = "write one object per line, one per episode, or an array of them"
 _DEEPEST = 32
 
 
@@ -32,6 +32,7 @@ def open_lines(number: int, text: str, declared: Declared, source: str) -> Rows:
     first = parse(text, where)
     names = tuple(first)
     lists = [name for name, value in first.items() if isinstance(value, list) and _objects(value)]
+    nested = any("." in name or isinstance(value, list) for name, value in first.items())
     if lists and declared.measure is None:
         raise InvalidCost(
             f"could be one episode or a document, as it has a list {lists[0]!r} of objects",
@@ -46,7 +47,12 @@ def open_lines(number: int, text: str, declared: Declared, source: str) -> Rows:
                 f"; for a document, {_ONE}",
             ),
         )
-    return Rows(names, declared, declared.resolve(names), source, named=False)
+    try:
+        return Rows(names, declared, declared.resolve(names), source, named=False)
+    except InvalidSetting as error:
+        if nested:
+            error.remedy += (f"; if this is a document of all episodes, {_ONE}",)
+        raise
 
 
 def rows(lines: Iterable[tuple[int, str]], table: Rows) -> Iterator[Row]:

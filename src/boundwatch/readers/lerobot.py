@@ -56,6 +56,11 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     own = first_of(columns, _OUTCOMES)
     table = columnar(source, "lerobot-eval", readers, declared, unit="episode", own=own)
     table.warnings += _suspicions(columns)
+    tasks = len(set(columns.get("task", ())))
+    if tasks > 1 and declared.design.by is None and declared.design.strata is None:
+        table.warnings.append(
+            f"{tasks} tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
+        )
     return table
 
 

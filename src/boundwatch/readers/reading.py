@@ -19,10 +19,11 @@ from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes, Role
-from boundwatch.episodes.notes import suspicions
+from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.notes import repeats, suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, json_array, lerobot, mcap, npy, parquet, sb3
-from boundwatch.readers.block import Block, Format, Table, empty, too_large
+from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.opening import Source, check_archive, placed, recognize
 from boundwatch.readers.steps import Steps, filtered, names, reduction
 from boundwatch.readers.text import TextRows
@@ -158,6 +159,7 @@ class _Gathered:
     unit: str = "row"
     rule: Reduction | None = None
     others: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_costs(
@@ -248,7 +250,7 @@ def read_costs(
         cost_range=cost_range,
         success_values=success_values,
         design=_design(given, known),
-        certified=known[0].measure if known else None,
+        certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
     )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
@@ -256,8 +258,9 @@ def read_costs(
         found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
-    tasks = found.keys.get("by", ())
+    tasks = found.keys.get("by") or found.keys.get("strata", ())
     doubts = suspicions(found.costs, tasks) if found.rule is None else ()
+    table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
     episodes = Episodes(
         found.costs,
         binary=binary,
@@ -347,6 +350,7 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
     costs: list[NDArray[np.float64]] = []
     numbers: list[Sequence[int]] = []
     keys: dict[str, list[str]] = {role: [] for role in roles}
+    labels: list[Mapping[str, Sequence[str]]] = []
     others: dict[str, int] = {}
     notation, unit = Notation(), "row"
     for block in blocks:
@@ -363,8 +367,10 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
             keys[role] += names(block, column, table.source)
         for word, count in converted.others.items():
             others[word] = others.get(word, 0) + count
+        labels += [block.labels] if sum(map(len, numbers)) <= MOST_LABELS else []
     joined = np.concatenate([np.empty(0), *costs])
-    return _Gathered(joined, _joined(numbers), dict(keys), unit, None, others)
+    numbered = {n: [cell for part in labels for cell in part.get(n, ())] for n in (labels or [{}])[-1]}
+    return _Gathered(joined, _joined(numbers), dict(keys), unit, None, others, numbered)
 
 
 def located_at(error: InvalidCost, block: Block, table: Table) -> InvalidCost:

@@ -84,6 +84,7 @@ def filtered(block: Block, where: Mapping[str, str]) -> Block:
             name: cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
             for name, cells in block.columns.items()
         },
+        {name: [cells[row] for row in rows] for name, cells in block.labels.items()},
     )
 
 

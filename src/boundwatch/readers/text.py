@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.errors import InvalidCost, Place, Refusal
 from boundwatch.readers import arrow, json_lines, sb3
 from boundwatch.readers.block import Block, Format, Line
-from boundwatch.readers.rows import Header, Row, Rows
+from boundwatch.readers.rows import Header, Row, Rows, remembered, restore
 
 LONGEST_LINE = 4 << 20
 """Bytes of a line; a longer one is no episode."""
@@ -70,25 +71,26 @@ class TextRows:
             "lines": self.lines,
             "windows": self._windows,
             "pending": [list(line) for line in self._pending],
-            "above": [self._header.above, list(self._header.widest)],
+            "above": {
+                name: getattr(self._header, name) for name in ("above", "remarks", "widest", "separator")
+            },
             "delimiter": self._delimiter,
-            "rows": None
-            if rows is None
-            else {name: value for name, value in vars(rows).items() if name in _REMEMBERED},
+            "names": None if rows is None else list(rows.names),
+            "rows": None if rows is None else remembered(rows),
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.file_format, self.lines = state["format"], state["lines"]
         self._windows, self._delimiter = state["windows"], state["delimiter"]
         self._pending = [(number, text) for number, text in state["pending"]]
-        self._header.above, self._header.widest = state["above"][0], tuple(state["above"][1])
+        self._header = replace(self._header, **state["above"])
+        self._header.widest = tuple(self._header.widest)
         if (known := state["rows"]) is not None:
-            names = tuple(known["names"])
+            names = tuple(state["names"])
             bare = not known["named"] and self.file_format == "csv" and len(names) == 1
             measure = self.declared.resolve(() if bare else names, self._own(names))
             self.rows = Rows(names, self.declared, measure, self.source)
-            for name, value in known.items():
-                setattr(self.rows, name, tuple(value) if name == "names" else value)
+            restore(self.rows, known)
 
     def feed(self, data: bytes) -> Iterable[Block]:
         """Take whole lines as they are in a file, the last one perhaps without its newline."""
@@ -163,8 +165,8 @@ class TextRows:
             return []
         if "\r" in text and '"' not in text:
             raise InvalidCost(
-                "lines end with a carriage return alone",
-                where=self._at(number),
+                "its lines end with a carriage return alone",
+                where=Place(self.source),
                 remedy="save it as CSV UTF-8",
             )
         self._pending.append((number, text))
@@ -179,8 +181,6 @@ class TextRows:
         self.rows, way = found
         cells = readings[way] or []
         self._delimiter = _DELIMITERS[way] if len(cells) > 1 else ""
-        if self._header.above:
-            self.rows.skip("lines above the header", self._header.above)
         return [] if self.rows.named else [(first, cells)]
 
     def _own(self, names: Sequence[str]) -> Said | None:
@@ -251,9 +251,6 @@ class TextRows:
             where=self._at(number),
             remedy="if it is GBK or Shift-JIS, save it as UTF-8 (in Excel: CSV UTF-8)",
         )
-
-
-_REMEMBERED = ("names", "named", "counted", "numeric", "mark", "percent", "numbered", "skipped")
 
 
 def long_line(source: str, number: int) -> Refusal:
