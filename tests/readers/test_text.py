@@ -86,6 +86,12 @@ READ = {
     "JSON lines": ('{"cost": 0.5}\n\n{"cost": 1, "x": 2}\n', {}, [1, 3], [0.5, 1]),
     "objects within": ('{"a": {"ok": true}}\n{"a": {"ok": false}}\n', {"success": "a.ok"}, [1, 2], [0, 1]),
     "lists beside it": ('{"cost": 1, "steps": [{"cost": 0}]}\n', {"cost": "cost"}, [1], [1]),
+    "returns of a Monitor": (
+        '#{"t_start": 1}\nr,l,t\n5,1,2\n0,1,2\n',
+        {"cost_range": (0, 5)},
+        [3, 4],
+        [0, 1],
+    ),
     "a Monitor": ('#{"t_start": 1}\nr,l,t,is_success\n5,1,2,1\n6,1,2,0\n', {}, [3, 4], [0, 1]),
 }
 

@@ -65,9 +65,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Provenance))
 
 
 def provenance_of(
-    costs: NDArray[np.float64] | None,
-    seed: int | None,
-    policy: str | os.PathLike[str] | None,
+    costs: NDArray[np.float64] | None, seed: int | None, policy: str | os.PathLike[str] | None
 ) -> Provenance:
     """Return the provenance of a certificate that is made now, from these costs and this policy's file."""
     try:
