@@ -436,14 +436,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
 def require_certificate(value: object) -> Certificate:
-    """Return a certificate, or refuse what a detector cannot compare with.
-
-    Examples
-    --------
-    >>> require_certificate("certificate.json")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: certificate = 'certificate.json' is not a Certificate; make or load one
-    """
+    """Return a certificate, or refuse what a detector cannot compare with."""
     if not isinstance(value, Certificate):
         problem, remedy = "is not a Certificate", "make or load one"
         raise InvalidSetting(problem, name="certificate", value=value, remedy=remedy)

@@ -155,13 +155,7 @@ def draft_external(
 
 
 def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where each has half of delta.
-
-    Examples
-    --------
-    >>> split_delta(0.01, None, None)
-    (0.005, 0.005)
-    """
+    """Return the failure probabilities of the upper and the lower limit where each has half of delta."""
     above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
     if above + below >= 1:
         raise InvalidLevel(f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1")
@@ -169,38 +163,18 @@ def split_delta(delta: float, delta_upper: float | None, delta_lower: float | No
 
 
 def shared_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where one event gives both.
-
-    Examples
-    --------
-    >>> shared_delta(0.01, None, None)
-    (0.01, 0.01)
-    """
+    """Return the failure probabilities of the upper and the lower limit where one event gives both."""
     return _sides(delta, delta_upper, delta_lower, share=1.0)
 
 
 def check_method(method: schema.Method, source: schema.Source) -> None:
-    """Refuse a method that does not go with a source.
-
-    Examples
-    --------
-    >>> check_method("exact", "pac-bayes")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: method = 'exact' is unknown; choose one of kl, pinsker
-    """
+    """Refuse a method that does not go with a source."""
     allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
     check_choice(method, "method", allowed)
 
 
 def check_number(value: object, name: str) -> float:
-    """Return a number, or raise an error that names what came instead.
-
-    Examples
-    --------
-    >>> check_number(True, "renyi")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: renyi = True is not a number; give one
-    """
+    """Return a number, or raise an error that names what came instead."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidSetting("is not a number", name=name, value=value, remedy="give one")
     return float(value)

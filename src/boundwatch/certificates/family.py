@@ -32,15 +32,7 @@ CERTIFY_IT = "certify it, or leave it out"
 
 
 def no_certificate(task: str, certified: Iterable[str], remedy: str = CERTIFY_IT) -> str:
-    """Say that a task (or robot) has no certificate, and which one may be meant, else the remedy.
-
-    Examples
-    --------
-    >>> no_certificate("Arm-2", ["arm-1", "arm-2"])
-    "has no certificate, but 'arm-2' has; if that is meant, write the name the same way"
-    >>> no_certificate("arm-7", ["arm-1", "arm-2"])
-    "has no certificate, only 'arm-1', 'arm-2'; certify it, or leave it out"
-    """
+    """Say that a task (or robot) has no certificate, and which one may be meant, else the remedy."""
     known = list(certified)
     plain = {"".join(name.split()).casefold(): name for name in known}
     if (meant := plain.get("".join(task.split()).casefold())) is not None:

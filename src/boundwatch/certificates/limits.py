@@ -34,14 +34,6 @@ def derive_all(facts: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     """Return the limits of many certificates, each from the arguments of `derive`.
 
     What is the same is derived once, and what takes long, for many at once.
-
-    Examples
-    --------
-    >>> costs = CostRecord.of(np.array([0.1, 0.2, 0.2]))
-    >>> one = dict(source="held-out", method="betting", n=3, mean_cost=0.5 / 3, binary=False, record=costs)
-    >>> one |= {"delta_upper": 0.05, "delta_lower": 0.05}
-    >>> derive_all([one, one]) == [derive(**one)] * 2
-    True
     """
     found: dict[int, tuple[float, float]] = {}
     derived: dict[tuple[Any, ...], tuple[float, float]] = {}
@@ -78,19 +70,6 @@ def derive(
 
     Parameters are the fields of `boundwatch.Certificate`. A method that looks at every single cost needs the
     `record` of costs; for costs of 0 and 1, `n` and `mean_cost` say as much.
-
-    Raises
-    ------
-    CertificateError
-        For a source and method that do not go together, or when a number is missing that they need.
-
-    Examples
-    --------
-    >>> derive("held-out", "hoeffding", n=200, mean_cost=0.25, binary=True, delta_upper=0.1, delta_lower=0.1)
-    (0.1741..., 0.3258...)
-    >>> derive("held-out", "guess", n=200, mean_cost=0.25, binary=True, delta_upper=0.1, delta_lower=0.1)
-    Traceback (most recent call last):
-    boundwatch.errors.CertificateError: method = 'guess' of source = 'held-out' derives no limits; ...
     """
     size, mean = _present(n, "n"), _present(mean_cost, "mean_cost")
     match source, method:

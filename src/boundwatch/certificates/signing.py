@@ -128,13 +128,7 @@ def check_signature(path: _PathLike, content: object, key: _PathLike) -> None:
 
 
 def signature_path(path: _PathLike) -> Path:
-    """Return where the signature of a certificate's file is.
-
-    Examples
-    --------
-    >>> str(signature_path("certificate.json"))
-    'certificate.json.sig'
-    """
+    """Return where the signature of a certificate's file is."""
     return Path(f"{os.fspath(path)}.sig")
 
 

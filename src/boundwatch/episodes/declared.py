@@ -221,13 +221,7 @@ class Declared:
 
 
 def is_customary(measure: Measure) -> bool:
-    """Return whether a column says nothing by its name: it has none, or the usual one for what it holds.
-
-    Examples
-    --------
-    >>> is_customary(Measure("success", "is_success")), is_customary(Measure("success", "grasped"))
-    (True, False)
-    """
+    """Return whether a column says nothing by its name: it has none, or the usual one for what it holds."""
     name = normal(measure.column or "")
     return not name or name.isdigit() or measure.kind in CUSTOMARY.get(name, ())
 

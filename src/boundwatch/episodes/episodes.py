@@ -197,13 +197,7 @@ def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
 
 
 def looks_binary(costs: NDArray[np.float64]) -> bool:
-    """Return whether there are failures and successes and nothing else; all of one kind tell nothing.
-
-    Examples
-    --------
-    >>> looks_binary(np.array([0.0, 1.0, 0.0])), looks_binary(np.zeros(3))
-    (True, False)
-    """
+    """Return whether there are failures and successes and nothing else; all of one kind tell nothing."""
     if costs[0] not in (0, 1):
         return False
     failed, passed = costs == 1, costs == 0
@@ -211,13 +205,7 @@ def looks_binary(costs: NDArray[np.float64]) -> bool:
 
 
 def binary_note(n: int) -> str:
-    """Say that costs were taken for failures and successes by their looks.
-
-    Examples
-    --------
-    >>> binary_note(20)[:50]
-    'all 20 costs are 0 or 1, so each is read as a tria'
-    """
+    """Say that costs were taken for failures and successes by their looks."""
     return (
         f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; "
         "if a trial can cost something in between, say so with binary=False"
@@ -225,18 +213,7 @@ def binary_note(n: int) -> str:
 
 
 def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
-    """Return costs as they are; of `Episodes`, say as Python warnings what makes a verdict on them doubtful.
-
-    Raises
-    ------
-    ProvenanceMismatch
-        If they are, or begin with, those that the certificate was made from.
-
-    Examples
-    --------
-    >>> compatible([0.1, 0.2], Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-    [0.1, 0.2]
-    """
+    """Return costs as they are; of `Episodes`, warn in Python of what makes a verdict doubtful."""
     if not isinstance(costs, Episodes):
         return costs
     try:

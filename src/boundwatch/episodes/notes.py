@@ -26,42 +26,14 @@ _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 
 def suspicions(costs: Array, tasks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what is suspicious about episodes, one sentence each.
-
-    Parameters
-    ----------
-    costs
-        Their costs, in the order of the file.
-    tasks
-        The task of each episode, if they are judged apart: orders are then looked at task by task.
-
-    Examples
-    --------
-    >>> suspicions(np.linspace(0, 1, 30))
-    ('the costs rise along the file (rank correlation 1.00; by chance in fewer than 0.5 % of files); ...',)
-    """
+    """Return what is suspicious about episodes, one sentence each."""
     return *_order(costs, tasks), *_constant(costs), *_copies(costs)
 
 
 def repeats(
     labels: Mapping[str, Sequence[str]], costs: Array, keys: Sequence[Sequence[str]] = ()
 ) -> Iterator[str]:
-    """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice.
-
-    Parameters
-    ----------
-    labels
-        Columns that number the (first) rows.
-    costs
-        Their costs.
-    keys
-        The task, policy and so on of each: every task may count its episodes from 1.
-
-    Examples
-    --------
-    >>> list(repeats({"trial": ["1", "2", "1"]}, np.array([0.0, 1.0, 1.0])))
-    ["3 rows have only 2 different values of trial; if rows are steps, declare episode='trial'; ..."]
-    """
+    """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice."""
     for column, numbers in labels.items():
         placed = list(zip(numbers, *(key[: len(numbers)] for key in keys), strict=True))
         different = len(set(placed))
@@ -101,25 +73,13 @@ def _order(costs: Array, tasks: Sequence[str]) -> Iterator[str]:
 
 
 def trend(costs: Array) -> tuple[float, float]:
-    """Return the rank correlation of costs with their order, and its two-sided p-value.
-
-    Examples
-    --------
-    >>> trend(np.array([0.1, 0.9, 0.2] * 4))[1] > 0.5
-    True
-    """
+    """Return the rank correlation of costs with their order, and its two-sided p-value."""
     correlations, chances = _trends(costs, None)
     return float(correlations[0]), float(chances[0])
 
 
 def blocks(costs: Array) -> float:
-    """Return the probability of so few runs above and below the median over all orders: the runs test, exact.
-
-    Examples
-    --------
-    >>> round(blocks(np.repeat([0.0, 1.0], 10)), 6), blocks(np.tile([0.0, 1.0], 10)) > 0.99
-    (1.1e-05, True)
-    """
+    """Return the probability of so few runs above and below the median over all orders (runs test)."""
     return _blocks(costs, None)[0]
 
 

@@ -21,17 +21,6 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
 
     Whatever is unusual (quotes, remarks, blank lines, headers that are repeated, rows of another width, other
     encodings than UTF-8, decimal commas) is left to the careful reader, which also says what is wrong.
-
-    Parameters
-    ----------
-    data
-        Whole lines.
-    rows
-        The header, and what the rows above have shown.
-    delimiter
-        What separates cells; nothing for a single column.
-    first
-        The number of the first line.
     """
     if len(data) < SMALLEST or not _is_simple(data, rows):
         return None

@@ -15,20 +15,11 @@ _DEEPEST = 32
 
 
 def open_lines(number: int, text: str, declared: Declared, source: str) -> Rows:
-    """Return the rows of JSON lines from the first one.
-
-    Raises
-    ------
-    Refusal
-        If the line is part of a document that holds all episodes: what it means depends on who wrote it.
-    """
+    """Return the rows of JSON lines from the first one."""
     where = Place(source, "line", number)
     if text.lstrip().startswith("["):
-        raise InvalidCost(
-            "begins a JSON array, which is read as a whole",
-            where=where,
-            remedy=f"give it as a file, or {_ONE}",
-        )
+        problem, remedy = "begins a JSON array, which is read as a whole", f"give it as a file, or {_ONE}"
+        raise InvalidCost(problem, where=where, remedy=remedy)
     first = parse(text, where)
     names = tuple(first)
     lists = [name for name, value in first.items() if isinstance(value, list) and _objects(value)]
@@ -68,12 +59,8 @@ def cells(content: Mapping[str, Any], table: Rows, number: int) -> list[Any]:
         if name not in content:
             raise InvalidCost("is missing", where=table.place(number, name), remedy="every episode needs it")
         if isinstance(content[name], list):
-            raise InvalidCost(
-                "is a list, not the value of one episode",
-                where=table.place(number, name),
-                value=content[name],
-                remedy=_ONE,
-            )
+            problem, remedy = "is a list, not the value of one episode", _ONE
+            raise InvalidCost(problem, where=table.place(number, name), value=content[name], remedy=remedy)
     return [_stripped(content.get(name)) for name in table.names]
 
 
@@ -90,13 +77,7 @@ def parse(text: str, where: Place) -> dict[str, Any]:
 
 
 def flat(content: object, where: Place) -> dict[str, Any]:
-    """Return an object without objects within; refuse anything else.
-
-    Examples
-    --------
-    >>> flat({"cost": 1, "at": {"x": 2}}, Place())
-    {'cost': 1, 'at.x': 2}
-    """
+    """Return an object without objects within; refuse anything else."""
     if not isinstance(content, dict):
         raise InvalidCost("is not a JSON object", where=where, value=content, remedy=_ONE)
     if not any(isinstance(value, dict) for value in content.values()):

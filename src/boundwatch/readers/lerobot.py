@@ -69,11 +69,8 @@ def _tasks(entries: list[dict[str, Any]], source: str) -> dict[str, list[Any]]:
     shared = [name for name in lists[0] if all(name in columns for columns in lists)]
     tasks = [f"{entry['task_group']}/{entry['task_id']}" for entry in entries]
     if repeated := [name for name, times in Counter(tasks).items() if times > 1]:
-        raise InvalidCost(
-            f"per_task has {repeated[0]!r} more than once",
-            where=Place(source),
-            remedy="keep one entry per task",
-        )
+        problem, remedy = f"per_task has {repeated[0]!r} more than once", "keep one entry per task"
+        raise InvalidCost(problem, where=Place(source), remedy=remedy)
     lengths = [len(next(iter(columns.values()))) for columns in lists]
     spread = {
         "task": tasks,
@@ -90,13 +87,8 @@ def _metrics(entry: dict[str, Any], where: Place) -> dict[str, list[Any]]:
     """Return the lists of one task, which must be of one length and agree with the counts beside them."""
     for name, kinds in {"task_group": str, "task_id": int | str, "metrics": dict}.items():
         if not isinstance(entry.get(name), kinds) or isinstance(entry[name], bool):
-            raise InvalidCost(
-                "is missing or of the wrong type",
-                where=where,
-                name=name,
-                value=entry.get(name),
-                remedy=_WRITER,
-            )
+            problem, remedy = "is missing or of the wrong type", _WRITER
+            raise InvalidCost(problem, where=where, name=name, value=entry.get(name), remedy=remedy)
     columns = {name: entry["metrics"][name] for name in _METRICS if name in entry["metrics"]}
     lengths = {len(values) if isinstance(values, list) else 0 for values in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
@@ -106,13 +98,8 @@ def _metrics(entry: dict[str, Any], where: Place) -> dict[str, list[Any]]:
         counts["n_success"] = sum(value is True or value == 1 for value in columns["successes"])
     for name, counted in counts.items():
         if name in entry and entry[name] != counted:
-            raise InvalidCost(
-                f"but its metrics hold {counted}",
-                where=where,
-                name=name,
-                value=entry[name],
-                remedy="the file was altered: fetch it again",
-            )
+            problem, remedy = f"but its metrics hold {counted}", "the file was altered: fetch it again"
+            raise InvalidCost(problem, where=where, name=name, value=entry[name], remedy=remedy)
     return columns
 
 

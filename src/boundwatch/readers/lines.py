@@ -95,14 +95,7 @@ class Batch:
 
 
 class LineSplitter:
-    r"""Makes lines of bytes as they come.
-
-    Examples
-    --------
-    >>> splitter = LineSplitter("log")
-    >>> [line.raw for line in splitter.feed(b"0.1\n0.2\n0.").lines], splitter.rest
-    ([b'0.1', b'0.2'], b'0.')
-    """
+    """Makes lines of bytes as they come."""
 
     def __init__(self, source: str, start: Position = Position(), digest: Any = None) -> None:  # noqa: B008
         self.source, self.at = source, start

@@ -73,11 +73,9 @@ def _choose(fields: dict[str, tuple[str, ...]], declared: Declared, source: str)
     if len(found) == 1:
         return found[0]
     offered = ", ".join([name for name, topic in full.items() if not found or topic in found][:8])
-    raise InvalidSetting(
-        f"has {'several topics' if found else 'no topic'} with {column or 'an outcome'}",
-        where=Place(source),
-        remedy=f"name one of {offered}",
-    )
+    problem = f"has {'several topics' if found else 'no topic'} with {column or 'an outcome'}"
+    remedy = f"name one of {offered}"
+    raise InvalidSetting(problem, where=Place(source), remedy=remedy)
 
 
 def _named_fully(declared: Declared, topic: str, names: tuple[str, ...]) -> Declared:

@@ -282,12 +282,8 @@ def _certificates(certificate: object) -> list[Certificate]:
     if certificate is None:
         return []
     if not each or not all(isinstance(one, Certificate) for one in each):
-        raise InvalidSetting(
-            "is neither a certificate nor one per task",
-            name="certificate",
-            value=certificate,
-            remedy="load it first with Certificate.load",
-        )
+        problem, remedy = "is neither a certificate nor one per task", "load it first with Certificate.load"
+        raise InvalidSetting(problem, name="certificate", value=certificate, remedy=remedy)
     return [one for one in each if isinstance(one, Certificate)]
 
 

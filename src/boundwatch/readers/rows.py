@@ -35,17 +35,6 @@ class Rows:
     """Rows under a header become blocks; what is no row is skipped with a note, or refused.
 
     A row is refused because of the rows above it, so that a stream and a file mean the same.
-
-    Parameters
-    ----------
-    names
-        The header; numbers from 1 where there is none.
-    declared, measure
-        What is read.
-    source, unit
-        For refusals.
-    named
-        Whether the names are a row of the file, which may come again.
     """
 
     names: tuple[str, ...]
@@ -127,18 +116,14 @@ class Rows:
             self.skip("remarks")
             return False
         if count > width and any(cell is not None and cell != "" for cell in cells[width:]):
-            raise InvalidCost(
-                f"has {count} cells, the header has {width}",
-                where=self.place(number),
-                remedy="if a comma is in a note, put the note in quotes",
-            )
+            problem = f"has {count} cells, the header has {width}"
+            remedy = "if a comma is in a note, put the note in quotes"
+            raise InvalidCost(problem, where=self.place(number), remedy=remedy)
         for name, index in zip(self.wanted, self._places, strict=True):
             if index >= count:
-                raise InvalidCost(
-                    f"ends before this cell: it has {count} cells, the header has {width}",
-                    where=self.place(number, name),
-                    remedy="write the cell, with separators for empty cells before it",
-                )
+                problem = f"ends before this cell: it has {count} cells, the header has {width}"
+                remedy = "write the cell, with separators for empty cells before it"
+                raise InvalidCost(problem, where=self.place(number, name), remedy=remedy)
         return True
 
     def _is_remark(self, cells: Sequence[Any], filled: Sequence[Any]) -> bool:
@@ -217,12 +202,9 @@ class Rows:
             raise InvalidCost(problem, where=where, value=cell, remedy=remedy)
 
     def _another_kind(self, number: int, cell: str, rows: int) -> InvalidCost:
-        return InvalidCost(
-            f"is text where {rows} row{'s have numbers' if rows > 1 else ' has a number'}",
-            where=self.place(number, self.column),
-            value=cell,
-            remedy="if it is a total or a unit, delete the row; if it is a trial, write its number",
-        )
+        problem = f"is text where {rows} row{'s have numbers' if rows > 1 else ' has a number'}"
+        remedy = "if it is a total or a unit, delete the row; if it is a trial, write its number"
+        return InvalidCost(problem, where=self.place(number, self.column), value=cell, remedy=remedy)
 
 
 def _text(cells: Sequence[Any], index: int) -> str:

@@ -163,11 +163,8 @@ class TextRows:
             self.file_format, self._header.own = "sb3-monitor", sb3.COLUMNS
             return []
         if "\r" in text and '"' not in text:
-            raise InvalidCost(
-                "its lines end with a carriage return alone",
-                where=Place(self.source),
-                remedy="save it as CSV UTF-8",
-            )
+            problem, remedy = "its lines end with a carriage return alone", "save it as CSV UTF-8"
+            raise InvalidCost(problem, where=Place(self.source), remedy=remedy)
         self._pending.append((number, text))
         whole, first = "\n".join(line for _, line in self._pending), self._pending[0][0]
         readings = [split(whole, delimiter) for delimiter in _DELIMITERS]
@@ -205,12 +202,9 @@ class TextRows:
 
     def _unclosed(self) -> Refusal:
         number, text = self._pending[0]
-        return InvalidCost(
-            "opens a quote that is not closed",
-            where=self._at(number),
-            value=text,
-            remedy='close it, or write "" for a quote within a cell',
-        )
+        problem = "opens a quote that is not closed"
+        remedy = 'close it, or write "" for a quote within a cell'
+        return InvalidCost(problem, where=self._at(number), value=text, remedy=remedy)
 
     def _at(self, number: int) -> Place:
         return Place(self.source, "line", number)
@@ -221,11 +215,9 @@ class TextRows:
             raise long_line(self.source, number)
         if number == 1:
             if raw.startswith(_WIDE_MARKS):
-                raise InvalidCost(
-                    "is UTF-16, and a text that grows is read as UTF-8",
-                    where=Place(self.source),
-                    remedy="save it as UTF-8 (in Excel: CSV UTF-8)",
-                )
+                problem = "is UTF-16, and a text that grows is read as UTF-8"
+                remedy = "save it as UTF-8 (in Excel: CSV UTF-8)"
+                raise InvalidCost(problem, where=Place(self.source), remedy=remedy)
             raw = raw.removeprefix(codecs.BOM_UTF8)
         if b"\0" in raw:
             raise InvalidCost(
@@ -245,30 +237,19 @@ class TextRows:
         return text
 
     def _foreign(self, number: int) -> Refusal:
-        return InvalidCost(
-            "is neither UTF-8 nor Windows-1252",
-            where=self._at(number),
-            remedy="if it is GBK or Shift-JIS, save it as UTF-8 (in Excel: CSV UTF-8)",
-        )
+        problem = "is neither UTF-8 nor Windows-1252"
+        remedy = "if it is GBK or Shift-JIS, save it as UTF-8 (in Excel: CSV UTF-8)"
+        return InvalidCost(problem, where=self._at(number), remedy=remedy)
 
 
 def long_line(source: str, number: int) -> Refusal:
     """Refuse a line that is too long to be an episode."""
-    return InvalidCost(
-        f"is longer than {LONGEST_LINE >> 20} MiB",
-        where=Place(source, "line", number),
-        remedy="put one episode on each line",
-    )
+    problem, remedy = f"is longer than {LONGEST_LINE >> 20} MiB", "put one episode on each line"
+    return InvalidCost(problem, where=Place(source, "line", number), remedy=remedy)
 
 
 def split(text: str, delimiter: str) -> list[str] | None:
-    """Return the cells of a row, without spaces around them; None if a quote is not closed.
-
-    Examples
-    --------
-    >>> split('1, "a, b" ,5" nail', ","), split('1,"a', ",")
-    (['1', 'a, b', '5" nail'], None)
-    """
+    """Return the cells of a row, without spaces around them; None if a quote is not closed."""
     if '"' not in text:
         return [cell.strip() for cell in (text.split(delimiter) if delimiter else [text])]
     cells, start = [], 0
