@@ -22,14 +22,13 @@ from boundwatch.episodes.episodes import Episodes, Role
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import repeats, suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers import excel, json_array, lerobot, mcap, npy, parquet, sb3
+from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
 from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.opening import Source, check_archive, placed, recognize
 from boundwatch.readers.steps import Steps, filtered, names, reduction
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
-_TEXT = ("csv", "jsonl", "sb3-monitor")
 _ROLES: tuple[Role, ...] = ("strata", "cluster", "by", "policy", "id")
 
 
@@ -41,28 +40,9 @@ def open_rows(
     sheet: str | None = None,
     evaluation: int | None = None,
 ) -> Table:
-    """Open a file, a folder or standard input (``-``), whatever its format is, and find what was declared.
-
-    Parameters
-    ----------
-    source
-        The path.
-    declared
-        What to read.
-    file_format
-        The format; left out, it is recognized by content.
-    sheet
-        The sheet of a workbook, by name or number.
-    evaluation
-        Which evaluation of ``evaluations.npz``, counted from 1; left out, the last.
-    """
+    """Open a file, a folder or standard input (``-``) and find what was declared; see `read_costs`."""
     if not isinstance(source, str | os.PathLike):
-        raise InvalidSetting(
-            "is not the path of a file",
-            name="path",
-            value=source,
-            remedy="give costs that are not in a file to a certificate or a detector as they are",
-        )
+        raise InvalidSetting("is not a path", name="path", value=source, remedy="give costs as they are")
     if file_format is not None and file_format not in get_args(Format):
         remedy = f"choose one of {', '.join(get_args(Format))}"
         raise InvalidSetting("is no format", name="file_format", value=file_format, remedy=remedy)
@@ -82,9 +62,8 @@ def _check_options(table: Table, named: str, sheet: str | None, evaluation: int 
     for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
         if value is not None and table.file_format != owner:
             remedy = f"leave it out: this is {table.file_format}"
-            raise InvalidSetting(
-                f"goes with {owner}", where=Place(named), name=name, value=value, remedy=remedy
-            )
+            problem, where = f"goes with {owner}", Place(named)
+            raise InvalidSetting(problem, where=where, name=name, value=value, remedy=remedy)
 
 
 def _guarded(blocks: Iterator[Block], source: str) -> Iterator[Block]:
@@ -107,25 +86,20 @@ def _open(
     found, name = file_format or recognize(source), source.name
     if found in ("xlsx", "sb3-evaluations"):
         check_archive(source)
-    match found:
-        case "xlsx":
-            return excel.read(source.seekable(), name, declared, sheet)
-        case "sb3-evaluations":
-            return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
-        case "npy":
-            return npy.read(source.seekable(), name, declared)
-        case "parquet":
-            return parquet.read(source.seekable(), name, declared)
-        case "mcap":
-            return mcap.read(source.seekable(), name, declared)
-        case "json":
-            return json_array.read(source.whole(), name, declared)
-        case "lerobot-eval":
-            return lerobot.read_evaluation(source.whole(), name, declared)
-    return _open_text(source, declared)
+    if found == "xlsx":
+        return excel.read(source.seekable(), name, declared, sheet)
+    if found == "sb3-evaluations":
+        return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
+    if found in ("json", "lerobot-eval"):
+        of_text = json_rows.read_array if found == "json" else lerobot.read_evaluation
+        return of_text(source.whole(), name, declared)
+    of_bytes = {"npy": npy.read, "parquet": parquet.read, "mcap": mcap.read}
+    if found in of_bytes:
+        return of_bytes[found](source.seekable(), name, declared)
+    return _text(source, declared)
 
 
-def _open_text(source: Source, declared: Declared) -> Table:
+def _text(source: Source, declared: Declared) -> Table:
     text = TextRows(declared, source.name)
     parts = source.lines()
     first: list[Block] = []
@@ -217,8 +191,10 @@ def read_costs(
         compared with them.
     allow_own
         Read them even if they are the certificate's own.
-    file_format, sheet, evaluation
-        See `open_rows`.
+    file_format
+        Left out, the format is recognized by content.
+    sheet, evaluation
+        The sheet of a workbook, by name or number; which evaluation of ``evaluations.npz``, from 1.
 
     Raises
     ------
@@ -235,14 +211,8 @@ def read_costs(
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
     known = _certificates(certificate)
-    given: dict[str, Any] = {
-        "strata": strata,
-        "cluster": cluster,
-        "by": by,
-        "policy": policy,
-        "pair_by": pair_by,
-    }
-    given |= {"episode": episode, "reduce": reduce, "where": where}
+    given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
+    given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where}
     declared = Declared.of(
         success=success,
         cost=cost,
@@ -398,15 +368,7 @@ def _misspelled(table: Table, found: _Gathered, *, judged: bool) -> list[str]:
         return []
     problem = f"are words that column {table.column!r} has none of"
     if not judged:
-        raise InvalidSetting(
-            problem,
-            where=Place(table.source),
-            name="success_values",
-            value=", ".join(words),
-            remedy=(
-                "correct ",
-                Argument("success_values"),
-                " or, if every trial failed, write no in that column",
-            ),
-        )
+        remedy = ("correct ", Argument("success_values"), " or, if every trial failed, write no there")
+        where, value = Place(table.source), ", ".join(words)
+        raise InvalidSetting(problem, where=where, name="success_values", value=value, remedy=remedy)
     return [f"success_values = {', '.join(words)} {problem}, so every trial counts as a failure"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.errors import InvalidCost, Place, Refusal
-from boundwatch.readers import arrow, json_lines, sb3
+from boundwatch.readers import arrow, json_rows, sb3
 from boundwatch.readers.block import Block, Format, Line
 from boundwatch.readers.rows import Header, Row, Rows, remembered, restore
 
@@ -134,7 +134,7 @@ class TextRows:
         if self.rows is None:
             return None
         if self.file_format == "jsonl":
-            return self.rows.keep([*ready, *json_lines.rows(texts[begin:], self.rows)])
+            return self.rows.keep([*ready, *json_rows.rows(texts[begin:], self.rows)])
         for number, text in texts[begin:]:
             if '"' not in text and not self._pending:
                 cells = text.split(self._delimiter) if self._delimiter else [text]
@@ -157,8 +157,8 @@ class TextRows:
         """Look for the header; return the rows that this line holds already."""
         if self._header.above == 0 and text.lstrip().startswith(("{", "[")):
             self.file_format = "jsonl"
-            self.rows = json_lines.open_lines(number, text, self.declared, self.source)
-            return list(json_lines.rows([(number, text)], self.rows))
+            self.rows = json_rows.open_lines(number, text, self.declared, self.source)
+            return list(json_rows.rows([(number, text)], self.rows))
         if number == 1 and sb3.is_monitor(text):
             self.file_format, self._header.own = "sb3-monitor", sb3.COLUMNS
             return []
