@@ -43,20 +43,18 @@ class Measured(Protocol):
 
 def draft_held_out(
     costs: ArrayLike | Measured | None,
-    delta: float,
+    deltas: tuple[float, float | None, float | None],
     *,
     successes: ArrayLike | None = None,
     method: HeldOutMethod | None,
     binary: bool | None,
-    delta_upper: float | None,
-    delta_lower: float | None,
-    seed: int | None,
-    policy: str | os.PathLike[str] | None,
     measure: Measure | None,
+    **origin: Any,
 ) -> dict[str, Any]:
     """Return the fields of a certificate from held-out costs, except for the limits.
 
-    Parameters are those of `boundwatch.Certificate.from_held_out`.
+    Parameters are those of `boundwatch.Certificate.from_held_out`; `deltas` are for both sides, the upper and
+    the lower one, `origin` is for `draft`.
     """
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
@@ -67,91 +65,41 @@ def draft_held_out(
         binary = costs.binary if binary is None else binary
         measure, design, costs = measure or costs.measure, costs.design, costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
-    if method is None:
-        method = "exact" if binary else "betting"
+    method = method or ("exact" if binary else "betting")
     check_method(method, "held-out")
     if method == "exact" and not binary:
-        raise InvalidSetting(
-            "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
-        )
-    above, below = split_delta(delta, delta_upper, delta_lower)
-    return draft(
-        costs,  # type: ignore[arg-type]  # it is an array by now
-        source="held-out",
-        method=method,
-        binary=binary,
-        deltas=(above + below, above, below),
-        seed=seed,
-        policy=policy,
-        record=not binary,
-        measure=measure,
-        design=design,
-    )
+        remedy = "pass binary=True, or use 'betting' or 'kl'"
+        raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
+    above, below = split_delta(*deltas)
+    fields = {"source": "held-out", "method": method, "measure": measure, "design": design}
+    shares = (above + below, above, below)
+    return draft(costs, shares, binary=binary, record=not binary, **origin, **fields)  # type: ignore[arg-type]
 
 
 def draft(
-    costs: ArrayLike,
-    *,
-    source: schema.Source,
-    method: schema.Method,
-    binary: bool,
+    costs: ArrayLike | None,
     deltas: tuple[float, float, float],
-    renyi: float | None = None,
-    log_ratio: float | None = None,
+    *,
+    binary: bool,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
     record: bool = False,
-    measure: Measure | None = None,
-    design: Design | None = None,
+    **fields: Any,
 ) -> dict[str, Any]:
-    """Return the fields of a certificate, except for the limits.
+    """Return the fields of a certificate, except for limits that follow from them.
 
-    Parameters are those fields; `deltas` are for either limit, the upper and the lower one, and `record` says
-    whether to keep one of the costs.
+    `deltas` are for either limit, the upper and the lower one; `record` says whether to keep one of the
+    costs, which are None for a bound that was proved elsewhere. `fields` are further ones.
     """
     binary = check_flag(binary, "binary")
-    values = check_costs(costs, binary=binary)
-    delta, delta_upper, delta_lower = deltas
-    return {
-        "delta": delta,
-        "delta_upper": delta_upper,
-        "delta_lower": delta_lower,
-        "n": values.size,
-        "mean_cost": float(values.mean()),
-        "source": source,
-        "method": method,
-        "binary": binary,
-        "renyi": renyi,
-        "log_ratio": log_ratio,
-        "provenance": provenance_of(values, seed, policy),
-        "record": CostRecord.of(values) if record else None,
-        "measure": measure,
-        "design": design or Design(),
-    }
-
-
-def draft_external(
-    interval: tuple[float, float],
-    deltas: tuple[float, float, float],
-    *,
-    binary: bool,
-    seed: int | None,
-    policy: str | os.PathLike[str] | None,
-) -> dict[str, Any]:
-    """Return all fields of a certificate by a bound that was proved elsewhere."""
-    nothing = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
-    return nothing | {
-        "lower": interval[0],
-        "upper": interval[1],
-        "delta": deltas[0],
-        "delta_upper": deltas[1],
-        "delta_lower": deltas[2],
-        "source": "external",
-        "method": "external",
-        "binary": check_flag(binary, "binary"),
-        "provenance": provenance_of(None, seed, policy),
-        "design": Design(),
-    }
+    values = None if costs is None else check_costs(costs, binary=binary)
+    found = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
+    found |= dict(zip(("delta", "delta_upper", "delta_lower"), deltas, strict=True))
+    if values is not None:
+        kept = CostRecord.of(values) if record else None
+        found |= {"n": values.size, "mean_cost": float(values.mean()), "record": kept}
+    found |= {"binary": binary, "provenance": provenance_of(values, seed, policy), "design": Design()}
+    return found | {name: value for name, value in fields.items() if value is not None}
 
 
 def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
