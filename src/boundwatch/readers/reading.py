@@ -293,8 +293,8 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
         found = _Gathered(steps.costs() if steps.values else np.empty(0), steps.numbers, keys, "row", rule)
     if not len(found.costs):
         if where:
-            problem = "matches no row"
-            raise InvalidSetting(problem, where=Place(table.source), name="where", value=dict(where))
+            place, remedy = Place(table.source), "give a value that the column has"
+            raise InvalidSetting("matches no row", where=place, name="where", value=where, remedy=remedy)
         raise empty(table.source)
     parts = [found.keys.pop(name) for name in list(found.keys) if name.startswith("pair ")]
     if parts:

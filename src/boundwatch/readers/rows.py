@@ -227,8 +227,6 @@ class Header:
     remarks: int = 0
     widest: tuple[str, ...] = ()
     separator: str = ""
-    own: tuple[str, ...] = ()
-    """Columns by which the header of a log is known."""
 
     def take(self, readings: Sequence[Sequence[Any]]) -> tuple[Rows, int] | None:
         """Look at a row in every way that it may be read; return the rows below it, and which way it was.
@@ -241,7 +239,9 @@ class Header:
         first = texts[0][0]
         widest = max(range(len(texts)), key=lambda way: len(texts[way]))
         bare = self._is_bare(texts)
-        fitting = [way for way, names in enumerate(texts) if not bare and self._fits(names)]
+        fitting = [way for way, names in enumerate(texts) if not bare and self.declared.fits(names)]
+        if not fitting and self.declared.measure is None:  # a log says itself which columns it has
+            fitting = [widest] if self.says(texts[widest]) is not None else []
         if fitting:
             way = max(fitting, key=lambda way: len(texts[way]))
             names = tuple(texts[way])
@@ -258,11 +258,6 @@ class Header:
         if self.above >= MOST_ABOVE:
             self.refuse()
         return None
-
-    def _fits(self, names: Sequence[str]) -> bool:
-        if self.own and self.declared.measure is None and set(self.own) <= set(names):
-            return set(map(normal, self.declared.columns)) <= set(map(normal, names))
-        return self.declared.fits(names)
 
     def _skipping(self, rows: Rows) -> Rows:
         rows.skip(f"{self.unit}s above the header", self.above)

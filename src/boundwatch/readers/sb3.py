@@ -14,8 +14,6 @@ from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import npy
 from boundwatch.readers.block import Cells, Table, columnar, damaged, first_of
 
-COLUMNS = ("r", "l", "t")
-"""The columns of every `Monitor`."""
 _ARRAYS = ("results", "ep_lengths", "successes")
 
 
@@ -31,7 +29,7 @@ def is_monitor(line: str) -> bool:
 
 def monitored(names: Sequence[str], source: str) -> Said | None:
     """Return what a `Monitor` measures by itself; refuse columns that it does not write."""
-    if missing := [name for name in COLUMNS if name not in names]:
+    if missing := [name for name in ("r", "l", "t") if name not in names]:
         problem = f"has no column {missing[0]!r}, and a Monitor's columns begin with r, l, t"
         remedy = "give a file that Monitor wrote, unchanged"
         raise InvalidCost(problem, where=Place(source, "line", 2), remedy=remedy)

@@ -22,7 +22,7 @@ _QUOTE = re.compile(r'\s*"')
 _MOST_LINES = 200  # of a cell in quotes
 _MOST_TEXT = 1 << 18
 _CAREFUL = 256  # first lines, which are never read fast: they show what the columns hold
-_LOOKED_FOR = ("above", "remarks", "widest", "separator", "own")  # what a header knows
+_LOOKED_FOR = ("above", "remarks", "widest", "separator")  # what a header knows
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
@@ -83,7 +83,7 @@ class TextRows:
         self._windows, self._delimiter = state["windows"], state["delimiter"]
         self._pending = [(number, text) for number, text in state["pending"]]
         self._header = replace(self._header, **state["above"])
-        self._header.widest, self._header.own = tuple(self._header.widest), tuple(self._header.own)
+        self._header.widest = tuple(self._header.widest)
         if (known := state["rows"]) is not None:
             names = tuple(state["names"])
             bare = not known["named"] and self.file_format == "csv" and len(names) == 1
@@ -160,7 +160,7 @@ class TextRows:
             self.rows = json_rows.open_lines(number, text, self.declared, self.source)
             return list(json_rows.rows([(number, text)], self.rows))
         if number == 1 and sb3.is_monitor(text):
-            self.file_format, self._header.own = "sb3-monitor", sb3.COLUMNS
+            self.file_format = "sb3-monitor"
             return []
         if "\r" in text and '"' not in text:
             problem, remedy = "its lines end with a carriage return alone", "save it as CSV UTF-8"
