@@ -191,13 +191,9 @@ def _info(folder: Path) -> dict[str, Any]:
         raise _incomplete(str(path), "is not valid JSON, so cut short or altered") from error
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if not isinstance(version, str) or not version.startswith("v3."):
-        raise InvalidCost(
-            "is not read, only v3",
-            where=Place(str(path)),
-            name="codebase_version",
-            value=version,
-            remedy="convert the dataset with lerobot's convert_dataset_v21_to_v30",
-        )
+        where, remedy = Place(str(path)), "convert the dataset with lerobot's convert_dataset_v21_to_v30"
+        problem, name = "is not read, only v3", "codebase_version"
+        raise InvalidCost(problem, where=where, name=name, value=version, remedy=remedy)
     if wrong := [n for n in ("total_episodes", "total_frames") if type(info.get(n)) is not int]:
         raise _incomplete(str(path), f"{wrong[0]} is not a whole number")
     return dict(info)
