@@ -85,6 +85,12 @@ READ = {
     "carriage returns": ("trial,cost\r\n1,0.5\r\n", {}, [2], [0.5]),
     "JSON lines": ('{"cost": 0.5}\n\n{"cost": 1, "x": 2}\n', {}, [1, 3], [0.5, 1]),
     "objects within": ('{"a": {"ok": true}}\n{"a": {"ok": false}}\n', {"success": "a.ok"}, [1, 2], [0, 1]),
+    "objects whose first field is empty": (
+        '{"n": 1, "cost": 1}\n{"n": 2, "cost": 0}\n{"n": null, "cost": 1}\n',
+        {},
+        [1, 2, 3],
+        [1, 0, 1],
+    ),
     "lists beside it": ('{"cost": 1, "steps": [{"cost": 0}]}\n', {"cost": "cost"}, [1], [1]),
     "returns of a Monitor": (
         '#{"t_start": 1}\nr,l,t\n5,1,2\n0,1,2\n',
@@ -128,6 +134,13 @@ REFUSED = {
     "a missing cell": ("trial,note,cost\n1,a\n", {}, 2, "cost", None),
     "a quote without end": ('cost,note\n0.5,"a\n' + "1,b\n" * 300, {}, 2, None, '0.5,"a'),
     "bytes of zero": ("cost\n0.\0005\n", {}, 2, None, None),
+    "a mean among objects": (
+        '{"cost": 1, "trial": 1}\n{"cost": 0, "trial": 2}\n{"cost": 0.5, "trial": "mean"}\n',
+        {},
+        3,
+        "trial",
+        "mean",
+    ),
     "JSON that is cut": ('{"cost": 1}\n{"cost": 0.\n', {}, 2, None, None),
     "equal names": ('{"cost": 1, "cost": 0}\n', {}, 1, None, None),
     "equal names within": ('{"a.b": 1, "a": {"b": 2}, "cost": 0}\n', {}, 1, None, None),

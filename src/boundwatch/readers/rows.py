@@ -14,7 +14,7 @@ from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.outcomes import normal, succeeded
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.block import Block, Cells, measured, wanted
+from boundwatch.readers.block import ONLY, Block, Cells, measured, wanted
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
@@ -64,7 +64,8 @@ class Rows:
         self._places = [self.names.index(name) for name in self.wanted]
         self._header = [name.strip() for name in self.names]
         for index, name in enumerate(self.names):
-            numbering = index == 0 or normal(name) in _NUMBERING
+            first = index == 0 and (self.named or name == ONLY)  # fields of an object have no first one
+            numbering = first or normal(name) in _NUMBERING
             # What is declared has a meaning of its own; an episode's column may well number.
             if numbering and name not in self.wanted and self.names.count(name) == 1:
                 self.numbered.setdefault(name, True)
