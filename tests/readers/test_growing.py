@@ -81,7 +81,7 @@ def test_lines_are_numbered_and_come_once(log):
 def test_what_is_no_position_is_refused(content):
     with pytest.raises(SchemaMismatch) as refused:
         Position.from_dict(content)
-    assert refused.value.value == content
+    assert refused.value.name == f"position.{next(iter(content))}"
 
 
 def test_a_line_without_newline_waits_under_follow_and_is_torn_else(log):
