@@ -1,4 +1,4 @@
-"""kill -9 at random moments of `watch`: a file, a rotated file, a spooled pipe, a pipe with ids.
+"""kill -9 at random moments of a watch: of files, as they are rewritten, rotated and emptied, and of pipes.
 
 A sender writes a known stream while the watch is killed and started again. At the end every episode must have
 been counted once: the state's detector must have the same bytes as one that was never interrupted.
@@ -26,12 +26,16 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
+from boundwatch.episodes.design import Design
+from boundwatch.watching.store import Store
+from boundwatch.watching.trials import TrialReader, declare
+from boundwatch.watching.watch import Counted, Watch, build_detectors, open_source
 
-WAYS = ("file", "rotated", "spool", "ids")
+WAYS = ("file", "renamed", "numbered", "dated", "emptied", "pipe", "ids")
 LIFE = 0.5  # seconds that a watch lives at most
 _SERVER = """
-import json, os, signal, sys
-from boundwatch.cli import main
+import json, os, sys
+from benchmarks.kill_watch import watch
 print("ready", flush=True)
 for line in sys.stdin:
     order = json.loads(line)
@@ -40,12 +44,12 @@ for line in sys.stdin:
         stdin = order["stdin"]
         os.dup2(os.open(stdin, os.O_RDONLY) if isinstance(stdin, str) else stdin, 0)
         os.dup2(os.open(order["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        sys.stdin, sys.stdout, sys.argv = os.fdopen(0), os.fdopen(1, "w"), ["boundwatch", *order["arguments"]]
+        os.dup2(os.open(order["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
         try:
-            main()
-        except BaseException:
-            pass
+            watch(*order["arguments"])
+        except BaseException as error:
+            os.write(2, (str(error) + chr(10)).encode())
         sys.stdout.flush()
         os._exit(0)
     print(child, flush=True)
@@ -54,12 +58,26 @@ for line in sys.stdin:
 """
 
 
+def watch(certificate: str, stream: str, state: str, number: str | None) -> None:
+    """Count a stream as the command does, and print what was counted."""
+    loaded = bw.Certificate.load(certificate)
+    with Store(state, "watch") as store:
+        reader = TrialReader(declare({}, Design(id=number)), stream)
+        session = Watch(build_detectors(loaded, "sequential-test", {}), stream, store, reader)
+        session.resume({})
+        print(json.dumps({"n": session.episodes}), flush=True)
+        for events in session.run(open_source(session, stream, follow=stream != "-")):
+            for event in events:
+                if isinstance(event, Counted):
+                    print(json.dumps({"n": event.finding.n}), flush=True)
+
+
 class Watches:
     """Starts watches, one at a time."""
 
-    def __init__(self, arguments: list[str], folder: Path, keep: int | None = None) -> None:
+    def __init__(self, arguments: list[str | None], folder: Path, keep: int | None = None) -> None:
         self.arguments = arguments
-        self.output = folder / "printed"
+        self.output, self.errors = folder / "printed", folder / "errors"
         self._server = subprocess.Popen(
             [sys.executable, "-c", _SERVER],
             stdin=subprocess.PIPE,
@@ -71,7 +89,8 @@ class Watches:
 
     def start(self, stdin: int | str = os.devnull) -> int:
         """Start a watch and return its process."""
-        order = {"arguments": self.arguments, "stdin": stdin, "stdout": str(self.output)}
+        order = {"arguments": self.arguments, "stdin": stdin}
+        order |= {"stdout": str(self.output), "stderr": str(self.errors)}
         self._server.stdin.write(json.dumps(order) + "\n")  # type: ignore[union-attr]
         self._server.stdin.flush()  # type: ignore[union-attr]
         return int(self._server.stdout.readline())  # type: ignore[union-attr]
@@ -97,38 +116,37 @@ def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dic
     rng = random.Random(f"{way} {seed}")
     costs = np.random.default_rng(seed).beta(2, 6, episodes).round(4).tolist()
     lines = [f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in enumerate(costs, 1)]
-    certificate, state = folder / "c.json", folder / "state.json"
+    certificate, state = folder / "c.json", folder / "state"
     bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01).save(certificate)
-    arguments = ["watch", str(certificate), *_arguments(way, folder), "--state", str(state), "--json"]
-    ways: dict[str, Callable[..., int]] = {
-        "file": _followed,
-        "rotated": _followed,
-        "spool": _spooled,
-        "ids": _numbered,
-    }
-    busy = ways[way](arguments, lines, kills, rng, folder)
+    stream = "-" if way in ("pipe", "ids") else str(folder / "log.jsonl")
+    arguments = [str(certificate), stream, str(state), "n" if way == "ids" else None]
+    ways: dict[str, Callable[..., int]] = {"pipe": _kept, "ids": _numbered}
+    if way in ways:
+        busy = ways[way](arguments, lines, kills, rng, folder)
+    else:
+        busy = _followed(arguments, lines, kills, rng, folder, way)
     expected = bw.SequentialTest(bw.Certificate.load(certificate))
     expected.update_many(costs)
-    found = json.loads(state.read_text())["content"]["detectors"][""]
+    with Store(state, "watch") as store:
+        found = store.facts["detector "]
+    wanted = expected.state_dict()
+    del wanted["certificate"]
+    errors = folder / "errors"
     return {
         "kills": kills,
         "kills_in_mid_stream": busy,
         "episodes": episodes,
         "lost_or_doubled": abs(found["n"] - episodes),
-        "same_bytes": json.dumps(found) == json.dumps(expected.state_dict()),
+        "same_bytes": json.dumps(found) == json.dumps(wanted),
+        "refused": errors.read_text() if errors.exists() else "",
     }
 
 
-def _arguments(way: str, folder: Path) -> list[str]:
-    if way == "spool":
-        return ["-", "--spool", str(folder / "spool")]
-    name = "log" if way == "file" else "log.jsonl"
-    return ["-", "--id", "n"] if way == "ids" else [str(folder / name), "--follow"]
-
-
 def _counted(folder: Path) -> int:
+    """Return how many were printed; what is printed is in the state."""
     try:
-        return int(json.loads((folder / "state.json").read_text())["content"]["detectors"][""]["n"])
+        printed = (folder / "printed").read_text().splitlines()
+        return int(json.loads(printed[-1])["n"]) if printed else 0
     except (OSError, ValueError):
         return 0
 
@@ -149,33 +167,31 @@ def _pieces(lines: list[str], kills: int) -> Iterator[str]:
         time.sleep(0.02)
 
 
-def _followed(arguments: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
-    log = Path(arguments[2])
+def _followed(
+    arguments: list[str | None], lines: list[str], kills: int, rng: random.Random, folder: Path, way: str
+) -> int:
+    log = folder / "log.jsonl"
     log.touch()
     watches = Watches(arguments, folder)
     process = watches.start()
     # What is rotated away before a watch was ever begun is nobody's loss.
-    _wait_until((folder / "state.json").exists)
+    _wait_until(lambda: (folder / "state").exists() and (folder / "state").stat().st_size > 0)
+    time.sleep(0.3)
     watches.kill(process, 0)
+    turns = {"renamed": _rewrite, "numbered": _rotate, "dated": _date, "emptied": _empty}
 
     def write() -> None:
-        rest, rotations = "", 0
+        rest, written, turned = "", 0, 0.0
         for piece in _pieces(lines, kills):
+            whole, newline, rest = (rest + piece).rpartition("\n")
             with log.open("a") as file:
-                if log.name == "log" or rng.random() > 0.05:
-                    file.write(rest + piece)
-                    rest = ""
-                    continue
-                # A writer ends its line before it rotates.
-                whole, newline, after = (rest + piece).rpartition("\n")
                 file.write(whole + newline)
-                rest = after
-            if newline:
-                for number in range(rotations, 0, -1):
-                    (folder / f"{log.name}.{number}").rename(folder / f"{log.name}.{number + 1}")
-                log.rename(folder / f"{log.name}.1")
-                rotations += 1
-                log.touch()
+            written += (whole + newline).count("\n")
+            # A writer ends its line before it rotates, and not twice between two looks.
+            due = time.monotonic() - turned > 1.5 and rng.random() < 0.2
+            if way in turns and due and (way != "emptied" or _counted(folder) == written):
+                turns[way](log, written)
+                turned = time.monotonic()
         with log.open("a") as file:
             file.write(rest)
 
@@ -193,7 +209,7 @@ def _followed(arguments: list[str], lines: list[str], kills: int, rng: random.Ra
     return busy
 
 
-def _spooled(arguments: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
+def _kept(arguments: list[str | None], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
     """Let the pipe outlive its readers, as a supervisor does; what is in it waits for the next one."""
     receive, send = os.pipe()
     watches = Watches(arguments, folder, keep=receive)
@@ -217,7 +233,9 @@ def _spooled(arguments: list[str], lines: list[str], kills: int, rng: random.Ran
     return busy
 
 
-def _numbered(arguments: list[str], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
+def _numbered(
+    arguments: list[str | None], lines: list[str], kills: int, rng: random.Random, folder: Path
+) -> int:
     """Let the sender repeat what was not printed, and sometimes more."""
     watches = Watches(arguments, folder)
     printed = busy = 0
@@ -239,6 +257,30 @@ def _numbered(arguments: list[str], lines: list[str], kills: int, rng: random.Ra
     return busy
 
 
+def _rewrite(log: Path, _: int) -> None:
+    """As editors and rsync do."""
+    copy = log.with_name("copy")
+    copy.write_bytes(log.read_bytes())
+    copy.rename(log)
+
+
+def _rotate(log: Path, _: int) -> None:
+    numbers = sorted(int(other.suffix[1:]) for other in log.parent.glob("log.jsonl.*"))
+    for number in reversed(numbers):
+        log.with_name(f"{log.name}.{number}").rename(log.with_name(f"{log.name}.{number + 1}"))
+    log.rename(log.with_name(f"{log.name}.1"))
+    log.touch()
+
+
+def _date(log: Path, written: int) -> None:
+    log.rename(log.with_name(f"{log.name}-{20_000_000 + written}"))
+
+
+def _empty(log: Path, _: int) -> None:
+    """As copytruncate does, once all is counted."""
+    os.truncate(log, 0)
+
+
 def _send(fifo: Path, lines: list[str]) -> None:
     with contextlib.suppress(BrokenPipeError), fifo.open("w") as pipe:
         for place in range(0, len(lines), 5):
@@ -248,7 +290,7 @@ def _send(fifo: Path, lines: list[str]) -> None:
 
 
 def campaign(kills: int, episodes: int, seed: int) -> dict[str, Any]:
-    """Run every way; each has a quarter of the kills."""
+    """Run every way; each has an equal share of the kills."""
     found = {}
     for way in WAYS:
         with tempfile.TemporaryDirectory() as folder:

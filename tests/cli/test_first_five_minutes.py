@@ -338,7 +338,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
 
 
 def test_truths_are_certified_as_successes():
-    with pytest.raises(bw.errors.InvalidCost, match=r"successes=\[\.\.\.\]"):
+    with pytest.raises(bw.errors.InvalidCost, match="successes="):
         bw.Certificate.from_held_out([True, False, True])
     made = bw.Certificate.from_held_out(successes=[True, False, True, True])
     assert (made.mean_cost, made.binary) == (0.25, True)
@@ -374,7 +374,7 @@ def test_the_predictions_of_stable_baselines3_are_actions():
         def predict(self, observation, state=None):  # noqa: ARG002 - as there
             return np.int64(observation[2] + 0.5 * observation[3] > 0), None
 
-    costs = bw.gymnasium.rollout(gymnasium.make("CartPole-v1"), Model().predict, 2, cost=(0, 500), seed=7)
+    costs = bw.gym.rollout(gymnasium.make("CartPole-v1"), Model().predict, 2, cost=(0, 500), seed=7)
     assert costs.tolist() == [0, 0]
 
 

@@ -291,7 +291,7 @@ BAD_VALUES = [
     (as_record([0.1, np.nan]), "row 2, column 'cost' = nan is not finite", "give every episode a number"),
     (as_record([0.1, 2.5]), "row 2, column 'cost' = 2.5 is outside [0, 1]", "known in advance"),
     (as_parquet([0.1, None]), "row 2, column 'cost' = None is not a number", "every episode needs one"),
-    (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7.0 is outside [0, 1]", "known in advance"),
+    (as_parquet([0.1, 7.0]), "row 2, column 'cost' = 7 is outside [0, 1]", "known in advance"),
 ]
 
 NPY = as_npy(COSTS)

@@ -13,24 +13,19 @@ from typing import Any
 import numpy as np
 import typer
 
-from boundwatch._support.text import shown
 from boundwatch.certificates import signing
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.reading import Reading
-from boundwatch.episodes import Episodes, binary_note, looks_binary
-from boundwatch.episodes.lines import LineReader
-from boundwatch.episodes.opening import refuse_document
-from boundwatch.episodes.steps import Order
-from boundwatch.episodes.table import Wanted
-from boundwatch.episodes.text import decode_line
-from boundwatch.episodes.words import affirmed
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import binary_note, looks_binary
+from boundwatch.episodes.measure import Measure
+from boundwatch.errors import InvalidCost, InvalidLevel, Place
+from boundwatch.readers import read_costs
 from boundwatch.reporting import wording
-from boundwatch.watching.files import FileSource
-from boundwatch.watching.pipes import PipeSource, is_pipe
-from boundwatch.watching.sources import name_of
+from boundwatch.watching.sources import is_pipe, name_of, open_lines
+from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, trials_of
 
 
 @dataclass(frozen=True)
@@ -84,59 +79,24 @@ def run_campaign(
     as_json: bool,
 ) -> None:
     """Count trials until the rule is met or the stream ends, then write the certificate."""
-    _refuse(reading, rule, stream, follow)
-    lines = LineReader(
-        Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward),
-        reading.cost_range,
-        bool(binary),
-        tuple(reading.success_values or ()),
-        order=Order(mixture=True),
-    )
-    costs: list[float] = []
-    campaign, reason, recognizes = None, "", False
+    _refuse(rule, stream, follow)
+    read = _read_lines if follow or stream == "-" or is_pipe(stream) else _read_whole
+    run = _Run(name_of(stream), deltas, binary, as_json)
+    reason = ""
     try:
-        for number, cost, value in _trials(stream, lines, follow=follow):
-            if campaign is None:
-                _, meaning = lines.chosen
-                if binary is None:  # yes or no leaves nothing in between
-                    binary = (
-                        meaning == "success" or isinstance(value, bool) or affirmed(str(value)) is not None
-                    )
-                    recognizes = not binary
-                campaign = Campaign(binary=binary, **deltas)
-            if campaign.binary and recognizes and cost not in (0, 1):
-                note = f"cost {cost:g} is neither 0 nor 1: from here on, limits for costs in between"
-                print(f"boundwatch: note: {name_of(stream)}: line {number}: {note}", file=sys.stderr)
-                campaign, recognizes = Campaign(**deltas).update_many(costs), False
-            try:
-                campaign.update(cost)
-            except InvalidCost as error:
-                raise InvalidCost(f"{name_of(stream)}: line {number}: {error}") from error
-            costs.append(cost)
-            if recognizes and not campaign.binary and looks_binary(np.array(costs)):
-                print(f"boundwatch: note: {name_of(stream)}: {binary_note(len(costs))}", file=sys.stderr)
-                campaign = Campaign(binary=True, **deltas).update_many(costs)
-            _print_trial(campaign, cost, as_json)
-            if reason := rule.met(campaign):
+        for trial, measure, yes_or_no in read(stream, reading, follow):
+            run.count(trial, measure, yes_or_no=yes_or_no)
+            if reason := rule.met(run.campaign):
                 break
     except KeyboardInterrupt:
-        reason = "it was interrupted" if campaign is not None else ""
-    if campaign is None:
+        reason = "it was interrupted" if run.costs else ""
+    if not run.costs:
         raise InvalidCost(
-            f"{name_of(stream)}: no trial was counted, so nothing was certified; send at least one"
+            "no trial was counted, so nothing was certified",
+            where=Place(name_of(stream)),
+            remedy="send at least one",
         )
-    tasks = [next(iter(rows)) for rows in lines.order.blocks.values() if rows is not None and len(rows) == 1]
-    if tasks:
-        of = " and ".join(map(shown, tasks))
-        note = f"all trials are from {of}; the certificate says nothing about other tasks or robots"
-        print(f"boundwatch: note: {name_of(stream)}: {note}", file=sys.stderr)
-    column, meaning = lines.chosen
-    episodes = Episodes(
-        np.array(costs), campaign.binary, name_of(stream), column, meaning, cost_range=reading.cost_range
-    )
-    certificate = campaign.certificate(
-        measured=episodes.measured, cost_range=reading.cost_range, **provenance
-    )
+    certificate = run.campaign.certificate(measure=run.measure, **provenance)
     if sign is not None:
         signing.sign(output, certificate.to_dict(), sign)
     certificate.save(output)
@@ -144,42 +104,78 @@ def run_campaign(
     _print_end(certificate, output, written, reason or "the trials ended before the rule was met", as_json)
 
 
-def _refuse(reading: Reading, rule: StoppingRule, stream: str, follow: bool) -> None:
-    reading.refuse_whole_files("a stopping rule")
+Read = Iterator[tuple[Trial, Measure, bool]]
+"""Trials, how they are measured, and whether nothing is between success and failure."""
+
+
+def _refuse(rule: StoppingRule, stream: str, follow: bool) -> None:
     for name in ("until_width", "until_upper"):
         value = getattr(rule, name)
         if value is not None and not 0 < value < 1:
-            flag = f"--{name.replace('_', '-')}"
-            raise InvalidSetting(f"{flag} = {value:g} is outside (0, 1); give a limit such as 0.1")
+            raise InvalidLevel(
+                "is outside (0, 1)", name=f"--{name.replace('_', '-')}", value=value, remedy="give 0.1, say"
+            )
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
-    refuse_document(stream, reading.columns.values())
 
 
-def _trials(stream: str, lines: LineReader, *, follow: bool) -> Iterator[tuple[int, float, object]]:
-    source: PipeSource | FileSource
-    if is_pipe(stream):
-        source = PipeSource(stream, once=True)
-    else:
-        source = FileSource(stream, follow=follow, once=not follow)
-    for batch in source.batches():
-        if batch.said:
-            print(f"boundwatch: note: {name_of(stream)}: {batch.said}", file=sys.stderr)
-        for line in batch.lines:
-            try:
-                if line.fault:
-                    raise InvalidCost(line.fault)
-                found = lines.read(decode_line(line.raw)[0])
-            except InvalidCost as error:
-                # A trial left out would void the promise.
-                raise InvalidCost(f"{name_of(stream)}: line {line.number}: {error}") from error
-            except InvalidSetting as error:
-                raise InvalidSetting(f"{name_of(stream)}: line {line.number}: {error}") from error
-            if lines.noticed:
-                note = f"{name_of(stream)}: line {line.number} {lines.noticed}"
-                print(f"boundwatch: note: {note}", file=sys.stderr)
-            if found is not None:
-                yield line.number, found.cost, found.fields[lines.chosen[0] or "1"]
+def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
+    reading.refuse_whole_files("a stopping rule, where lines come one by one,")
+    words = tuple(reading.success_values or ())
+    declared = declare(reading.columns, Design(), cost_range=reading.cost_range, success_values=words)
+    reader = TrialReader(declared, name_of(stream))
+    for found in read_on(open_lines(stream, follow=follow), reader):
+        if isinstance(found, str):
+            _note(name_of(stream), found)
+        else:
+            yield found, reader.measures[""], reader.says_yes_or_no
+
+
+def _read_whole(stream: str, reading: Reading, follow: bool) -> Read:  # noqa: ARG001  (it has ended)
+    settings = dataclasses.asdict(reading) | {"success_values": reading.success_values or ()}
+    episodes = read_costs(stream, **settings)
+    out.print_warnings(episodes)
+    for trial in trials_of(episodes):
+        yield trial, episodes.measure, episodes.measure.kind == "success"
+
+
+@dataclass
+class _Run:
+    """A campaign while trials come in, and whether their costs are 0 and 1, as far as they have shown."""
+
+    source: str
+    deltas: dict[str, Any]
+    binary: bool | None
+    as_json: bool
+    costs: list[float] = dataclasses.field(default_factory=list)
+    campaign: Campaign = dataclasses.field(init=False)
+    measure: Measure | None = None
+    recognizes: bool = False
+
+    def count(self, trial: Trial, measure: Measure, *, yes_or_no: bool) -> None:
+        """Count a trial and print what is known."""
+        (cost,), self.measure = trial.costs, measure
+        if not self.costs:
+            self.recognizes = self.binary is None and not yes_or_no
+            binary = yes_or_no if self.binary is None else self.binary
+            self.campaign = Campaign(binary=binary, **self.deltas)
+        if self.campaign.binary and self.recognizes and cost not in (0, 1):
+            note = f"line {trial.number}: cost {cost:g} is neither 0 nor 1"
+            _note(self.source, f"{note}: from here on, limits for costs in between")
+            self.campaign, self.recognizes = Campaign(**self.deltas).update_many(self.costs), False
+        try:
+            self.campaign.update(cost)
+        except InvalidCost as error:
+            raise error.at(Place(self.source, "line", trial.number)) from error
+        self.costs.append(cost)
+        if self.recognizes and not self.campaign.binary and looks_binary(np.array(self.costs)):
+            _note(self.source, binary_note(len(self.costs)))
+            self.campaign = Campaign(binary=True, **self.deltas).update_many(self.costs)
+        _print_trial(self.campaign, cost, self.as_json)
+
+
+def _note(source: str, note: str) -> None:
+    print(f"boundwatch: note: {source}: {note}", file=sys.stderr)
 
 
 def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:

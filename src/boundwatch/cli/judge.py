@@ -14,7 +14,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli.options import By
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
-from boundwatch.detectors.base import TailName
+from boundwatch.detectors.base import LOOK_LEVEL, TailName
 from boundwatch.detectors.family import Control
 from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
@@ -38,7 +38,7 @@ EXIT_WORSE = 3
 
 
 def _rate(words: str) -> Any:
-    return typer.Option(metavar="P", help=f"{words} [default: 0.05]")
+    return typer.Option(metavar="P", help=f"{words} [default: {LOOK_LEVEL:g}]")
 
 
 @dataclass(frozen=True)

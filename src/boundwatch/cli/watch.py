@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,32 +17,32 @@ from boundwatch._support.text import printable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
-from boundwatch.cli.family import is_of_metrics, parts, read_tasks, tasks_of_metrics
+from boundwatch.cli.family import is_of_metrics, tasks_of_metrics
 from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ChangeDetector, Verdict
-from boundwatch.episodes import Episodes
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Measure
+from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.readers import read_costs
+from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import wording
-from boundwatch.watching.alarms import check_command, run_command
-from boundwatch.watching.files import FileSource
-from boundwatch.watching.rows import Rows, Rule
-from boundwatch.watching.sources import name_of
-from boundwatch.watching.starting import is_read_by_line, open_watch
-from boundwatch.watching.state import StateFile
-from boundwatch.watching.watch import Counted, Notice, Watch
+from boundwatch.watching.alarms import Alarms, check_command, run_command
+from boundwatch.watching.sources import is_pipe, name_of
+from boundwatch.watching.store import Store
+from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, declare, trials_of
+from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors, open_source
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
 
 
 @command(
-    example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.json\n"
-    "my-robot | boundwatch watch certificate.json - --id episode --state watch.json\n"
-    "my-robot | boundwatch watch certificate.json - --spool lines.log --state watch.json\n"
+    example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.state\n"
+    "my-robot | boundwatch watch certificate.json - --id episode --state watch.state\n"
     "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
-    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabelled others"
+    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabeled others"
 )
 def watch(
     certificate: CertificateFile,
@@ -76,10 +76,10 @@ def watch(
         typer.Option(
             metavar="FIELD",
             help="Field with the cost predicted for the trial's scene, in [0, 1]: a good predictor saves "
-            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabelled.",
+            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabeled.",
         ),
     ] = None,
-    unlabelled: Annotated[
+    unlabeled: Annotated[
         str | None,
         typer.Option(
             metavar="FIELD",
@@ -93,8 +93,8 @@ def watch(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep the state here before anything is printed, and resume from it. A pipe also needs "
-            "--id or --spool.",
+            help="Keep the state here before anything is printed, and resume from it; the lines of a pipe, "
+            "too.",
         ),
     ] = None,
     number: Annotated[
@@ -105,10 +105,6 @@ def watch(
             help="Field with the sender's episode number: a repeated number counts once, a gap is an error. "
             "`line`: after a restart, the sender sends the stream again from its first line.",
         ),
-    ] = None,
-    spool: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Append every line of a pipe to FILE before it is counted."),
     ] = None,
     allow_gaps: Annotated[
         bool, typer.Option("--allow-gaps", help="Report ids that are missing or out of order, and continue.")
@@ -148,62 +144,55 @@ def watch(
     episode was counted, or if an alarm could not be delivered. With the certificates of several tasks or
     robots, each is watched at an equal share of the level.
     """
-    if (predicted is None) != (unlabelled is None):
-        raise typer.BadParameter("--predicted and --unlabelled must be given together")
+    if (predicted is None) != (unlabeled is None):
+        raise typer.BadParameter("--predicted and --unlabeled must be given together")
     _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:
         raise typer.BadParameter("--allow-gaps goes with --id")
-    for path in (state, spool):
-        if path is not None:  # what is no state is refused when it is read
-            files.protect(path, [certificate, stream], force=True)
-    told = None if on_alarm is None else partial(run_command, on_alarm)
+    if state is not None:  # what is no state is refused when it is opened
+        files.protect(state, [certificate, stream], force=True)
     if on_alarm is not None:
         check_command(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    by = _streams(loaded, by, certificate)
-    needs_lines = (state, spool, number, predicted)
-    lines_only = follow or skip_malformed or any(option is not None for option in needs_lines)
-    episodes = _read_whole(reading, stream, loaded, by, lines_only=lines_only)
+    design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabeled)
+    by_line = follow or skip_malformed or is_pipe(stream) or stream == "-"
+    by_line = by_line or any(option is not None for option in (state, number, predicted))
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
-    with nullcontext() if state is None else StateFile(state) as keeper:
-        session, source, resumed = open_watch(
-            loaded,
-            stream,
-            Rule(**reading.rule(), id=number, by=by, predicted=predicted, unlabelled=unlabelled),
-            episodes=episodes,
-            detector=detector,
-            levels={name: value for name, value in given.items() if value is not None},
-            state=keeper,
-            spool=spool,
-            follow=follow,
+    levels = {name: value for name, value in given.items() if value is not None}
+    kind = detector if predicted is None else "predicted-test"
+    told = None if on_alarm is None else partial(run_command, on_alarm)
+    with Store(state, "watch") as store:
+        session = Watch(
+            build_detectors(loaded, kind, levels),
+            name_of(stream),
+            store,
+            settings=_settings(stream, kind, reading, design, number),
+            alarms=Alarms(told),
+            allow_gaps=allow_gaps,
+            lenient=skip_malformed,
+            until_alarm=until_alarm,
         )
-        if episodes is not None:
-            out.print_warnings(episodes)
-        if resumed:
-            _say_where(session)
         printer = _print_json if as_json else _print_text
-        for events in session.run(
-            source, lenient=skip_malformed, allow_gaps=allow_gaps, until_alarm=until_alarm, on_alarm=told
-        ):
+        runs = _run_lines if by_line else _run_whole
+        for events in runs(session, loaded, stream, reading, design, levels=levels, follow=follow):
             printer(events, interval)
-        if isinstance(source, FileSource) and source.unfinished is not None:
-            _warn(f"line {source.unfinished} has no newline yet; it is left for the next time")
+    if session.unfinished is not None:
+        _warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
     if session.episodes == 0:
         raise InvalidCost(
-            f"{name_of(stream)}: no episode was counted, so nothing was judged; send at least one"
+            "no episode was counted, so nothing was judged",
+            where=Place(name_of(stream)),
+            remedy="send at least one",
         )
     if not as_json:
         _summary(session)
-        read = map(out.describe_source, parts(episodes)) if episodes else _rules_of(session.rows, stream)
-        for said in read:
-            print(f"  costs         {said}")
     _warn_of_undelivered(session)
     if exit_code:
         exit_if_worse(session.verdict, session.no_worse)
-    if session.undelivered:
+    if session.alarms.undelivered:
         raise typer.Exit(1)
 
 
@@ -232,44 +221,173 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
     return None
 
 
-def _rules_of(rows: Rows, stream: str) -> list[str]:
-    """Say how lines were turned into costs."""
-    if not rows.columns:
-        bare = "a number is read as a cost (highest is worst), " if rows.rule.bare_costs else ""
-        return [f"lines: {bare}an object by the name of its column"]
-    return [f"{name_of(stream)}{out.describe_column(*column)}" for column in rows.columns]
-
-
-def _read_whole(
-    reading: Reading,
-    stream: str,
+def _design(
     loaded: Certificate | CertificateFamily,
     by: str | None,
+    number: str | None,
+    predicted: str | None,
+    unlabeled: str | None,
+) -> Design:
+    """Return how lines relate: as the certificate says, and by the options."""
+    certified = _each(loaded)[0].design
+    settings: dict[str, Any] = {
+        "by": by,
+        "id": None if number == "line" else number,
+        "where": certified.where,
+    }
+    if predicted is None or unlabeled is None:
+        return Design(**settings)
+    return WithPredictions(**settings, predicted=predicted, unlabeled=unlabeled)
+
+
+def _settings(
+    stream: str, detector: str, reading: Reading, design: Design, number: str | None
+) -> dict[str, Any]:
+    """Return what a second start must declare in the same way."""
+    columns = {"success": reading.success, "cost": reading.cost, "reward": reading.reward}
+    declared = dataclasses.asdict(design) | {"id": number, "where": dict(design.where)}
+    plain = {
+        "source": stream if stream == "-" else str(Path(stream).absolute()),
+        "detector": detector,
+        **columns,
+        "cost_range": reading.cost_range,
+        "success_values": reading.success_values or [],
+        **{name: declared.get(name) for name in ("id", "by", "where", "predicted", "unlabeled")},
+    }
+    content: dict[str, Any] = json.loads(json.dumps(plain))
+    return content
+
+
+def _each(loaded: Certificate | CertificateFamily) -> list[Certificate]:
+    return [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
+
+
+def _run_lines(
+    session: Watch,
+    loaded: Certificate | CertificateFamily,
+    stream: str,
+    reading: Reading,
+    design: Design,
     *,
-    lines_only: bool,
-) -> Episodes | None:
-    """Return the episodes of a file that is read as a whole; None if its lines are read one by one."""
-    named, file_format = reading.columns.values(), reading.file_format
-    if not reading.is_of_whole_files and is_read_by_line(
-        stream, loaded, columns=named, file_format=file_format, needed=lines_only
-    ):
-        several = loaded if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded) else None
-        reading.refuse_several(several)
-        return None
-    if lines_only:
+    levels: dict[str, float],
+    follow: bool,
+) -> Iterator[list[Counted | Notice]]:
+    """Count lines as they come."""
+    several = isinstance(loaded, CertificateFamily) and is_of_metrics(loaded)
+    reading.refuse_several(loaded if several else None)  # type: ignore[arg-type]
+    _refuse_whole(reading, stream)
+    measures = {
+        column: _certified(loaded, column if several else None) for column in ("", *reading.columns.values())
+    }
+    session.reader = TrialReader(
+        declare(
+            reading.columns,
+            design,
+            cost_range=reading.cost_range,
+            success_values=tuple(reading.success_values or ()),
+            certified=measures,
+        ),
+        name_of(stream),
+        binary=all(one.binary for one in _each(loaded)),
+    )
+    session.resume(levels)
+    if session.resumed:
+        _say_where(session)
+    yield from session.run(open_source(session, stream, follow=follow))
+    yield [Notice(f"note: {name_of(stream)}: {note}") for note in session.reader.notes]
+
+
+def _certified(loaded: Certificate | CertificateFamily, metric: str | None) -> Measure | None:
+    """Return the measure of the certificates (of one metric), if they agree."""
+    if isinstance(loaded, Certificate):
+        return loaded.measure
+    members = [
+        one for name, one in loaded.items() if metric is None or name == metric or name.endswith(f"/{metric}")
+    ]
+    found = {one.measure for one in members}
+    return found.pop() if len(found) == 1 else None
+
+
+def _refuse_whole(reading: Reading, stream: str) -> None:
+    """Refuse what is no text, and options of files that are read as a whole."""
+    reading.refuse_whole_files(
+        "lines that are read one by one (--follow, --state, --id, --skip-malformed, a pipe)"
+    )
+    if is_pipe(stream) or stream == "-" or not Path(stream).exists():
+        return
+    head = b"" if Path(stream).is_dir() else files.open_binary(stream).read(8)
+    if Path(stream).is_dir() or head.startswith((b"\x1f\x8b", *MAGIC)):
         raise typer.BadParameter(
-            "--follow, --state, --spool, --id, --predicted and --skip-malformed are for one number, JSON "
-            "object or CSV row per line; leave them out"
+            "--follow, --state, --id, --predicted and --skip-malformed are for one number, JSON object or "
+            "CSV row per line; leave them out"
         )
-    if isinstance(loaded, CertificateFamily):
-        return read_tasks(loaded, stream, reading, by)[1]
-    return reading.read(stream, certificate=loaded)
+
+
+def _run_whole(
+    session: Watch,
+    loaded: Certificate | CertificateFamily,
+    stream: str,
+    reading: Reading,
+    design: Design,
+    *,
+    levels: dict[str, float],  # noqa: ARG001  (a store goes with lines)
+    follow: bool,  # noqa: ARG001
+) -> Iterator[list[Counted | Notice]]:
+    """Count the trials of a file that is read as a whole."""
+    several = isinstance(loaded, CertificateFamily) and is_of_metrics(loaded)
+    reading.refuse_several(loaded if several else None)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {
+        name: getattr(reading, name) for name in ("file_format", "sheet", "episode", "reduce", "evaluation")
+    }
+    columns = reading.columns.items() if several else [(None, "")]
+    found = []
+    for kind, column in columns:
+        given = reading.columns.items() if kind is None else [(kind, column)]
+        named: dict[str, Any] = {str(kind): column for kind, column in given}
+        if kind != "success":
+            named["cost_range"] = reading.cost_range
+        if kind in (None, "success"):
+            named["success_values"] = reading.success_values or ()
+        promise = _of_metric(loaded, column, design.by) if several else loaded
+        episodes = read_costs(stream, by=design.by, certificate=promise, **named, **settings)
+        out.print_warnings(episodes)
+        found.append((column, trials_of(episodes)))
+    yield from session.run_whole(_joined(found))
+
+
+def _of_metric(
+    loaded: Certificate | CertificateFamily, metric: str, by: str | None
+) -> Certificate | dict[str, Certificate]:
+    assert isinstance(loaded, CertificateFamily)  # noqa: S101
+    if by is None:
+        return loaded[metric]
+    return {
+        name.removesuffix(f"/{metric}"): one for name, one in loaded.items() if name.endswith(f"/{metric}")
+    }
+
+
+def _joined(found: Sequence[tuple[str, list[Trial]]]) -> list[Trial]:
+    """Return the trials of several metrics, those of a row together."""
+    if len(found) == 1:
+        return found[0][1]
+    rows = zip(*(trials for _, trials in found), strict=True)
+    return [
+        Trial(
+            row[0].number,
+            tuple(cost for each in row for cost in each.costs),
+            tuple(
+                "/".join(filter(None, (each.streams[0], metric)))
+                for (metric, _), each in zip(found, row, strict=True)
+            ),
+        )
+        for row in rows
+    ]
 
 
 def _say_where(session: Watch) -> None:
     last = f"line {session.position.lines}"
     if session.last is not None:
-        last += f", last cost {session.last.cost:g}"
+        last += f", last cost {session.last.costs[-1]:g}"
         last += "" if session.last.id is None else f", id {session.last.id}"
     _warn(f"resuming after episode {session.episodes} ({last}), which is counted even if it was not printed")
 
@@ -313,7 +431,7 @@ def _print_text(events: list[Counted | Notice], interval: bool) -> None:
 
 def _text_line(event: Counted, interval: bool) -> str:
     finding = event.finding
-    if hasattr(finding, "e_adverse"):
+    if finding.e_adverse is not None:  # of a change detector there is none
         evidence = (
             f"worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
             f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
@@ -352,6 +470,8 @@ def _summary(session: Watch) -> None:
             _stream_summary(detector)
     if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
+    for measure in session.reader.measures.values() if session.reader is not None else ():
+        print(f"  costs         {session.source}: {measure}")
     if session.skipped:
         print(
             f"  skipped       {session.skipped} malformed lines, not counted; the guarantee assumes that no "
@@ -386,7 +506,7 @@ def _stream_summary(detector: Any) -> None:
         print(f"  trials        {wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}")
     else:
         print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
-    if hasattr(finding, "e_adverse"):
+    if finding.e_adverse is not None:  # of a change detector there is none
         print(f"  shift         {wording.shift(finding)}, valid at all times at once")
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
             print("  note          with binary costs the alarm may precede the interval: see docs/anytime.md")
@@ -408,9 +528,9 @@ def _stream_summary(detector: Any) -> None:
 
 def _warn_of_undelivered(session: Watch) -> None:
     again = "run the same command to try again"
-    if session.state is None:
+    if session.store.path is None:
         again = "with --state, a second start would try again"
-    for stream, reason in session.undelivered.items():
+    for stream, reason in session.alarms.undelivered.items():
         whose = f"{stream}: " if stream else ""
         _warn(f"{whose}the alarm was not delivered, {reason}; {again}")
 

@@ -110,6 +110,47 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
         )
 
 
+class Alarms:
+    """Tells a program of every verdict that changes, until it was told.
+
+    Parameters
+    ----------
+    tell
+        Called with an alarm; None tells nobody.
+    told
+        The verdict of each stream that was told before.
+    """
+
+    def __init__(self, tell: OnAlarm | None, told: Mapping[str, str] | None = None) -> None:
+        self.tell = tell
+        self.told = dict(told or {})
+        self.undelivered: dict[str, str] = {}
+        """Why the program could not be told of a stream, if it could not."""
+        self.waits: dict[str, Wait] = {}
+
+    def due(self, verdicts: Mapping[str, str], *, at_once: bool) -> list[str]:
+        """Return the streams whose verdict is to be told now: not again right after it failed."""
+        if self.tell is None:
+            return []
+        untold = [stream for stream, verdict in verdicts.items() if self.told.get(stream) != verdict]
+        waits = [self.waits.setdefault(stream, Wait()) for stream in untold]
+        return [one for one, wait in zip(untold, waits, strict=True) if at_once or not wait.is_too_early()]
+
+    def deliver(self, stream: str, verdict: str, alarm: dict[str, Any]) -> str:
+        """Tell it; return what to say if that failed, and was not said before."""
+        assert self.tell is not None  # noqa: S101  (nothing is due otherwise)
+        try:
+            self.tell(alarm)
+        except InvalidSetting as error:
+            before, self.undelivered[stream] = self.undelivered.get(stream), str(error)
+            self.waits[stream].prolong()
+            return "" if before == str(error) else f"{error}; the alarm is not delivered yet"
+        self.undelivered.pop(stream, None)
+        del self.waits[stream]
+        self.told[stream] = verdict
+        return ""
+
+
 @dataclass
 class Wait:
     """How long to leave a program alone that could not be told of an alarm: it may hang, or page somebody."""

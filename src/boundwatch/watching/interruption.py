@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from boundwatch.watching.lines import Batch
+from boundwatch.readers.lines import Batch
 
 
 @dataclass

@@ -1,57 +1,260 @@
-"""What lines come from, whatever is behind it: a file, a pipe, a spool, or rows that were read before.
-
-A source yields batches: all whole lines that are there now. The one who counts them stores the `Position`
-behind the last one, and can go on from it.
-"""
+"""Where lines come from: a file that may grow, a pipe, or a pipe that is kept before it is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import errno
+import hashlib
+import os
+import select
+import stat
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Protocol
+from pathlib import Path
 
-from boundwatch.watching.lines import Batch, LineSplitter
+from boundwatch.errors import InvalidSetting, Place
+from boundwatch.readers.growing import GrowingFile
+from boundwatch.readers.lines import POLL, Batch, LineSplitter, PipeLines, Position
 
-CHUNK = 1 << 16
-"""Bytes that are read at once: what a pipe holds."""
-NOTHING = Batch((0, 0), [], b"", 0, None)
-"""What a source yields now and then while it waits, for those who have something else to do."""
+TORN = b" <cut off>"
+"""What is kept at the end of a line that its sender did not finish, for people to see and replace."""
+_CHUNK = 1 << 16  # bytes that a pipe holds
+_SILENCE = 1.0  # seconds; a sender that is silent for so long has sent what it had
+_LONGEST_REST = 10.0  # seconds; one that never is cannot be waited for
 
-
-class Source(Protocol):
-    """What yields lines."""
-
-    restless: bool
-    """Whether to yield `NOTHING` while no line comes, where that is possible."""
-
-    def batches(self) -> Iterator[Batch]:
-        """Yield the lines that are there, until there will be no more."""
-        ...
-
-
-class RowSource:
-    """Costs that were read as a whole, one line each.
-
-    Parameters
-    ----------
-    lines
-        What is counted.
-    numbers
-        The line of the file that each comes from; left out, they are numbered from 1.
-    """
-
-    def __init__(self, lines: list[str], numbers: Sequence[int] = ()) -> None:
-        self._lines = lines
-        self.restless = False  # it never waits
-        self._numbers = numbers or range(1, len(lines) + 1)
-
-    def batches(self) -> Iterator[Batch]:
-        """Yield all lines."""
-        for batch in LineSplitter((0, 0)).feed("".join(f"{line}\n" for line in self._lines).encode()):
-            numbered = zip(batch.lines, self._numbers, strict=True)
-            yield replace(batch, lines=[line._replace(number=number) for line, number in numbered])
+Identity = tuple[int, int]
 
 
 def name_of(path: str) -> str:
     """Return what to call a stream in a message."""
     return "standard input" if path == "-" else path
+
+
+def is_pipe(path: str) -> bool:
+    """Return whether a stream cannot be read twice; refuse what is neither a pipe nor a file.
+
+    Examples
+    --------
+    >>> is_pipe("no/such/file")
+    False
+    >>> is_pipe("/dev/zero")
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: /dev/zero: is a device, not a file; name a file, or - for ...
+    """
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode if path == "-" else Path(path).stat().st_mode
+    except (OSError, AttributeError, ValueError) as error:
+        if path == "-":
+            raise _unreadable(path) from error
+        return False
+    if path == "-" and stat.S_ISDIR(mode):
+        raise _unreadable(path)
+    is_terminal = path == "/dev/tty" or (path == "/dev/stdin" and os.isatty(0))
+    if path != "-" and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not is_terminal:
+        raise InvalidSetting(
+            "is a device, not a file", where=Place(path), remedy="name a file, or - for standard input"
+        )
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def beginning(path: str) -> Position:
+    """Return the position before the first line of a file; which file it is counts from here on."""
+    try:
+        state = Path(path).stat()
+    except OSError:  # opening it says why not
+        return Position()
+    return Position(device=state.st_dev, inode=state.st_ino)
+
+
+def open_lines(
+    path: str, position: Position | None = None, *, follow: bool = False, replayed: bool = False
+) -> Iterable[Batch]:
+    """Return the lines of a file or pipe of which nothing is kept.
+
+    Parameters
+    ----------
+    path
+        The file or named pipe; ``-`` for standard input.
+    position
+        Where to go on.
+    follow
+        Whether to wait for a file to grow.
+    replayed
+        Whether a pipe is sent again from its first line: what was counted is passed over.
+    """
+    if not is_pipe(path):
+        return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
+    lines = _pipe_lines(path)
+    return _beyond(lines, position or Position(), path) if replayed else lines
+
+
+def _pipe_lines(path: str) -> Generator[Batch, None, None]:
+    with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
+        yield from PipeLines(stream, name_of(path))
+
+
+def _beyond(batches: Generator[Batch, None, None], known: Position, path: str) -> Iterator[Batch]:
+    """Yield the lines of a stream that come after those that were counted, if it begins with these."""
+    reached = known.lines == 0
+    with closing(batches):
+        for batch in batches:
+            passed = sum(line.number <= known.lines for line in batch.lines)
+            if passed and batch.lines[passed - 1].number == known.lines:
+                reached = True
+                if batch.position(passed).digest != known.digest:
+                    raise _other(f"its first {known.lines} lines are not those that were counted", path)
+            if reached or not batch.lines:
+                yield _after(batch, passed)
+    if not reached:
+        raise _other(f"ended before line {known.lines}, the last one counted", path)
+
+
+def _after(batch: Batch, passed: int) -> Batch:
+    if passed == 0:
+        return batch
+    before = batch.before.copy()
+    before.update(b"".join(line.raw + b"\n" for line in batch.lines[:passed]))
+    return replace(batch, lines=batch.lines[passed:], start=batch.position(passed), before=before)
+
+
+def _other(problem: str, path: str) -> InvalidSetting:
+    return InvalidSetting(
+        problem,
+        where=Place(name_of(path)),
+        remedy="send the same stream again from its first line, or start a new state",
+    )
+
+
+class KeptPipe:
+    """A pipe whose lines are appended to a file beside the state, and counted from there.
+
+    **Guarantee**: on Linux the kernel moves the bytes from the pipe to the file in one step, so that a kill
+    at any moment loses none. Elsewhere they are read and written, and a kill between the two loses them.
+    A line that its sender did not finish is marked as cut off; it is never joined to another sender's.
+
+    Parameters
+    ----------
+    pipe
+        ``-``, or the path of a named pipe.
+    path
+        The file that keeps the lines.
+    position
+        How much of that was counted.
+    sender
+        Which pipe the last line came from; None if others may have written to it since.
+    """
+
+    def __init__(self, pipe: str, path: Path, position: Position, sender: Identity | None = None) -> None:
+        self.path, self.position = path, position
+        self._pipe = os.dup(_open_pipe(pipe)) if pipe == "-" else _open_pipe(pipe)
+        self.sender = _sender(self._pipe)
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            if sender is None or sender != self.sender:
+                self._end_line()  # the other half went with the other sender
+        except OSError as error:
+            raise self._refusal(f"cannot be written, {error.strerror}", "choose another state") from error
+
+    def __iter__(self) -> Iterator[Batch]:
+        splitter = LineSplitter(str(self.path), self.position, hashlib.sha256())
+        if os.fstat(self._file).st_size < self.position.offset:
+            raise self._refusal("is shorter than what was counted of it", "restore it, or start a new state")
+        more = True
+        while True:
+            os.lseek(self._file, splitter.at.offset + len(splitter.rest), os.SEEK_SET)
+            if chunk := os.read(self._file, _CHUNK):
+                yield splitter.feed(chunk)
+            elif not more:
+                return
+            elif _is_ready(self._pipe, POLL):
+                more = self._move() or self._end_line()
+            else:
+                yield Batch(start=splitter.at)
+
+    def keep_rest(self) -> None:
+        """Move what the sender has sent to the file, until it ends or is silent."""
+        ends = time.monotonic() + _LONGEST_REST
+        with suppress(OSError, InvalidSetting):  # why to stop is known by now
+            while _is_ready(self._pipe, _SILENCE) and time.monotonic() < ends:
+                if not self._move():
+                    return
+
+    def close(self) -> None:
+        """Let go of the pipe and the file."""
+        os.close(self._pipe)
+        os.close(self._file)
+
+    def _move(self) -> bool:
+        """Move what the pipe holds to the file; return whether there was anything, or the sender ended."""
+        try:
+            os.lseek(self._file, 0, os.SEEK_END)
+            moved = _splice(self._pipe, self._file)
+            os.fsync(self._file)
+        except OSError as error:
+            raise self._refusal(
+                f"cannot be written, {error.strerror}", "free the disk, and start again"
+            ) from error
+        return moved > 0
+
+    def _end_line(self) -> bool:
+        """Mark a line that was not finished; return whether there was one."""
+        size = os.lseek(self._file, 0, os.SEEK_END)
+        os.lseek(self._file, max(size - 1, 0), os.SEEK_SET)
+        torn = os.read(self._file, 1) not in (b"\n", b"")
+        if torn:
+            os.write(self._file, TORN + b"\n")
+            os.fsync(self._file)
+        return torn
+
+    def _refusal(self, problem: str, remedy: str) -> InvalidSetting:
+        return InvalidSetting(problem, where=Place(str(self.path)), remedy=remedy)
+
+
+def _open_pipe(path: str) -> int:
+    """Return a handle of standard input, or of a named pipe, once somebody writes to it."""
+    try:
+        return sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY)
+    except (OSError, AttributeError, ValueError) as error:
+        raise _unreadable(path) from error
+
+
+def _sender(handle: int) -> Identity | None:
+    """Return which pipe it is; None for one with a name, which others may have opened before."""
+    own = os.pipe()
+    state, device = os.fstat(handle), os.fstat(own[0]).st_dev
+    for end in own:
+        os.close(end)
+    named = not stat.S_ISFIFO(state.st_mode) or state.st_dev != device
+    return None if named else (state.st_dev, state.st_ino)
+
+
+def _is_ready(handle: int, seconds: float) -> bool:
+    """Wait a little for a pipe, and return whether to read from it; yes where that cannot be known."""
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    except (OSError, ValueError):  # Windows waits for no pipe
+        return True
+
+
+def _splice(pipe: int, file: int) -> int:
+    """Move what a pipe holds to a file, and return how many bytes that was: 0 when the pipe has ended."""
+    move: Callable[..., int] | None = getattr(os, "splice", None)
+    if move is not None:
+        try:
+            return move(pipe, file, _CHUNK)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOSYS):  # a terminal, or an old file system
+                raise
+    data = os.read(pipe, _CHUNK)
+    written = 0
+    while written < len(data):
+        written += os.write(file, data[written:])
+    return len(data)
+
+
+def _unreadable(path: str) -> InvalidSetting:
+    return InvalidSetting(
+        "cannot be read", where=Place(name_of(path)), remedy="pipe or redirect a file into it"
+    )

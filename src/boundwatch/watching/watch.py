@@ -1,45 +1,47 @@
-"""The loop: lines in, each counted exactly once, and nothing said that is not on the disk."""
+"""The loop: trials in, each counted exactly once, and nothing said that is not in the store."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+import copy
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
-from boundwatch.certificates.family import no_certificate
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.episodes.fit import (
-    OWN,
-    Likeness,
-    OwnCosts,
-    begins_like,
-    is_time_to_look,
-    measured_otherwise,
-)
-from boundwatch.episodes.text import decode_line
+from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import (
+    Argument,
     BoundwatchError,
     InvalidCost,
     InvalidSetting,
+    Place,
     ProvenanceMismatch,
+    Refusal,
     SchemaMismatch,
 )
-from boundwatch.watching.alarms import OnAlarm, Wait
-from boundwatch.watching.ids import MOST_REMEMBERED, Ids, RecentCosts
+from boundwatch.readers.lines import Batch, Position
+from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.interruption import interrupted_between_batches
-from boundwatch.watching.lines import CUT_OFF, TORN, Batch, Identity, Line, Position
-from boundwatch.watching.rows import Row, Rows
-from boundwatch.watching.sources import Source, name_of
-from boundwatch.watching.spool import SpooledPipe
-from boundwatch.watching.state import StateFile
+from boundwatch.watching.sources import TORN, Identity, KeptPipe, beginning, is_pipe, open_lines
+from boundwatch.watching.store import Store
+from boundwatch.watching.trials import CUT_OFF, Trial, TrialReader
 
 Detector = SequentialTest | ChangeDetector | PredictedTest
+DETECTORS: dict[str, type[Detector]] = {
+    "sequential-test": SequentialTest,
+    "change-detector": ChangeDetector,
+    "predicted-test": PredictedTest,
+}
+_NO_EVIDENCE = -float("inf")
 
 
 class Counted(NamedTuple):
@@ -58,59 +60,71 @@ class Notice(NamedTuple):
     text: str
 
 
+Events = list[Counted | Notice]
+
+
 @dataclass
 class Watch:
-    r"""Detectors, and how much of their stream they have counted.
+    """Detectors, and how much of their stream they have counted.
 
-    **Guarantee**: that of the detectors. With a state, every line of a file, of a spooled pipe, or of a pipe
-    whose sender numbers its episodes and repeats what was not printed, is counted exactly once, whenever the
-    process is killed. **Assumes**: a file is only appended to, and rotated by renaming.
+    **Guarantee**: that of the detectors. With a store in a file, every line of a file, of a pipe that is
+    kept, or of a pipe whose sender numbers its episodes and repeats what was not printed, is counted exactly
+    once, whenever the process is killed. **Assumes**: a file is only appended to or rewritten with lines
+    added, and rotated by renaming.
 
     With several detectors (one per task or robot), each has an equal share of the levels, so that the chance
     of any false ADVERSE is at most the level plus the family's delta. The level of a `ChangeDetector` is one
     over a run length: within N episodes of each, that chance is at most N times the level plus the delta.
 
+    Attributes
+    ----------
+    detectors
+        One per stream.
+    source
+        What people call the stream.
+    store
+        Where everything is kept; in memory if nobody comes back.
+    reader
+        What makes trials of lines; None if a file was read as a whole.
+    settings
+        What was declared, as JSON values: a second start must declare the same.
+    allow_gaps
+        Whether ids may be missing or out of order.
+    lenient
+        Whether to pass over malformed lines.
+
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> import boundwatch as bw
-    >>> from boundwatch.watching.files import FileSource
-    >>> from boundwatch.watching.rows import Rule
-    >>> from boundwatch.watching.starting import build_detectors
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> log = Path(tempfile.mkdtemp()) / "log"
-    >>> _ = log.write_text("0.7\n0.4\n0.9\n0.8\n")
-    >>> watch = Watch(build_detectors(certificate, "sequential-test", {}), Rows(Rule()), str(log))
-    >>> for events in watch.run(FileSource(str(log))):
-    ...     print([(event.line, event.finding.verdict.value) for event in events])
+    >>> watch = Watch(build_detectors(certificate, "sequential-test", {}), "log", Store(None, "watch"))
+    >>> trials = [Trial(line, (cost,)) for line, cost in enumerate([0.7, 0.4, 0.9, 0.8], 1)]
+    >>> [(event.line, event.finding.verdict.value) for part in watch.run_whole(trials) for event in part]
     [(1, 'within'), (2, 'within'), (3, 'within'), (4, 'adverse')]
     """
 
     detectors: dict[str, Detector]
-    rows: Rows
     source: str
-    position: Position = field(default_factory=Position)
-    pipe: Identity | None = None
-    ids: dict[str, Ids] = field(default_factory=dict)
-    costs: RecentCosts = field(default_factory=RecentCosts)
-    skipped: int = 0
-    repeated: int = 0
-    gaps: int = 0
-    last: Row | None = None
-    announced: dict[str, str] = field(default_factory=dict)
-    """The verdict of each stream that `on_alarm` was told."""
-    undelivered: dict[str, str] = field(default_factory=dict, init=False)
-    """Why `on_alarm` could not be told of a stream, if it could not."""
-    state: StateFile | None = None
-    name: str = ""
-    """What people call the source, where that is not the name under which the state keeps it."""
-    compared: bool = False
-    """Whether somebody has compared these episodes with the certificate already."""
-    _followed: dict[str, OwnCosts] = field(default_factory=dict, init=False, repr=False)
+    store: Store
+    reader: TrialReader | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    alarms: Alarms = field(default_factory=lambda: Alarms(None))
+    allow_gaps: bool = False
+    lenient: bool = False
+    until_alarm: bool = False
+    position: Position = field(default_factory=Position, init=False)
+    sender: Identity | None = field(default=None, init=False)
+    skipped: int = field(default=0, init=False)
+    repeated: int = field(default=0, init=False)
+    gaps: int = field(default=0, init=False)
+    last: Trial | None = field(default=None, init=False)
+    resumed: bool = field(default=False, init=False)
+    unfinished: int | None = field(default=None, init=False)
+    """The number of the last line, if it has no newline yet and is left for the next time."""
+    _highest: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     _likeness: dict[str, Likeness] = field(default_factory=dict, init=False, repr=False)
-    _waits: dict[str, Wait] = field(default_factory=dict, init=False, repr=False)
-    _encoding: str = field(default="", init=False, repr=False)
+    _changed: set[str] = field(default_factory=set, init=False, repr=False)
+    _torn: Refusal | None = field(default=None, init=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -128,376 +142,453 @@ class Watch:
     @property
     def no_worse(self) -> bool | None:
         """Whether every stream was shown to be worse by at most its margin; None if there is no margin."""
-        # A state brings its own margin, so the detectors are asked.
-        asked = [one for one in self.detectors.values() if getattr(one, "margin", None) is not None]
-        shown = all(one.n > 0 and getattr(one.finding(), "no_worse", None) for one in asked)
-        return shown if asked else None
+        tests = [one for one in self.detectors.values() if isinstance(one, SequentialTest)]
+        asked = [one for one in tests if one.margin is not None]  # a store brings its own margin
+        return all(one.n > 0 and bool(one.finding().no_worse) for one in asked) if asked else None
 
     @property
     def alarmed(self) -> bool:
         """Whether any stream has alarmed."""
         return any(detector.first_alarm is not None for detector in self.detectors.values())
 
-    def run(
-        self,
-        source: Source,
-        *,
-        lenient: bool = False,
-        allow_gaps: bool = False,
-        until_alarm: bool = False,
-        on_alarm: OnAlarm | None = None,
-    ) -> Iterator[list[Counted | Notice]]:
-        """Count the lines of a source; what is yielded is in the state.
+    def run(self, source: Iterable[Batch]) -> Iterator[Events]:
+        """Count the lines of a source; what is yielded is in the store.
 
-        Parameters
-        ----------
-        source
-            Where lines come from.
-        lenient
-            Whether to pass over malformed lines instead of raising `InvalidCost`.
-        allow_gaps
-            Whether ids may be missing or out of order.
-        until_alarm
-            Whether to end at the first alarm.
-        on_alarm
-            Called with what is known, once it is in the state, whenever a verdict changes; again after a
-            crash that came before it returned. If it raises `InvalidSetting`, a notice says so, the alarm
-            is `undelivered`, and it is called again, whether or not lines come: after a second at first, then
-            less and less often, at the end and at the next start.
+        Whenever a verdict changes, the alarm is told once that is in the store; again after a crash that came
+        before that. If it cannot be told, a notice says so, and it is tried again, whether or not lines come:
+        after a second at first, then less and less often, at the end and at the next start.
+
+        Raises
+        ------
+        InvalidCost
+            At a malformed line; what came before it is counted.
         """
-        if untold := self._announce(on_alarm, at_once=True):
-            yield untold
-        if until_alarm and self.alarmed:
+        batches = iter(source)
+        try:
+            yield from self._run(source, batches)
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()
+            if isinstance(source, KeptPipe):
+                source.close()
+
+    def _run(self, source: Iterable[Batch], batches: Iterator[Batch]) -> Iterator[Events]:
+        yield from self._announce(at_once=True)
+        if self.until_alarm and self.alarmed:
             return
+        held: Batch | None = None
         with interrupted_between_batches() as interrupted:
-            source.restless = bool(self.undelivered)
-            for batch in interrupted.while_waiting(source.batches()):
-                events: list[Counted | Notice] = []
-                if batch.said:
-                    events.append(Notice(f"note: {self._called}: {batch.said}"))
-                fault: BoundwatchError | None = None
-                if batch.lines:
-                    fault = self._count(batch, events, lenient, allow_gaps, until_alarm)
-                    self.save()
-                nothing = self.position.lines == 0
-                if isinstance(fault, ProvenanceMismatch):
-                    nothing = self.episodes == 0
-                if fault is not None and nothing and self.state is not None:
-                    self.state.path.unlink(missing_ok=True)  # nothing came of it: leave nothing behind
+            for batch in interrupted.while_waiting(batches):
+                events: Events = []
+                if batch.note:
+                    events.append(Notice(f"note: {self.source}: {batch.note}"))
+                fault = self._torn_before(held, batch, events)
+                held = batch if batch.torn else None if batch.lines else held
+                if fault is None and batch.lines and held is None:
+                    fault = self._take(batch, events)
                 if events:
                     yield events
-                if untold := self._announce(on_alarm, at_once=fault is not None):
-                    yield untold
-                source.restless = bool(self.undelivered)
+                yield from self._announce(at_once=fault is not None)
                 if fault is not None:
-                    if isinstance(source, SpooledPipe):
+                    if isinstance(source, KeptPipe):
                         source.keep_rest()
+                    elif self._came_to_nothing(fault):
+                        self.store.delete()
                     raise fault
-                if until_alarm and self.alarmed:
+                if self.until_alarm and self.alarmed:
                     break
-        if self.undelivered:  # one last try
-            self._announce(on_alarm, at_once=True)
+        if held is not None:  # its file or sender has ended
+            yield self._end_torn(held)
+        self._end()
 
-    @property
-    def _called(self) -> str:
-        return name_of(self.name or self.source)
+    def _torn_before(self, held: Batch | None, batch: Batch, events: Events) -> BoundwatchError | None:
+        """Return that the last line of a file, or of a sender, is not whole, if another one follows."""
+        if held is None or not batch.lines:
+            return None
+        line = held.lines[-1]
+        problem = "has no newline, and another file or sender followed"
+        fault = self._explained(InvalidCost(problem, where=Place(self.source, "line", line.number)))
+        if not self.lenient:
+            return fault
+        self.skipped += 1
+        events.append(Notice(f"line {line.number} skipped, not counted: {fault}"))
+        return None
 
-    def _place(self, line: Line) -> str:
-        return f"{self._called}: line {line.number}"
+    def _end_torn(self, held: Batch) -> Events:
+        """Count the last line, which has no newline, or leave it for those who come back."""
+        events: Events = []
+        if self.store.path is not None:
+            self.unfinished = held.lines[-1].number
+        elif (fault := self._take(held, events)) is not None:
+            raise fault
+        return events
 
-    def save(self) -> None:
-        """Write the state, if there is one."""
-        if self.state is not None:
-            self.state.write(self.to_dict())
-
-    def _count(
-        self,
-        batch: Batch,
-        events: list[Counted | Notice],
-        lenient: bool,
-        allow_gaps: bool,
-        until_alarm: bool,
-    ) -> BoundwatchError | None:
-        """Count the lines of a batch; return what made it stop, after which nothing was counted."""
-        if batch.begins_file:
-            self.rows.begin_file()
-        done = 0
-        fault: BoundwatchError | None = None
-        unknown: list[int] = []
-        for line in batch.lines:
-            repeated = False
-            try:
-                rows = self._rows(line, events)
-                repeated = bool(rows) and self._is_repeated(rows)
-                if self.rows.noticed:
-                    events.append(Notice(f"note: {self._place(line)} {self.rows.noticed}"))
-            except InvalidCost as error:
-                if not lenient:
-                    fault = InvalidCost(
-                        f"{self._place(line)}{_join(error)}; {_remedy(line)}, or pass --skip-malformed"
-                    )
-                    break
-                self.skipped += 1
-                events.append(Notice(f"line {line.number} skipped, not counted: {error}"))
-                rows = []
-            except InvalidSetting as error:
-                fault = InvalidSetting(f"{self._place(line)}: {error}")
+    def run_whole(self, trials: Sequence[Trial]) -> Iterator[Events]:
+        """Count the trials of a file that was read as a whole, and compared with the certificate then."""
+        for start in range(0, len(trials), _PART):
+            events: Events = []
+            fault = self._count(trials[start : start + _PART], events)[1]
+            yield events
+            yield from self._announce(at_once=fault is not None)
+            if fault is not None:
+                raise fault
+            if self.until_alarm and self.alarmed:
                 break
-            if rows:
-                missing = self._missing(rows[0])
-                if missing and not allow_gaps:
-                    fault = InvalidSetting(
-                        f"{self._place(line)}: {missing}; send every episode once and in order, or pass "
-                        "--allow-gaps"
-                    )
-                    break
-                if missing:
-                    self.gaps += 1
-                    events.append(Notice(f"line {line.number}: {missing}; counted"))
-                if repeated and self.costs.of(rows[0].stream, rows[0].id) is None:
-                    unknown.append(line.number)
-                if not repeated:
-                    own, fault = self._own(line, rows, events)
-                    self._remember(rows)
-                    for row in rows:
-                        if row.stream not in own:
-                            self._update(line, row, events)
-            done += 1
-            if fault is not None:  # a second start goes on after the certificate's own
-                break
-            if until_alarm and self.alarmed:
-                following = batch.lines[done].number if done < len(batch.lines) else None
-                if following != line.number:  # else it is another metric of the same episode
-                    break
-        if unknown:
-            first, several = unknown[0], len(unknown) > 1
-            where = f"{len(unknown)} lines from {first} on" if several else f"line {first}"
-            events.append(Notice(f"{where}: ids that came too long ago to compare their costs; not counted"))
-        if done and self.state is not None:
-            self.position = batch.position(done)
+        self._end()
+
+    def _end(self) -> None:
+        if self.alarms.undelivered:  # one last try
+            for _ in self._announce(at_once=True):
+                pass
+        if self._torn is not None:
+            raise self._torn
+        if self.reader is not None and self.store.path is None and not self.alarmed:
+            self.reader.end()
+
+    def _take(self, batch: Batch, events: Events) -> BoundwatchError | None:
+        """Count the lines of a batch and put that into the store; return what made it stop."""
+        assert self.reader is not None  # noqa: S101  (lines are read by it)
+        before = self.reader.state
+        taken = self.reader.read(batch.lines, lenient=self.lenient)
+        lines = taken.lines
+        fault: BoundwatchError | None = taken.fault
+        counted, stopped = self._count(taken.trials, events)
+        last = taken.trials[-1].number if taken.trials else 0
+        for number, refusal in taken.skipped:
+            if refusal.problem == CUT_OFF and not self.lenient:
+                self._torn = refusal if number > last else None
+                continue
+            self.skipped += 1
+            events.append(Notice(f"line {number} skipped, not counted: {refusal}"))
+        if stopped is not None or counted < len(taken.trials):
+            lines = self.reader.go_back(before, batch.lines, counted)
+            fault = stopped if stopped is None else self._explained(stopped)
+        elif taken.fault is not None:
+            fault = self._explained(taken.fault, batch.lines[lines].raw)
+        if lines:
+            self.position = batch.position(lines)
+        self.save()
         return fault
 
-    def _rows(self, line: Line, events: list[Counted | Notice]) -> list[Row]:
-        if line.fault:
-            raise InvalidCost(line.fault)
-        text, encoding = decode_line(line.raw)
-        if encoding and not self._encoding:  # said once: a whole file is like this
-            self._encoding = encoding
-            events.append(Notice(f"note: {self._place(line)} is not UTF-8, {encoding}"))
-        rows = self.rows.read(text)
-        for row in rows:
-            if row.stream not in self.detectors:
-                fault = no_certificate(row.stream, self.detectors).partition("; ")[0]
-                raise InvalidCost(f"is of {shown(row.stream)}, which {fault}")
-            if self.detectors[row.stream].certificate.binary and row.cost not in (0, 1):
-                raise InvalidCost(f"has cost {row.cost:g}, which is not 0 or 1; binary costs were promised")
-            if row.predictions is not None:
-                try:
-                    check_predictions(*row.predictions)
-                except InvalidSetting as error:  # a fault of this line, not of the stream
-                    raise InvalidCost(f"is not whole: {error}") from None
-        return rows
-
-    def _missing(self, row: Row) -> str:
-        if row.id is None:
-            return ""
-        known = self.ids[row.stream]
-        return "" if row.id in known else known.fault(row.id)
-
-    def _is_repeated(self, rows: list[Row]) -> bool:
-        row = rows[0]
-        if row.id is None or row.id not in self.ids.setdefault(row.stream, Ids()):
-            return False
-        counted, costs = self.costs.of(row.stream, row.id), [each.cost for each in rows]
-        if counted not in (None, costs):
-            was, now = (", ".join(map(shortest, each)) for each in (counted or [], costs))
-            raise InvalidCost(
-                f"has id {shown(row.id)} and cost {now}, but this id was counted with cost {was}; an id "
-                "names one episode"
-            )
-        self.repeated += 1
-        return True
-
-    def _remember(self, rows: list[Row]) -> None:
-        row = rows[0]
-        if row.id is not None:
-            self.ids[row.stream].add(row.id)
-            self.costs.add(row.stream, row.id, [each.cost for each in rows])
-
-    def _own(
-        self, line: Line, rows: list[Row], events: list[Counted | Notice]
-    ) -> tuple[set[str], BoundwatchError | None]:
-        """Return which streams turn out to be the certificate's own costs, and that this is why to stop."""
-        own: set[str] = set()
-        fault: BoundwatchError | None = None
-        for row in rows:
-            detector = self.detectors[row.stream]
-            if detector.n == 0 and not self.compared:
-                self._followed[row.stream] = OwnCosts(detector.certificate)
-            followed = self._followed.get(row.stream)  # none if somebody has compared them, or they are many
-            found = "" if followed is None else followed.repeats(row.cost)
-            if not found:
+    def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
+        """Count trials; return how many were, and what made it stop, if that was not an alarm."""
+        numbered = self.reader is not None and self.reader.is_numbered
+        done = 0
+        for trial in trials:
+            try:
+                self._check(trial)
+                if numbered and self._is_repeated(trial, events):
+                    done += 1
+                    continue
+            except Refusal as error:
+                if not self.lenient or not isinstance(error, InvalidCost):
+                    return done, error
+                self.skipped += 1
+                done += 1
+                events.append(Notice(f"line {trial.number} skipped, not counted: {error}"))
                 continue
-            whose = f"{self._place(line)}: {f'{row.stream}: ' if row.stream else ''}"
-            if found == "chance":
-                events.append(Notice(f"note: {whose}{begins_like(detector.n + 1)}"))
-            if found == "own":
-                detector.reset()  # they are no evidence; what other streams have seen is
-                self.announced.pop(row.stream, None)
-                self._likeness.pop(row.stream, None)
-                own.add(row.stream)
-                fault = fault or ProvenanceMismatch(
-                    f"{whose}these {OWN}; it cannot judge them, so watch only what comes after them"
+            own = self._update(trial, events)
+            if numbered:
+                self.store.remember(trial.streams[0], trial.id, trial.costs)
+                if type(trial.id) is int:
+                    self._highest[trial.streams[0]] = max(
+                        trial.id, self._highest.get(trial.streams[0], trial.id)
+                    )
+            done += 1
+            self._torn = None
+            if own is not None:
+                return done, own
+            if self.until_alarm and self.alarmed:
+                return done, None
+        return done, None
+
+    def _check(self, trial: Trial) -> None:
+        """Refuse a trial that its detector would not take."""
+        for stream, cost in zip(trial.streams, trial.costs, strict=True):
+            detector = self.detectors.get(stream)
+            if detector is None:
+                problem = no_certificate(stream, self.detectors).partition("; ")[0]
+                raise InvalidCost(f"is of {shown(stream)}, which {problem}", where=self._at(trial))
+            if detector.certificate.binary and cost not in (0, 1):
+                problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
+                raise InvalidCost(problem, where=self._at(trial))
+        if trial.predictions is not None:
+            try:
+                check_predictions(*trial.predictions)
+            except InvalidSetting as error:  # a fault of this line, not of the stream
+                raise InvalidCost(f"is not whole: {error}", where=self._at(trial)) from None
+
+    def _is_repeated(self, trial: Trial, events: Events) -> bool:
+        """Return whether an id was counted before; refuse one that comes with another cost, or too early."""
+        stream = trial.streams[0]
+        counted = self.store.costs_of(stream, trial.id)
+        if counted is not None:
+            if counted != list(trial.costs):
+                was, now = (", ".join(map(shortest, each)) for each in (counted, trial.costs))
+                raise InvalidCost(
+                    f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}",
+                    where=self._at(trial),
+                    remedy="an id names one episode: correct it",
                 )
-        return own, fault
+            self.repeated += 1
+            return True
+        highest = self._highest.get(stream)
+        if type(trial.id) is not int or highest is None or trial.id == highest + 1:
+            return False
+        late = f"comes after id {highest}: out of order"
+        missing = f"follows id {highest}: {trial.id - highest - 1} missing"
+        problem = f"id {trial.id} {late if trial.id < highest else missing}"
+        if not self.allow_gaps:
+            remedy = ("send every episode once and in order, or pass ", Argument("allow_gaps", True))
+            raise InvalidSetting(problem, where=self._at(trial), remedy=remedy)
+        self.gaps += 1
+        events.append(Notice(f"line {trial.number}: {problem}; counted"))
+        return False
 
-    def _update(self, line: Line, row: Row, events: list[Counted | Notice]) -> None:
-        detector = self.detectors[row.stream]
-        whose = f"{self._called}: {row.stream}: " if row.stream else f"{self._called}: "
-        events += [Notice(f"warning: {whose}{each}") for each in self._doubts(row)]
-        if isinstance(detector, PredictedTest) and row.predictions is not None:
-            finding: Any = detector.update(row.cost, *row.predictions)
-        else:
-            finding = detector.update(row.cost)
-        self.last = row
-        events.append(Counted(line.number, row.cost, row.stream, finding, self.skipped))
-
-    def _doubts(self, row: Row) -> list[str]:
-        """Return what makes a verdict on a stream doubtful that did not before this row."""
-        detector, found = self.detectors[row.stream], []
-        if detector.n == 0 and not self.compared:
-            found = measured_otherwise(detector.certificate, self.rows.measured(row.stream))
-            self._likeness[row.stream] = Likeness(detector.certificate)
-        if (likeness := self._likeness.get(row.stream)) is not None:
-            _, meaning, cost_range = self.rows.chosen(row.stream)
-            look = is_time_to_look(detector.n + 1, detector.certificate.n)
-            doubts = likeness.take([row.cost], meaning, cost_range, look=look)
-            found += [f"so far, {each}" for each in doubts]
-            if likeness.is_settled:
-                del self._likeness[row.stream]
-        return found
-
-    def _announce(self, on_alarm: OnAlarm | None, *, at_once: bool = False) -> list[Counted | Notice]:
-        """Tell what has changed; return what to say about alarms that could not be told."""
-        said: list[Counted | Notice] = []
-        if on_alarm is None or not self.alarmed:
-            return said
-        for stream, detector in self.detectors.items():
-            verdict = detector.verdict.value
-            if detector.first_alarm is not None and self.announced.get(stream) != verdict:
-                wait = self._waits.setdefault(stream, Wait())
-                if not at_once and wait.is_too_early():
+    def _update(self, trial: Trial, events: Events) -> Refusal | None:
+        """Count a trial; return why not, for streams that turn out to be the certificate's own costs."""
+        fault: Refusal | None = None
+        self.last = trial
+        for stream, cost in zip(trial.streams, trial.costs, strict=True):
+            detector = self.detectors[stream]
+            self._changed.add(stream)
+            if detector.n == 0 or stream in self._likeness:
+                fault = self._compare(trial, stream, cost, events) or fault
+                if fault is not None and detector.n == 0:
                     continue
-                finding = detector.finding().to_dict()
-                whose = {"stream": stream} if stream else {}
-                alarm = {"source": name_of(self.source), **whose}
-                try:
-                    on_alarm(alarm | {"certificate": detector.certificate.fingerprint} | finding)
-                except InvalidSetting as error:
-                    if self.undelivered.get(stream) != str(error):  # it may fail time after time
-                        said.append(Notice(f"warning: {error}; the alarm is not delivered yet"))
-                    self.undelivered[stream] = str(error)
-                    wait.prolong()
-                    continue
-                self.undelivered.pop(stream, None)
-                del self._waits[stream]
-                self.announced[stream] = verdict
-                self.save()
-        return said
+            if isinstance(detector, PredictedTest) and trial.predictions is not None:
+                finding: Any = detector.update(cost, *trial.predictions)
+            else:
+                finding = detector.update(cost)
+            events.append(Counted(trial.number, cost, stream, finding, self.skipped))
+        return fault
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return {
-            "source": self.source,
-            "rule": dataclasses.asdict(self.rows.rule),
-            "table": self.rows.to_dict(),
-            "position": dataclasses.asdict(self.position),
-            "pipe": self.pipe,
-            "ids": {stream: ids.to_list() for stream, ids in self.ids.items()},
-            "skipped": self.skipped,
-            "repeated": self.repeated,
-            "costs": self.costs.to_list(),
-            "gaps": self.gaps,
-            "last_cost": None if self.last is None else self.last.cost,
-            "last_id": None if self.last is None else self.last.id,
-            "announced": self.announced,
-            "followed": {
-                stream: own.costs
-                for stream, own in self._followed.items()
-                if own.costs and len(own.costs) <= MOST_REMEMBERED
-            },
-            "likeness": {stream: [each.costs, each.highest] for stream, each in self._likeness.items()},
-            "detectors": {stream: detector.state_dict() for stream, detector in self.detectors.items()},
+    def _compare(self, trial: Trial, stream: str, cost: float, events: Events) -> ProvenanceMismatch | None:
+        """Say what makes a verdict doubtful that did not before; return that these are no new costs."""
+        detector, measure = self.detectors[stream], self._measure(stream)
+        if measure is None:  # a whole file was compared when it was read
+            return None
+        called = f"{self.source}: {stream}" if stream else self.source
+        if detector.n == 0:
+            self._likeness[stream] = Likeness(detector.certificate, measure)
+            doubts = measured_otherwise(detector.certificate, measure)
+            events += [Notice(f"warning: {called}: {doubt}") for doubt in doubts]
+        likeness = self._likeness[stream]
+        look = is_time_to_look(detector.n + 1, detector.certificate.n)
+        for doubt in likeness.take([cost], look=look):
+            if doubt.kind == "own":
+                detector.reset()  # they are no evidence; what other streams have seen is
+                self.alarms.told.pop(stream, None)
+                del self._likeness[stream]
+                where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
+                return ProvenanceMismatch(
+                    f"these {OWN}", where=where, remedy="watch only what comes after them"
+                )
+            said = "note" if doubt.kind == "chance" else "warning"
+            events.append(Notice(f"{said}: {called}: so far, {doubt}"))
+        if likeness.is_settled:
+            del self._likeness[stream]
+        return None
+
+    def _measure(self, stream: str) -> Measure | None:
+        if self.reader is None:
+            return None
+        measures = self.reader.measures
+        return measures.get(stream.rpartition("/")[2]) or measures.get("")
+
+    def _explained(self, fault: Refusal, raw: bytes = b"") -> Refusal:
+        """Return a refusal that says what can be done about its line."""
+        if not isinstance(fault, InvalidCost):
+            return fault
+        said = fault.remedy or ("correct it",)
+        if raw.endswith(TORN):
+            kept = shown(raw.decode("utf-8", "replace"))
+            said = (f"replace {kept} in the file that ends with -pipe, if you know how the episode ended",)
+        explained = copy.copy(fault)
+        explained.remedy = (*said, ", or pass ", Argument("skip_malformed", True))
+        return explained
+
+    def _came_to_nothing(self, fault: BoundwatchError) -> bool:
+        """Return whether nothing was counted, so that nothing should be left behind."""
+        return self.episodes == 0 if isinstance(fault, ProvenanceMismatch) else self.position.lines == 0
+
+    def _at(self, trial: Trial) -> Place:
+        return Place(self.source, "line", trial.number)
+
+    def _announce(self, *, at_once: bool = False) -> Iterator[Events]:
+        """Tell what has changed; yield what to say about alarms that could not be told."""
+        alarmed = {name: one for name, one in self.detectors.items() if one.first_alarm is not None}
+        verdicts = {stream: detector.verdict.value for stream, detector in alarmed.items()}
+        said: Events = []
+        for stream in self.alarms.due(verdicts, at_once=at_once):
+            detector = alarmed[stream]
+            whose = {"stream": stream} if stream else {}
+            alarm = {"source": self.source, **whose, "certificate": detector.certificate.fingerprint}
+            if failed := self.alarms.deliver(stream, verdicts[stream], alarm | detector.finding().to_dict()):
+                said.append(Notice(f"warning: {failed}"))
+            self.save()
+        if said:
+            yield said
+
+    def save(self) -> None:
+        """Put everything into the store."""
+        facts = {
+            "settings": self.settings,
+            "certificates": {name: one.certificate.fingerprint for name, one in self.detectors.items()},
+            "position": self.position.to_dict(),
+            "sender": self.sender,
+            "text": None if self.reader is None else self.reader.state,
+            "counts": {"skipped": self.skipped, "repeated": self.repeated, "gaps": self.gaps},
+            "highest": self._highest,
+            "last": None if self.last is None else [self.last.number, list(self.last.costs), self.last.id],
+            "told": self.alarms.told,
+            "likeness": {stream: _plain(each.state) for stream, each in self._likeness.items()},
         }
+        for stream in self._changed:
+            state = self.detectors[stream].state_dict()
+            del state["certificate"]  # its fingerprint says which it is
+            facts[f"detector {stream}"] = state
+        self._changed.clear()
+        self.store.keep(facts)
+        self.store.commit()
 
-    def restore(self, content: Mapping[str, Any]) -> None:
-        """Take over what `to_dict` described; it must be about the same source, rule and detectors."""
+    def resume(self, levels: Mapping[str, float]) -> None:
+        """Go on from the store, if anything is in it; it must be about the same stream and settings."""
+        facts = self.store.facts
+        if "settings" not in facts:
+            return
+        where = Place(str(self.store.path))
         try:
-            self._restore(content)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, BoundwatchError):
-                raise
-            raise SchemaMismatch("it is damaged; start a new one") from error
+            self._refuse_others(facts)
+            asked = {
+                stream: {name: getattr(one, name) for name in levels}
+                for stream, one in self.detectors.items()
+            }
+            self._restore(facts)
+            for stream, detector in self.detectors.items():
+                _refuse_levels(detector, asked[stream], len(self.detectors))
+        except Refusal as error:
+            raise error.at(where) from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError):
+            raise SchemaMismatch("is damaged", where=where, remedy="restore it, or start a new one") from None
+        self.resumed = True
 
-    def _restore(self, content: Mapping[str, Any]) -> None:
-        if content["source"] != self.source:
-            raise InvalidSetting(
-                f"it follows {shown(content['source'])}, not {shown(self.source)}; use one state per source"
-            )
-        self.rows.refuse_other_rule(content["rule"])
-        stored = content["detectors"]
-        if sorted(stored) != sorted(self.detectors):
-            raise InvalidSetting("it watches other tasks or robots; start a new state")
+    def _refuse_others(self, facts: Mapping[str, Any]) -> None:
+        certificates = {name: one.certificate.fingerprint for name, one in self.detectors.items()}
+        if sorted(facts["certificates"]) != sorted(certificates):
+            raise InvalidSetting("watches other tasks or robots", remedy="start a new state")
+        for stream, fingerprint in facts["certificates"].items():
+            if fingerprint != certificates[stream]:
+                raise ProvenanceMismatch(
+                    f"belongs to certificate {fingerprint[:12]}, not to {certificates[stream][:12]}",
+                    remedy="use that certificate, or start a new state",
+                )
+        stored = facts["settings"]
+        for name, value in self.settings.items():
+            if stored[name] != value:
+                problem = f"was begun with {_said(name, stored[name])}, not with {_said(name, value)}"
+                raise InvalidSetting(problem, remedy="go on as it was begun, or start a new state")
+
+    def _restore(self, facts: Mapping[str, Any]) -> None:
         for stream, detector in self.detectors.items():
-            if stored[stream]["kind"] != type(detector).__name__:
-                raise InvalidSetting("it belongs to another detector; name it with --detector, or start over")
-            if stored[stream].get("sharing", 1) != getattr(detector, "sharing", 1):
-                raise InvalidSetting("it divides the certificate's delta otherwise; start a new state")
-            self.detectors[stream] = type(detector).from_state_dict(stored[stream], detector.certificate)
-        self.position = Position(**content["position"])
-        self.rows.restore(content["table"], begun=self.position.lines > 0)
-        for name in ("device", "inode", "end", "lines"):
-            _whole(getattr(self.position, name))
-        self.pipe = None if content["pipe"] is None else (content["pipe"][0], content["pipe"][1])
-        self.ids = {stream: Ids.from_list(ids) for stream, ids in content["ids"].items()}
+            if (state := facts.get(f"detector {stream}")) is None:
+                continue
+            if state.get("sharing", 1) != getattr(detector, "sharing", 1):
+                raise InvalidSetting("divides the certificate's delta otherwise", remedy="start a new state")
+            known = {**state, "certificate": detector.certificate.to_dict()}
+            self.detectors[stream] = type(detector).from_state_dict(known, detector.certificate)
+        self.position = Position.from_dict(facts["position"])
+        self.sender = None if facts["sender"] is None else (facts["sender"][0], facts["sender"][1])
+        if self.reader is not None and facts["text"] is not None:
+            self.reader.restore(facts["text"])
         self.skipped, self.repeated, self.gaps = (
-            _whole(content[name]) for name in ("skipped", "repeated", "gaps")
+            int(facts["counts"][name]) for name in ("skipped", "repeated", "gaps")
         )
-        self.costs = RecentCosts.from_list(content.get("costs", []))  # older states have none
-        cost = content["last_cost"]
-        self.last = None if cost is None else Row(float(cost), content["last_id"])
-        self.announced = dict(content["announced"])
-        for stream, costs in content.get("followed", {}).items():  # older states have none
-            if len(costs) != self.detectors[stream].n:
+        self._highest = {stream: int(number) for stream, number in facts["highest"].items()}
+        if facts["last"] is not None:
+            number, costs, name = facts["last"]
+            self.last = Trial(int(number), tuple(map(float, costs)), id=name)
+        self.alarms.told = dict(facts["told"])
+        for stream, state in facts["likeness"].items():
+            measure = self._measure(stream)
+            if measure is None:
                 raise ValueError
-            self._followed[stream] = OwnCosts(self.detectors[stream].certificate, list(map(float, costs)))
-        for stream, (costs, highest) in content.get("likeness", {}).items():  # older states have none
-            if costs is not None and len(costs) != self.detectors[stream].n:
-                raise ValueError
-            self._likeness[stream] = Likeness(
-                self.detectors[stream].certificate,
-                None if costs is None else list(map(float, costs)),
-                None if highest is None else float(highest),
-            )
+            restored = {**state, "highest": _NO_EVIDENCE if state["highest"] == "none" else state["highest"]}
+            self._likeness[stream] = Likeness(self.detectors[stream].certificate, measure, restored)
 
 
-def _join(error: Exception) -> str:
-    text = str(error)
-    if text.startswith("column "):
-        return f", {text}"
-    if text.startswith(("columns ", "no column ")):
-        return f": {text}"
-    return f" {text}" if text.startswith(("has ", "is ", "was ", "holds ", "looks ")) else f" = {text}"
+def open_source(watch: Watch, stream: str, *, follow: bool = False) -> Iterable[Batch]:
+    """Return where the lines of a watch come from, at the place where it left off."""
+    state = watch.store.path
+    if not is_pipe(stream):
+        if state is not None and watch.position == Position() and stream != "-":
+            watch.position = beginning(stream)  # it may be rotated before its first line is counted
+            watch.save()
+        return open_lines(stream, watch.position, follow=follow)
+    replayed = watch.settings.get("id") == "line"
+    if state is None or replayed:
+        return open_lines(stream, watch.position, replayed=replayed)
+    kept = state.with_name(f"{state.name}-pipe")
+    if not kept.exists() or kept.stat().st_size == watch.position.offset:  # all of it was counted
+        kept.unlink(missing_ok=True)
+        watch.position = Position()
+    watch.save()
+    source = KeptPipe(stream, kept, watch.position, watch.sender)
+    watch.sender = source.sender
+    watch.save()  # before the first byte: whose line it is that may be cut off
+    return source
 
 
-def _remedy(line: Line) -> str:
-    if line.raw.endswith(TORN):
-        kept = shown(line.raw.decode("utf-8", "replace"))
-        return f"replace {kept} in that file with the complete line, if you know how the episode ended"
-    return "let its sender send it again" if line.fault == CUT_OFF else "correct it"
+_PART = 4096  # trials of a file that was read as a whole, after which they are printed
 
 
-def _whole(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError
-    return value
+def build_detectors(
+    certificate: Certificate | CertificateFamily, detector: str, levels: Mapping[str, float]
+) -> dict[str, Detector]:
+    """Return a detector for the one stream ``""``, or one per task of a family at its share of the level.
+
+    **Guarantee**: any stream of a family that is not worse is ever called ADVERSE with probability at most
+    the level of all plus the family's `delta_upper`, in which a certificate that several share counts once;
+    and likewise BENIGN. (That of a `ChangeDetector` is in `Watch`.)
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> family = bw.CertificateFamily.from_held_out({"arm-1": [0, 1], "arm-2": [0, 0]}, binary=True)
+    >>> build_detectors(family, "sequential-test", {})["arm-2"].alpha_adverse
+    0.02
+    """
+    build: Callable[..., Detector] = DETECTORS[detector]
+    if isinstance(certificate, Certificate):
+        return {"": build(certificate, **levels)}
+    detectors: dict[str, Detector] = {}
+    sharing = Counter(map(id, certificate.values()))
+    for stream, promise in certificate.items():
+        one = build(promise, **levels)
+        shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
+        if "margin" in levels:
+            shares["margin"] = levels["margin"]
+        if build is SequentialTest:  # the others judge by the limits, which pay their delta once
+            shares["sharing"] = sharing[id(promise)]
+        detectors[stream] = build(promise, **shares)
+    return detectors
+
+
+def _refuse_levels(detector: Detector, asked: Mapping[str, float], streams: int) -> None:
+    for name, value in asked.items():
+        if (was := getattr(detector, name)) == value:
+            continue
+        if was is None:
+            problem = f"was begun without {Argument(name)}"
+        else:
+            problem = f"was begun with {Argument(name, was if name == 'margin' else was * streams)}"
+        raise InvalidSetting(problem, remedy=("leave out ", Argument(name), ", or start a new state"))
+
+
+def _said(name: str, value: object) -> str:
+    return f"no {name}" if value in (None, [], "") else str(Argument(name, value))
+
+
+def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state without minus infinity, which JSON does not know."""
+    return {**state, "highest": "none" if state["highest"] == _NO_EVIDENCE else state["highest"]}

@@ -1,0 +1,350 @@
+"""Lines become trials, by the parser and the measure that also read whole files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from boundwatch.episodes.costs import Notation, convert
+from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.episodes.outcomes import answer
+from boundwatch.errors import InvalidCost, Place, Refusal
+from boundwatch.readers.block import Block, Line
+from boundwatch.readers.lines import Batch
+from boundwatch.readers.text import TextRows
+from boundwatch.watching.sources import TORN
+
+CUT_OFF = "was cut off: its sender ended in the middle of it"
+
+
+class Trial(NamedTuple):
+    """A trial: its line, its cost (one for each metric) and whose they are, its id, and predictions.
+
+    Predictions are that for the trial's scene, and those for scenes that were not run.
+    """
+
+    number: int
+    costs: tuple[float, ...]
+    streams: tuple[str, ...] = ("",)
+    id: Any = None
+    predictions: tuple[float, list[float]] | None = None
+
+
+@dataclass(frozen=True)
+class WithPredictions(Design):
+    """A design with two more columns: what was predicted for the trial, and for scenes that were not run."""
+
+    predicted: str = ""
+    unlabeled: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are needed to place a row, and the predictions."""
+        return *super().columns, self.predicted, self.unlabeled
+
+
+class Taken(NamedTuple):
+    """Trials, how many lines they were read from, which lines were passed over, and why no more were read."""
+
+    trials: list[Trial]
+    lines: int
+    skipped: list[tuple[int, Refusal]]
+    fault: Refusal | None = None
+
+
+@dataclass
+class Column:
+    """One metric: what was declared of its column, and what its lines have shown."""
+
+    declared: Declared
+    rows: TextRows
+    notation: Notation = field(default_factory=Notation)
+    first: Any = None
+    """The first cell."""
+
+    @property
+    def measure(self) -> Measure | None:
+        """How costs are read, once that is known."""
+        return None if self.rows.rows is None else self.rows.rows.measure
+
+
+class TrialReader:
+    """Reads lines as they come; whatever comes at once, the trials are the same.
+
+    Parameters
+    ----------
+    declared
+        What to read: one measure, or several metrics by name, with the same design.
+    source
+        What people call it.
+    binary
+        Whether every cost was promised to be 0 or 1.
+
+    Examples
+    --------
+    >>> reader = TrialReader({"": Declared.of(success="ok", design=Design(id="trial", by="robot"))}, "log")
+    >>> lines = [Line(1, b"trial;robot;ok"), Line(2, b"7;arm-1;no")]
+    >>> reader.read(lines).trials
+    [Trial(number=2, costs=(1.0,), streams=('arm-1',), id=7, predictions=None)]
+    """
+
+    def __init__(self, declared: Mapping[str, Declared], source: str, *, binary: bool = False) -> None:
+        self.source, self.binary = source, binary
+        self.columns = {metric: Column(each, TextRows(each, source)) for metric, each in declared.items()}
+        self._first = next(iter(self.columns.values()))
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """How the costs of each metric are read, once that is known."""
+        found = {metric: column.measure for metric, column in self.columns.items()}
+        return {metric: measure for metric, measure in found.items() if measure is not None}
+
+    @property
+    def says_yes_or_no(self) -> bool:
+        """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
+        first, measure = self._first.first, self._first.measure
+        words = isinstance(first, str) and answer(first) is not None
+        return words or isinstance(first, bool) or (measure is not None and measure.kind == "success")
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a column names each episode."""
+        return self._first.declared.design.id is not None
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done to read the lines so far."""
+        return self._first.rows.notes
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What must be known to go on, as plain JSON values that do not change any more."""
+        state = {
+            metric: {"rows": column.rows.state, "notation": dataclasses.asdict(column.notation)}
+            for metric, column in self.columns.items()
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(state))
+        return plain
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken."""
+        for metric, column in self.columns.items():
+            column.rows = TextRows(column.declared, self.source, state[metric]["rows"])
+            column.notation = Notation(**state[metric]["notation"])
+
+    def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
+        """Return the trials in some lines, up to the first line that is none; `lenient` passes over these."""
+        before = self.state
+        try:
+            return Taken(self._take(lines), len(lines), [])
+        except Refusal:
+            self.restore(before)  # and find out which line it was
+        trials: list[Trial] = []
+        skipped: list[tuple[int, Refusal]] = []
+        for done, line in enumerate(lines):
+            before = self.state
+            try:
+                trials += self._take([line])
+            except Refusal as error:
+                self.restore(before)
+                # A sender that numbers its episodes sends again what was cut off.
+                passed = lenient or (error.problem == CUT_OFF and self.is_numbered)
+                if not passed or not isinstance(error, InvalidCost):
+                    return Taken(trials, done, skipped, error)
+                skipped.append((line.number, error))
+        return Taken(trials, len(lines), skipped)
+
+    def go_back(self, before: Mapping[str, Any], lines: Sequence[Line], trials: int) -> int:
+        """Read again from a state, only so many trials; return how many lines these are."""
+        self.restore(before)
+        done = 0
+        while trials > 0:
+            trials -= len(self.read(lines[done : done + 1], lenient=True).trials)
+            done += 1
+        return done
+
+    def end(self) -> None:
+        """Refuse what is not whole, when no more lines come."""
+        for column in self.columns.values():
+            column.rows.end()
+
+    def _take(self, lines: Sequence[Line]) -> list[Trial]:
+        for line in lines:
+            if line.raw.endswith(TORN):
+                raise InvalidCost(CUT_OFF, where=self._at(line.number))
+        blocks = {metric: column.rows.take(lines) for metric, column in self.columns.items()}
+        block = next(iter(blocks.values()))
+        if block is None:
+            return []
+        costs = [
+            self._costs(self.columns[metric], each) for metric, each in blocks.items() if each is not None
+        ]
+        if any(len(each) != len(block) for each in costs):
+            raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
+        if not self._first.declared.design.columns:  # the usual case
+            whose = tuple(self.columns)
+            return [Trial(row[0], row[1:], whose) for row in zip(block.numbers, *costs, strict=True)]
+        return list(self._trials(block, list(zip(*costs, strict=True))))
+
+    def _costs(self, column: Column, block: Block) -> list[float]:
+        measure = column.measure
+        assert measure is not None  # noqa: S101  (there is a block)
+        name = measure.column or "1"
+        try:
+            found = convert(measure, block.columns[name], column.notation, binary=self.binary)
+        except InvalidCost as error:
+            raise error.at(self._at(block.numbers[error.index or 0], name)) from None
+        column.notation = found.notation
+        if column.first is None:
+            column.first = block.columns[name][0]
+        costs: list[float] = found.costs.tolist()
+        return costs
+
+    def _trials(self, block: Block, costs: list[tuple[float, ...]]) -> Iterator[Trial]:
+        design = self._first.declared.design
+        names = () if self._first.rows.rows is None else self._first.rows.rows.names
+        at = self._first.declared.locate(names)
+        kept = [
+            all(
+                str(block.columns[at[column]][row]).strip() == value for column, value in design.where.items()
+            )
+            for row in range(len(block) if design.where else 0)
+        ]
+        for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
+            if kept and not kept[row]:
+                continue
+            cells = {column: block.columns[name][row] for column, name in at.items()}
+            stream = "" if design.by is None else self._name(cells[design.by], number, design.by)
+            yield Trial(
+                number,
+                cost,
+                tuple("/".join(filter(None, (stream, metric))) for metric in self.columns),
+                None if design.id is None else self._id(cells[design.id], number, design.id),
+                self._predictions(cells, number) if isinstance(design, WithPredictions) else None,
+            )
+
+    def _name(self, cell: Any, number: int, column: str) -> str:
+        name = "" if cell is None else str(cell).strip()
+        if not name:
+            raise InvalidCost("is empty", where=self._at(number, column), remedy="name the task or robot")
+        return name
+
+    def _id(self, cell: Any, number: int, column: str) -> Any:
+        if cell is None or cell == "":
+            raise InvalidCost(
+                "is empty, and episodes are told apart by it",
+                where=self._at(number, column),
+                remedy="give it",
+            )
+        is_text = isinstance(cell, str) and self._first.rows.file_format != "jsonl"
+        return int(cell) if is_text and cell.isdecimal() else cell
+
+    def _predictions(self, cells: Mapping[str, Any], number: int) -> tuple[float, list[float]] | None:
+        """Return both kinds of predictions, None where the line leaves both empty."""
+        design = self._first.declared.design
+        assert isinstance(design, WithPredictions)  # noqa: S101
+        one = self._numbers(cells[design.predicted], number, design.predicted)
+        others = self._numbers(cells[design.unlabeled], number, design.unlabeled)
+        if not one and not others:
+            return None
+        if len(one) != 1:
+            raise InvalidCost(
+                f"has {len(one)} numbers",
+                where=self._at(number, design.predicted),
+                remedy="give one prediction",
+            )
+        return one[0], others
+
+    def _numbers(self, cell: Any, number: int, column: str) -> list[float]:
+        """Return the numbers of a cell: one, or several with blanks or semicolons between them."""
+        cells = (
+            cell if isinstance(cell, list) else str("" if cell is None else cell).replace(";", " ").split()
+        )
+        try:
+            return [float(each) for each in cells]
+        except (ValueError, TypeError):
+            raise InvalidCost(
+                "is not made of numbers", where=self._at(number, column), value=cell, remedy="correct it"
+            ) from None
+
+    def _at(self, number: int, column: str | None = None) -> Place:
+        return Place(self.source, "line", number, column)
+
+
+def trials_of(episodes: Episodes) -> list[Trial]:
+    """Return the trials of a file that was read as a whole."""
+    numbers = episodes.numbers if len(episodes.numbers) else range(1, len(episodes) + 1)
+    tasks = episodes.keys.get("by", ("",) * len(episodes))
+    found = zip(numbers, episodes.costs.tolist(), tasks, strict=True)
+    return [Trial(int(number), (cost,), (task,)) for number, cost, task in found]
+
+
+def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | str]:
+    """Yield trials one by one as their lines come, and notes in between; refuse what is none.
+
+    For those who count in memory only: `certify` with a stopping rule, `compare --follow`.
+    """
+    for batch in batches:
+        if batch.note:
+            yield batch.note
+        taken = reader.read(batch.lines)
+        yield from taken.trials
+        if taken.fault is not None:
+            raise taken.fault
+    reader.end()
+    yield from reader.notes
+
+
+def declare(
+    columns: Mapping[Kind, str],
+    design: Design,
+    *,
+    cost_range: tuple[float, float] | None = None,
+    success_values: Sequence[str] = (),
+    certified: Mapping[str, Measure | None] | None = None,
+) -> dict[str, Declared]:
+    """Return what was declared of each metric: of one column (or none), under the name ``""``.
+
+    Parameters
+    ----------
+    columns
+        What each column that was named holds: ``{"success": "grasped"}``.
+    design
+        How rows relate.
+    cost_range, success_values
+        As in `read_costs`; of several columns each has what goes with it.
+    certified
+        The measure of each metric's certificate.
+
+    Examples
+    --------
+    >>> list(declare({"success": "ok", "cost": "force"}, Design(), cost_range=(0, 50)))
+    ['ok', 'force']
+    """
+    known = certified or {}
+    if len(columns) < 2:
+        return {
+            "": Declared.of(
+                **{str(kind): column for kind, column in columns.items()},
+                cost_range=cost_range,
+                success_values=success_values,
+                design=design,
+                certified=known.get(""),
+            )
+        }
+    return {
+        column: Declared.of(
+            **{kind: column},
+            cost_range=None if kind == "success" else cost_range,
+            success_values=success_values if kind == "success" else (),
+            design=design,
+            certified=known.get(column),
+        )
+        for kind, column in columns.items()
+    }

@@ -1,0 +1,99 @@
+"""Lines become trials; a stream and a file mean the same."""
+
+import json
+
+import pytest
+
+from boundwatch.episodes.design import Design
+from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.readers import Line, read_costs
+from boundwatch.watching.sources import open_lines
+from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, declare, read_on, trials_of
+
+
+def lines(text):
+    return [Line(number, raw) for number, raw in enumerate(text.encode().split(b"\n"), 1) if raw]
+
+
+def reader(columns=None, *, design=None, **options):
+    return TrialReader(declare(columns or {}, design or Design(), **options), "log")
+
+
+SHEETS = {
+    "a title above the header": "My trials\n\ntrial,operator,ok\n1,Ann,yes\n2,Max,no\n3,Max,yes\n",
+    "semicolons and decimal commas": "trial;cost\n1;0,5\n2;0,25\n3;1\n",
+    "JSON lines": '{"n": 1, "ok": true}\n{"n": 2, "ok": false}\n',
+    "bare numbers": "0.5\n0.25\n1\n",
+    "notes in quotes over two lines": 'ok,note\nyes,"a\nb"\nno,c\n',
+    "repeated header": "ok\nyes\nok\nno\n",
+}
+
+
+@pytest.mark.parametrize("sheet", SHEETS)
+def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
+    text = SHEETS[sheet]
+    (tmp_path / "f.csv").write_text(text)
+    columns = {"success": "ok"} if "ok" in text else {}
+    whole = trials_of(read_costs(tmp_path / "f.csv", **columns))
+    followed = [
+        one for one in read_on(open_lines(str(tmp_path / "f.csv")), reader(columns)) if type(one) is Trial
+    ]
+    assert [(one.number, one.costs) for one in followed] == [(one.number, one.costs) for one in whole]
+    for size in (1, 2, 3):
+        some, given = reader(columns), lines(text)
+        found = []
+        for start in range(0, len(given), size):
+            taken = some.read(given[start : start + size])
+            found += taken.trials
+            again = reader(columns)  # as after a kill
+            again.restore(json.loads(json.dumps(some.state)))
+            some = again
+        assert found == followed
+
+
+def test_lines_before_a_malformed_one_are_read_and_the_rest_if_it_is_passed_over():
+    given = lines("trial,cost\n1,0.5\n2,x\n3,0.25\n")
+    strict = reader().read(given)
+    assert ([one.costs for one in strict.trials], strict.lines) == ([(0.5,)], 2)
+    assert (strict.fault.where.number, strict.fault.where.column) == (3, "cost")
+    lenient = reader().read(given, lenient=True)
+    assert [one.number for one in lenient.trials] == [2, 4]
+    assert [number for number, _ in lenient.skipped] == [3]
+
+
+def test_reading_goes_back_to_the_last_trial_that_was_counted():
+    some, given = reader(), lines("cost\n0.5\n\n0.25\n0.75\n")
+    before = some.state
+    assert len(some.read(given).trials) == 3
+    done = some.go_back(before, given, 2)
+    assert [one.costs for one in some.read(given[done:]).trials] == [(0.75,)]
+
+
+def test_ids_tasks_and_several_metrics():
+    some = reader(
+        {"success": "ok", "cost": "force"},
+        design=Design(by="robot", id="n", where={"site": "lab"}),
+        cost_range=(0, 50),
+    )
+    found = some.read(
+        lines("n;robot;site;ok;force\n7;arm;lab;no;5\n8;arm;home;no;5\nx;arm;lab;yes;0\n")
+    ).trials
+    assert found == [
+        Trial(2, (1.0, 0.1), ("arm/ok", "arm/force"), 7),
+        Trial(4, (0.0, 0.0), ("arm/ok", "arm/force"), "x"),
+    ]
+    fault = some.read([Line(5, b";arm;lab;yes;0")]).fault
+    assert (fault.where.number, fault.where.column) == (5, "n")
+
+
+def test_predictions_are_columns():
+    some = reader(design=WithPredictions(predicted="critic", unlabeled="others"))
+    text = '{"cost": 0.5, "critic": 0.4, "others": "0.1 0.2"}\n{"cost": 0.5, "critic": null, "others": ""}\n'
+    assert [one.predictions for one in some.read(lines(text)).trials] == [(0.4, [0.1, 0.2]), None]
+    assert isinstance(some.read([Line(3, b'{"cost": 0, "critic": "x", "others": ""}')]).fault, InvalidCost)
+
+
+def test_a_missing_column_is_refused_by_its_name():
+    fault = reader({"success": "grasped"}).read(lines('{"ok": true}\n')).fault
+    assert isinstance(fault, InvalidCost | InvalidSetting)
+    assert "grasped" in str(fault)
