@@ -65,7 +65,8 @@ def draft_held_out(
         binary = costs.binary if binary is None else binary
         measure, design, costs = measure or costs.measure, costs.design, costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
-    method = method or ("exact" if binary else "betting")
+    if method is None:
+        method = "exact" if binary else "betting"
     check_method(method, "held-out")
     if method == "exact" and not binary:
         remedy = "pass binary=True, or use 'betting' or 'kl'"
