@@ -36,9 +36,12 @@ from boundwatch.detectors import (
     TaskFinding,
     Verdict,
 )
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
 from boundwatch.planning import Plan, TrialPlan, plan
 from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.readers import read_costs
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
@@ -58,6 +61,7 @@ __all__ = [
     "ComparisonPlan",
     "ComparisonVerdict",
     "ConfidenceInterval",
+    "Design",
     "Episodes",
     "FamilyFinding",
     "FamilyTest",
@@ -65,6 +69,7 @@ __all__ = [
     "Findings",
     "Fleet",
     "HypothesisTest",
+    "Measure",
     "Plan",
     "PolicyComparison",
     "PredictedFinding",

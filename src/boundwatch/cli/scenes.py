@@ -10,7 +10,7 @@ import typer
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
-from boundwatch.episodes.predictions import read_predictions
+from boundwatch.readers import read_costs
 
 _FORM = "One row per scene, in any form that `check` reads; the order is that of observation."
 
@@ -37,7 +37,7 @@ def scenes(
     """
     from boundwatch.prediction.scenes import SceneWatch
 
-    reference, found = (read_predictions(path, predicted) for path in (lab, new))
+    reference, found = (read_costs(path, cost=predicted).costs for path in (lab, new))
     notice = SceneWatch(reference, alpha=alpha).update(found)
     if as_json:
         out.print_json(dataclasses.asdict(notice) | {"alpha": alpha, "verdict": None, "text": notice.text})

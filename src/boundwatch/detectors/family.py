@@ -22,7 +22,7 @@ from boundwatch.detectors.base import TailName, Verdict
 from boundwatch.detectors.fixed_sample import TAILS, TailJudge
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.sequential import bounded_exp
-from boundwatch.episodes.fit import fitting
+from boundwatch.episodes.episodes import compatible as fitting
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
 Control = Literal["holm", "e-bh"]

@@ -26,7 +26,7 @@ from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, TailName, Verdict
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
-from boundwatch.episodes.fit import fitting
+from boundwatch.episodes.episodes import compatible as fitting
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]

@@ -26,7 +26,7 @@ from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.roll import Roll
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.streams import streams_for
-from boundwatch.episodes.fit import fitting
+from boundwatch.episodes.episodes import compatible as fitting
 from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
 
 _KIND = "Fleet"

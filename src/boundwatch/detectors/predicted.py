@@ -39,7 +39,7 @@ from boundwatch.detectors.base import Finding
 from boundwatch.detectors.evidence import memory_from, memory_state
 from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-from boundwatch.episodes.fit import fitting
+from boundwatch.episodes.episodes import compatible as fitting
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]

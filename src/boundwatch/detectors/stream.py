@@ -13,7 +13,7 @@ from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import state as states
 from boundwatch.detectors.base import Verdict
-from boundwatch.episodes.fit import fitting
+from boundwatch.episodes.episodes import compatible as fitting
 from boundwatch.errors import InvalidCost
 
 Found = TypeVar("Found")

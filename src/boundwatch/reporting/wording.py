@@ -203,8 +203,8 @@ def basis(certificate: Certificate) -> list[str]:
     if certificate.failures is not None:
         counted = f"{certificate.failures} failed; limits by {_METHODS[certificate.method]}."
     if certificate.source == "held-out":
-        measured = certificate.provenance.measured
-        measure = [] if measured is None else [f"How its costs were measured: {measured}."]
+        how = certificate.measure
+        measure = [] if how is None else [f"How its costs were measured: {how}."]
         return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measure]
     if certificate.source == "pac-bayes":
         price = f"D2(P || P0) = {certificate.renyi:.6g}"
