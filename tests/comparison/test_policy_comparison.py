@@ -132,7 +132,7 @@ def test_what_cannot_be_compared_is_refused():
         bw.PolicyComparison(binary=True, paired=False).update()
     with pytest.raises(InvalidLevel, match="alpha = 1"):
         bw.PolicyComparison(1, binary=True, paired=False)
-    for horizon, words in ((0, "at least 1"), (2.5, "whole number"), (301, "leave it out")):
+    for horizon, words in ((0, "1 or more"), (2.5, "no number of pairs"), (301, "leave it out")):
         with pytest.raises(InvalidSetting, match=words):
             bw.PolicyComparison(binary=True, paired=False, horizon=horizon)
     with pytest.raises(InvalidSetting, match="goes with costs of 0 and 1"):

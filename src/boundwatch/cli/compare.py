@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,12 +19,14 @@ from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
-from boundwatch.comparison.following import FollowedFile, Following
-from boundwatch.episodes.alignment import align, warn_of_tasks
+from boundwatch.comparison.following import Arrival, Arrivals, Following
+from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import comparison as words
+from boundwatch.watching.sources import open_lines
+from boundwatch.watching.trials import TrialReader, declare, read_on
 
 
 @command(
@@ -37,7 +39,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="A B [C ...]",
-            help="One file of costs per policy, in any format that `check` reads; or one file, with --policy.",
+            help="One file of costs per policy, in any format that `check` reads; or one, with --policy.",
         ),
     ],
     paired: Annotated[
@@ -82,8 +84,8 @@ def compare(
         typer.Option(
             metavar="N",
             min=1,
-            help="With --follow: how many tasks the files name. There is an answer after complete turns, "
-            "in which each was run once.",
+            help="With --follow and --strata: how many tasks there are. There is an answer after complete "
+            "turns, in which each was run once.",
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it; .png, .svg or .pdf.")] = None,
@@ -117,13 +119,12 @@ def compare(
             alpha, binary=binary, paired=paired, horizon=horizon, margin=margin, tasks=turns
         )
 
-    two = len(policies) == 2 and policy is None
     if follow:
-        if not two or "-" in policies:
+        if len(policies) != 2 or policy is not None or "-" in policies:
             raise typer.BadParameter("--follow needs two files, one per policy")
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
     elif tasks is not None:
-        raise typer.BadParameter("--tasks goes with --follow; the tasks of whole files are counted")
+        raise typer.BadParameter("--tasks goes with --follow; those of whole files are counted")
     else:
         named = _read(policies, reading, policy, binary=binary or None, paired=paired)
     if len(named) == 2:
@@ -136,6 +137,10 @@ def compare(
         raise typer.Exit(EXIT_WORSE)
 
 
+ANSWERS = ("strata", "where")
+"""How people say what a column of tasks means: somebody chose their order."""
+
+
 def _read(
     files: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
@@ -143,8 +148,8 @@ def _read(
     if policy is not None:
         if len(files) != 1:
             raise typer.BadParameter("--policy goes with one file that holds all policies")
-        whole = _read_one(files[0], reading, by=policy, binary=binary)
-        found = whole.split()
+        whole = reading.read(files[0], policy=policy, binary=binary, answers=ANSWERS)
+        found = whole.split("policy")
         if len(found) < 2:
             problem = f"names {len(found)} policy; two are needed"
             raise InvalidCost(problem, where=Place(whole.source, column=policy))
@@ -161,16 +166,8 @@ def _read(
         raise typer.BadParameter("give a file per policy, at least two; or one file with --policy COL")
     if files.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [_read_one(path, reading, binary=binary) for path in files]
+    read = [reading.read(path, binary=binary, answers=ANSWERS) for path in files]
     return dict(zip(_names(files), align(read, paired=paired), strict=True))
-
-
-def _read_one(path: str, reading: Reading, **others: Any) -> Episodes:
-    """Read a file; the tasks that a log of lerobot-eval names are its strata unless others are declared."""
-    episodes = reading.read(path, **others)
-    if episodes.file_format == "lerobot-eval" and reading.strata is None and path != "-":
-        return reading.read(path, **others, strata="task")
-    return episodes
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -195,11 +192,8 @@ def _compare_two(
 ) -> bool:
     one, other = named
     a, b = named.values()
-    test = build(a.binary and b.binary, len(set(a.keys.get("strata", ()))) or 1)
+    test = build(a.binary and b.binary, len(set(tasks_of(a))) or 1)
     finding = test.update_many(a.costs, b.costs)
-    decided = finding.verdict is not ComparisonVerdict.UNDECIDED or finding.no_worse
-    if decided and not finding.paired:  # partners were matched by somebody
-        a, b = warn_of_tasks(named, finding.first_alarm or finding.pairs).values()
     for each in (a, b):
         out.print_warnings(each)
     sources = [out.describe_source(each) for each in (a, b)]
@@ -238,8 +232,6 @@ def _compare_many(
     named: dict[str, Episodes], alpha: float, paired: bool, plot: Path | None, *, as_json: bool
 ) -> bool:
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
-    if not paired:
-        named = warn_of_tasks(named)
     for each in named.values():
         out.print_warnings(each)
     if plot is not None:
@@ -300,21 +292,33 @@ def _follow(
         raise typer.BadParameter("--tasks N and --strata COL go together: how many tasks, and which column")
     reading.refuse_whole_files("--follow")
     reading.refuse_several(None)
-    declared = Declared.of(
-        success=reading.success,
-        cost=reading.cost,
-        reward=reading.reward,
+    declared = declare(
+        reading.columns,
+        reading.design(),
         cost_range=reading.cost_range,
-        success_values=reading.success_values or (),
-        design=reading.design(),
+        success_values=tuple(reading.success_values or ()),
     )
-    a, b = (FollowedFile(path, declared, _note, binary=binary) for path in paths)
+    a, b = (_arrivals(path, declared, binary=binary) for path in paths)
     following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while not following.over:
             for finding in following.look():
                 _print_line(finding, as_json=as_json)
     return dict(zip(_names(paths), following.evaluations(), strict=True))
+
+
+def _arrivals(path: str, declared: Mapping[str, Declared], *, binary: bool) -> Arrivals:
+    """Return the trials of a file as its lines are written."""
+    reader = TrialReader(declared, path, binary=binary, answers=ANSWERS)
+
+    def trials() -> Iterator[Arrival | None]:
+        for found in read_on(open_lines(path, follow=True), reader):
+            if isinstance(found, str):
+                _note(f"{path}: {found}")
+            else:
+                yield None if found is None else Arrival(found.number, found.costs[0], found.stratum)
+
+    return Arrivals(path, trials(), lambda: reader.measures[""], binary)
 
 
 def _note(said: str) -> None:

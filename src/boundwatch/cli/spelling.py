@@ -36,8 +36,8 @@ def spell(argument: Argument) -> str:
 
     Examples
     --------
-    >>> spell(Argument("cost_range", (0, 100))), spell(Argument("success_values")), spell(Argument("once", True))
-    ('--cost-range 0 100', '--success-values WORD,WORD', '--once')
+    >>> spell(Argument("cost_range", (0, 100))), spell(Argument("success_values"))
+    ('--cost-range 0 100', '--success-values WORD,WORD')
     >>> spell(Argument("binary", False)), spell(Argument("where", {"site": "new lab"}))
     ('--no-binary', "--where 'site=new lab'")
     """

@@ -139,8 +139,13 @@ class Episodes:
         """
         return {task: self.costs[rows] for task, rows in self._rows().items()}
 
-    def split(self) -> dict[str, Episodes]:
+    def split(self, role: Literal["by", "policy"] = "by") -> dict[str, Episodes]:
         """Return the episodes of each value of the column `by` by themselves, in the order of appearance.
+
+        Parameters
+        ----------
+        role
+            Split by the column `policy` instead.
 
         Examples
         --------
@@ -152,19 +157,19 @@ class Episodes:
             task: replace(
                 self,
                 costs=self.costs[rows],
-                design=replace(self.design, by=None),
+                design=replace(self.design, by=None) if role == "by" else replace(self.design, policy=None),
                 keys={
-                    role: tuple(names[row] for row in rows)
-                    for role, names in self.keys.items()
-                    if role != "by"
+                    known: tuple(names[row] for row in rows)
+                    for known, names in self.keys.items()
+                    if known != role
                 },
                 numbers=[self.numbers[row] for row in rows] if len(self.numbers) else (),
             )
-            for task, rows in self._rows().items()
+            for task, rows in self._rows(role).items()
         }
 
-    def _rows(self) -> dict[str, NDArray[np.int64]]:
-        names = self.keys.get("by", ())
+    def _rows(self, role: Role = "by") -> dict[str, NDArray[np.int64]]:
+        names = self.keys.get(role, ())
         order = {name: place for place, name in enumerate(dict.fromkeys(names))}
         groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))
         ends = np.cumsum(np.bincount(groups))
