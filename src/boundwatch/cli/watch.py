@@ -318,7 +318,10 @@ def _refuse_whole(reading: Reading, stream: str) -> None:
     )
     if is_pipe(stream) or stream == "-" or not Path(stream).exists():
         return
-    head = b"" if Path(stream).is_dir() else files.open_binary(stream).read(8)
+    head = b""
+    if not Path(stream).is_dir():
+        with files.open_binary(stream) as opened:
+            head = opened.read(8)
     if Path(stream).is_dir() or head.startswith((b"\x1f\x8b", *MAGIC)):
         raise typer.BadParameter(
             "--follow, --state, --id, --predicted and --skip-malformed are for one number, JSON object or "
