@@ -252,16 +252,7 @@ def _print_ranking(ranking: Ranking) -> None:
     print()
     out.print_table(
         ("group", "trials", "mean cost", "expected cost", "policy"),
-        [
-            (
-                each.letters,
-                str(each.n),
-                f"{each.mean_cost:.4f}",
-                f"{each.lower:.4f} to {each.upper:.4f}",
-                each.name,
-            )
-            for each in ranking.policies
-        ],
+        [(*each.row[1:], each.name) for each in ranking.policies],
     )
     print()
     out.print_table(

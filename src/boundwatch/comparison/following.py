@@ -56,11 +56,6 @@ class Arrivals:
             self.found.append(trial)
         return len(self.found) > before
 
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks so far, in the order of their first trials."""
-        return list(dict.fromkeys(trial.task for trial in self.found if trial.task))
-
     def episodes(self) -> Episodes:
         """Return the trials so far; at least one is needed."""
         if not self.found:
@@ -106,11 +101,7 @@ class Following:
     """
 
     def __init__(
-        self,
-        a: Arrivals,
-        b: Arrivals,
-        build: Callable[[bool], PolicyComparison],
-        tasks: int | None = None,
+        self, a: Arrivals, b: Arrivals, build: Callable[[bool], PolicyComparison], tasks: int | None = None
     ) -> None:
         self.a, self.b, self._build, self._tasks = a, b, build, tasks
         self.test: PolicyComparison | None = None
@@ -136,17 +127,15 @@ class Following:
             If the two are not measured in the same way.
         """
         came = [each.look() for each in (self.a, self.b)]
-        if not any(came) or not self.a.found or not self.b.found:
+        if not any(came) or not self.a.found or not self.b.found or self._lacking():
             return
-        both = of_one_measure([self.a.episodes(), self.b.episodes()])
+        both = self.evaluations()
         if self.test is None:
             self.test = self._build(all(each.binary for each in both))
         test = self.test
         if test.paired:
-            refuse_apart(*both)
-        if self._lacking():
-            return
-        a, b = (each.costs.tolist() for each in self._in_turn(both))
+            refuse_apart(self.a.episodes(), self.b.episodes())
+        a, b = (each.costs.tolist() for each in both)
         for pair in zip_longest(a[test.n_a :], b[test.n_b :]):
             finding = test.update(*pair)
             if finding.pairs == min(finding.n_a, finding.n_b):
@@ -154,16 +143,13 @@ class Following:
 
     def _lacking(self) -> bool:
         """Return whether a task was not run yet by both; refuse more tasks than were stated."""
-        a, b = self.a.tasks, self.b.tasks
         if self._tasks is None:
             return False
-        if len(found := dict.fromkeys([*a, *b])) > self._tasks:
-            problem = f"there are more than {self._tasks} tasks: {', '.join(found)}"
+        a, b = ({trial.task: None for trial in each.found} for each in (self.a, self.b))
+        if len(a | b) > self._tasks:
+            problem = f"there are more than {self._tasks} tasks: {', '.join(a | b)}"
             raise InvalidCost(problem, where=Place(self.b.source), remedy=("correct ", Argument("tasks")))
-        return len(set(a) & set(b)) < self._tasks
-
-    def _in_turn(self, both: list[Episodes]) -> list[Episodes]:
-        return both if self._tasks in (None, 1) else take_in_turn(both)
+        return len(a.keys() & b.keys()) < self._tasks
 
     def evaluations(self) -> list[Episodes]:
         """Return the trials of both policies; of several tasks, those in complete turns.
@@ -177,4 +163,4 @@ class Following:
         if self._lacking():
             problem = f"{self._tasks} tasks were stated, and not all were run by both policies"
             raise InvalidCost(problem, where=Place(self.b.source), remedy="run each at least once")
-        return self._in_turn(both)
+        return both if self._tasks in (None, 1) else take_in_turn(both)

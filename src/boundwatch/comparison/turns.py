@@ -140,6 +140,7 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
 
     Examples
     --------
+    >>> from boundwatch.episodes.measure import Measure
     >>> one = Episodes([0.1, 0.2], source="old.csv", measure=Measure("cost", "cost"))
     >>> other = Episodes([0.0, 1.0], source="new.csv", measure=Measure("success", "success"))
     >>> of_one_measure([one, other])
