@@ -16,10 +16,7 @@ def files(tmp_path):
     for name, rate, n in (("old", 0.6, 60), ("new", 0.1, 60), ("third", 0.12, 40)):
         rows = "\n".join(str(int(x)) for x in rng.random(n) >= rate)
         (tmp_path / f"{name}.csv").write_text(f"success\n{rows}\n")
-    lines = [
-        f"{name},{rng.random() * scale:.3f}" for _ in range(40) for name, scale in (("x", 1), ("y", 0.3))
-    ]
-    (tmp_path / "both.csv").write_text("policy,cost\n" + "\n".join(lines) + "\n")
+    (tmp_path / "both.csv").write_text("policy,cost\n" + "x,0.9\ny,0.1\nx,0.6\ny,0.2\n" * 20)
     return tmp_path
 
 
@@ -48,10 +45,9 @@ def test_two_files_give_a_verdict_and_its_evidence(compare, files):
 
 
 def test_exit_codes_gate_a_pipeline(compare):
-    compare("old.csv", "new.csv", "--exit-code")
-    compare("new.csv", "old.csv", "--exit-code", code=3)
-    compare("old.csv", "new.csv", "--margin", "0.05", "--exit-code")
-    compare("new.csv", "old.csv", "--margin", "0.05", "--exit-code", code=3)
+    for options in (["--exit-code"], ["--margin", "0.05", "--exit-code"]):
+        compare("old.csv", "new.csv", *options)
+        compare("new.csv", "old.csv", *options, code=3)
 
 
 def test_one_file_with_a_column_of_policies(compare):
@@ -61,8 +57,7 @@ def test_one_file_with_a_column_of_policies(compare):
 
 def test_three_policies_are_ranked(compare, files):
     text = compare("old.csv", "new.csv", "third.csv", "--plot", "r.svg")
-    assert "cannot be told apart" in text
-    assert "is better than old" in text
+    assert ("cannot be told apart" in text, "is better than old" in text) == (True, True)
     assert (files / "r.svg").exists()
     answer = json.loads(compare("new.csv", "third.csv", "old.csv", "--json", "--exit-code", code=3))
     assert set(answer["best"]) == {"new", "third"}
@@ -189,7 +184,9 @@ def test_a_line_counts_once_it_is_finished(follow):
     lines = [json.loads(line) for line in counted.splitlines()]
     assert [(line["n_a"], line["n_b"]) for line in lines] == [(1, 1), (2, 2)]
     assert (lines[-1]["mean_cost_a"], lines[-1]["mean_cost_b"]) == (pytest.approx(0.325), 0.5)
-    assert "b.csv: no trial was counted" in follow(("cost\n1\n", "cost\n1"), code=1)
+    said = follow(*[("cost\n1\n", "cost\n1")] * 4, code=1)
+    assert said.count("b.csv: line 2 has no newline yet; it is counted once it has one") == 1
+    assert "b.csv: no trial was counted" in said
     assert "measured the way" in follow(("success\n1\n", "cost\n1\n"), code=1)
     changed = follow(("cost\n0.1\n", "cost\n0.2\n"), ("cost\n0.3\n0.1\n", "cost\n0.2\n"), code=1)
     assert "a.csv: became shorter or was overwritten after line 2 was counted" in changed

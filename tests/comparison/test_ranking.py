@@ -54,12 +54,9 @@ def test_a_clear_order_is_found_and_the_rest_is_left_open():
     assert ranking.to_frame().shape == (3, 6)
 
 
-def test_every_pair_decided_leaves_nothing_to_test():
+def test_what_is_next_when_all_is_decided_or_means_are_equal():
     ranking = bw.rank({"a": [0.0] * 40, "b": [1.0] * 40}, paired=True)
     assert (ranking.next_pair, ranking.next_trials, ranking.best) == (None, None, ("a",))
-
-
-def test_policies_with_the_same_mean_are_next_without_an_estimate():
     ranking = bw.rank({"a": [0.0, 1.0], "b": [1.0, 0.0]})
     assert (set(ranking.next_pair), ranking.next_trials) == ({"a", "b"}, None)
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.episodes.declared import is_customary
+from boundwatch.episodes.compatibility import rule_of
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 
 
@@ -148,9 +147,11 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
     boundwatch.errors.InvalidSetting: new.csv: cost = 1 - success, column success, is not measured the way...
     """
     first = evaluations[0]
+    column, rule = rule_of(first.measure, first.design)
     checked = [first]
     for each in evaluations[1:]:
-        if _rule(each) != _rule(first):
+        of_each, its_rule = rule_of(each.measure, each.design)
+        if its_rule != rule:
             columns = (Argument("success"), ", ", Argument("cost"), " or ", Argument("reward"))
             raise InvalidSetting(
                 f"{each.measure}, is not measured the way {first.source} is ({first.measure})",
@@ -158,18 +159,10 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
                 remedy=("compare the same measure: name a column that all files have with ", *columns),
             )
         warnings = each.warnings
-        column, of_first = each.measure.column, first.measure.column
-        customary = is_customary(each.measure) and is_customary(first.measure)
-        if not customary and normal(column or "") != normal(of_first or ""):
+        if of_each != column:
             warnings += (
-                f"{each.source}: these costs are from column {column!r}, those of {first.source} from "
-                f"{of_first!r}; a verdict means nothing unless both measure the same",
+                f"{each.source}: its costs are from column {each.measure.column!r}, those of {first.source} "
+                f"from {first.measure.column!r}; a verdict means nothing unless both measure the same",
             )
         checked.append(dataclasses.replace(each, warnings=warnings))
     return checked
-
-
-def _rule(episodes: Episodes) -> tuple[object, ...]:
-    """Return how costs are measured, whatever their column is called."""
-    measure = episodes.measure
-    return measure.kind, measure.ends, frozenset(map(normal, measure.success_values)), episodes.design.reduce
