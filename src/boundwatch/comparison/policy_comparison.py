@@ -174,9 +174,7 @@ class PolicyComparison:
         a = None if cost_a is None else self._check(cost_a, "cost_a")
         b = None if cost_b is None else self._check(cost_b, "cost_b")
         if a is None and b is None:
-            raise InvalidCost(
-                "no cost was given", remedy=("give ", Argument("cost_a"), " or ", Argument("cost_b"))
-            )
+            raise InvalidCost("no cost was given", remedy=("give ", Argument("cost_a"), " or cost_b"))
         self._count(a, b)
         return self._finding()
 
@@ -191,9 +189,7 @@ class PolicyComparison:
             Costs of the two policies. They may differ in number. If one is invalid, none is counted.
         """
         if costs_a is None and costs_b is None:
-            raise InvalidCost(
-                "no costs were given", remedy=("give ", Argument("costs_a"), " or ", Argument("costs_b"))
-            )
+            raise InvalidCost("no costs were given", remedy=("give ", Argument("costs_a"), " or costs_b"))
         both = [
             [] if costs is None else check_costs(costs, binary=self.binary, name=name).tolist()
             for name, costs in (("costs_a", costs_a), ("costs_b", costs_b))
