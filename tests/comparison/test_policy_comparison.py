@@ -82,7 +82,7 @@ def test_exchanging_the_policies_exchanges_the_verdict(kind):
     assert not found.no_worse
 
 
-def test_a_verdict_stays():
+def test_a_verdict_stays_and_none_comes_after_the_horizon():
     test = bw.PolicyComparison(binary=True, paired=False)
     first = test.update_many([0] * 10, [1] * 10)
     assert (first.verdict, first.first_alarm) == (A_BETTER, 4)
@@ -91,9 +91,6 @@ def test_a_verdict_stays():
     assert later.e_b_better > 20
     test.reset()
     assert test.verdict is UNDECIDED
-
-
-def test_no_verdict_comes_after_the_horizon():
     test = bw.PolicyComparison(binary=True, paired=False, horizon=5)
     assert test.update_many([1, 0, 1, 0, 1] + [0] * 50, [0, 1, 0, 1, 0] + [1] * 50).verdict is UNDECIDED
 
@@ -159,7 +156,4 @@ def test_any_level_and_horizon_has_a_region(alpha, horizon, paired):
     region = find_region(alpha, paired=paired, horizon=horizon)
     assert region.level <= alpha
     assert len(region.needed) == horizon + 1
-
-
-def test_an_uncommon_level_is_kept():
-    assert find_region(0.2, paired=False, horizon=12) is find_region(0.2, paired=False, horizon=12)
+    assert find_region(alpha, paired=paired, horizon=horizon) is region  # it is computed once
