@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import gymnasium
 from benchmarks.trained import CACHE
 
 Array = NDArray[np.float64]

@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks import trained
 from boundwatch.detectors import ConfidenceInterval
 from boundwatch.tasks.navigation import TRAINING, Wind
+from boundwatch.tasks.navigation.policy import Navigation
 from boundwatch.tasks.navigation.recipe import QUICK, Draw
 from boundwatch.tasks.navigation.runs import Run
-from boundwatch.tasks.navigation.task import Navigation
 
 SEED = 0
 FLIGHTS = 1024

@@ -90,7 +90,7 @@ def exact_level(side: str) -> float:
             test = bw.PredictedTest(certificate, alpha_adverse=EXACT_LEVEL, alpha_benign=EXACT_LEVEL)
             for cost, scene, others in stream:
                 finding = test.update(
-                    cost, predicted=predictions[scene], unlabelled=[predictions[s] for s in others]
+                    cost, predicted=predictions[scene], unlabeled=[predictions[s] for s in others]
                 )
             p = finding.p_adverse if side == "adverse" else finding.p_benign
             chance += weight * (p <= EXACT_LEVEL)

@@ -6,11 +6,11 @@ pip install '.[train,gym]' && python examples/cartpole.py
 import argparse
 import functools
 
+import gymnasium
 import numpy as np
 import torch
 
 import boundwatch as bw
-import gymnasium
 from boundwatch.training import GaussianPosterior, Rollouts, certify, load_policy, train_evolution
 
 HORIZON = 200

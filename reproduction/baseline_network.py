@@ -28,7 +28,7 @@ from boundwatch.tasks.navigation.recipe import Draw
 from boundwatch.tasks.navigation.runs import Run
 from boundwatch.tasks.navigation.world import Environments
 from boundwatch.training import load_policy, save_policy, train_prior
-from boundwatch.training.threads import single_thread
+from boundwatch.training.determinism import single_thread
 from reproduction.artifacts import Artifact, Cache, load_array, save_array
 from reproduction.navigation import NavigationPolicy
 

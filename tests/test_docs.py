@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import boundwatch as bw
-from boundwatch.planning.promises import _claims
+from boundwatch.selftest.simulation import _claims
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / name for name in ("theory.md", "errata.md")]

@@ -9,15 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from torch import nn
 
 import boundwatch as bw
-import gymnasium
 from boundwatch._support.notebook import InTable
 from boundwatch.detectors import baselines
-from boundwatch.planning.promises import Promise
+from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation
 from boundwatch.tasks.grasping import runs as grasping_runs
@@ -25,7 +25,8 @@ from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
 from boundwatch.tasks.navigation import runs as navigation_runs
 from boundwatch.tasks.navigation.recipe import Recipe as NavigationRecipe
 
-CERTIFICATE = bw.Certificate.from_held_out(np.linspace(0, 0.4, 500), measured="cost = path / 10 m")
+PATH = bw.Measure("cost", "path", (0, 10))
+CERTIFICATE = bw.Certificate.from_held_out(np.linspace(0, 0.4, 500), measure=PATH)
 BINARY = bw.Certificate.from_held_out([0, 0, 0, 1] * 25, binary=True)
 FAMILY = bw.CertificateFamily({"pick": CERTIFICATE, "place": BINARY})
 NEW = np.linspace(0.1, 0.9, 20)
@@ -41,10 +42,9 @@ MODULES = [
     "boundwatch.detectors.base",
     "boundwatch.detectors.baselines",
     "boundwatch.episodes",
-    "boundwatch.gymnasium",
+    "boundwatch.gym",
     "boundwatch.planning",
-    "boundwatch.planning.comparison",
-    "boundwatch.planning.promises",
+    "boundwatch.selftest.simulation",
     "boundwatch.prediction",
     "boundwatch.server.client",
     "boundwatch.tasks.folder",
@@ -89,7 +89,9 @@ def subjects(tmp_path_factory):
     comparison = bw.PolicyComparison(binary=True, paired=False)
     return [
         CERTIFICATE,
-        bw.Episodes(np.linspace(0, 1, 5000), False, "lab.csv", "cost", "cost"),
+        bw.Episodes(np.linspace(0, 1, 5000), source="lab.csv"),
+        PATH,
+        bw.Design(strata="task"),
         BINARY,
         FAMILY,
         CERTIFICATE.provenance,
@@ -106,15 +108,15 @@ def subjects(tmp_path_factory):
         bw.HypothesisTest(CERTIFICATE).decide_many(np.stack([NEW, NEW])),
         bw.FamilyTest(FAMILY),
         bw.FamilyTest(FAMILY).decide({"pick": NEW, "place": [0, 1]}),
-        bw.FamilyTest(FAMILY).decide({"pick": NEW}).findings[0],
+        bw.FamilyTest(FAMILY).decide({"pick": NEW}).tasks["pick"],
         bw.plan(BINARY, cost=0.6),
-        bw.plan(cost=0.1, new_cost=0.6, lab_trials=30),
+        bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
         comparison,
         comparison.update(0, 1),
         bw.rank({"v1": NEW, "v2": NEW / 2}),
         bw.plan_comparison(cost_a=0.1, cost_b=0.6),
         *of_calls(tmp_path_factory.mktemp("client")),
-        *of_gymnasium(),
+        *of_gym(),
         *of_predictors(),
         *of_training(),
         *of_tasks(),
@@ -137,7 +139,7 @@ def of_calls(tmp_path):
         ranking.pairs[0],
         bw.HypothesisTest(CERTIFICATE).decide(NEW).shift_size,
         bw.plan(BINARY, cost=0.6).powers[0],
-        bw.plan(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
+        bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
         bw.plan_comparison(cost_a=0.1, cost_b=0.6).pairing[0],
         Promise(
             detector="hypothesis-test",
@@ -158,12 +160,12 @@ def of_calls(tmp_path):
     ]
 
 
-def of_gymnasium():
+def of_gym():
     single, vector = gymnasium.make("CartPole-v1"), gymnasium.make_vec("CartPole-v1", num_envs=3)
     return [
-        bw.gymnasium.Episode(3, 7, np.ones(500), [{"step": step} for step in range(500)], True, False),
-        bw.gymnasium.watch(single, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
-        bw.gymnasium.watch(vector, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
+        bw.gym.Episode(3, 7, np.ones(500), [{"step": step} for step in range(500)], True, False),
+        bw.gym.watch(single, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
+        bw.gym.watch(vector, bw.SequentialTest(CERTIFICATE), cost=(0, 500)),
     ]
 
 
@@ -257,7 +259,7 @@ def test_repr_computes_nothing():
 
 
 def test_dir_shows_the_public_names_and_nothing_else():
-    later = ["Client", "gymnasium", "prediction", "testing", "training"]
+    later = ["Client", "gym", "prediction", "testing", "training"]
     assert bw.__dir__() == sorted([*bw.__all__, *later])
     for module in later[1:]:
         assert getattr(bw, module).__name__ == f"boundwatch.{module}"

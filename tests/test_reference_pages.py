@@ -34,7 +34,7 @@ def test_page_has_every_command():
 
 def test_page_has_every_public_name():
     modules = {
-        "gymnasium",
+        "gym",
         "prediction",
         "testing",
         "training",

@@ -94,12 +94,11 @@ def write_dataset(root: Path, episodes: int, frames: int, seed: int) -> None:
 def write_stable_baselines3(folder: Path) -> None:
     """Let stable-baselines3 train for a moment and write its evaluations, and Monitor 40 episodes more."""
     # Imported here because it takes seconds, and pytest imports this file.
+    import gymnasium
     from stable_baselines3 import PPO
     from stable_baselines3.common.callbacks import EvalCallback
     from stable_baselines3.common.evaluation import evaluate_policy
     from stable_baselines3.common.monitor import Monitor
-
-    import gymnasium
 
     folder.mkdir(parents=True, exist_ok=True)
     environment = Monitor(gymnasium.make("Pendulum-v1"))

@@ -166,9 +166,8 @@ def reacher(**changed: Any) -> Any:
 
 def highway(**changed: Any) -> Any:
     """Return highway-fast with a lidar, fewer cars and a shorter drive than its default, for speed."""
-    import highway_env
-
     import gymnasium
+    import highway_env
 
     gymnasium.register_envs(highway_env)
     lidar = {"type": "LidarObservation", "cells": 16, "maximum_range": 60, "normalize": True}

@@ -20,32 +20,25 @@ from boundwatch.certificates.provenance import Provenance
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.detectors import (
     ChangeDetector,
-    ChangeFinding,
     ConfidenceInterval,
     FamilyFinding,
     FamilyTest,
     Finding,
-    Findings,
     Fleet,
     HypothesisTest,
-    PredictedFinding,
     PredictedTest,
-    SequentialFinding,
     SequentialTest,
-    StreamFinding,
-    TaskFinding,
     Verdict,
 )
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.planning import Plan, TrialPlan, plan
-from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
 from boundwatch.readers import read_costs
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
-    from boundwatch import gymnasium as gymnasium
+    from boundwatch import gym as gym
     from boundwatch import prediction as prediction
     from boundwatch import testing as testing
     from boundwatch import training as training
@@ -56,7 +49,6 @@ __all__ = [
     "Certificate",
     "CertificateFamily",
     "ChangeDetector",
-    "ChangeFinding",
     "ComparisonFinding",
     "ComparisonPlan",
     "ComparisonVerdict",
@@ -66,20 +58,15 @@ __all__ = [
     "FamilyFinding",
     "FamilyTest",
     "Finding",
-    "Findings",
     "Fleet",
     "HypothesisTest",
     "Measure",
     "Plan",
     "PolicyComparison",
-    "PredictedFinding",
     "PredictedTest",
     "Provenance",
     "Ranking",
-    "SequentialFinding",
     "SequentialTest",
-    "StreamFinding",
-    "TaskFinding",
     "TrialPlan",
     "Verdict",
     "__version__",
@@ -87,6 +74,7 @@ __all__ = [
     "errors",
     "plan",
     "plan_comparison",
+    "plan_trials",
     "rank",
     "read_costs",
 ]
@@ -96,7 +84,7 @@ _show_with(_views)  # certificates and findings stand below the words and figure
 
 _LATER = {
     "Client": "boundwatch.server.client",
-    "gymnasium": None,
+    "gym": None,
     "prediction": None,
     "testing": None,
     "training": None,

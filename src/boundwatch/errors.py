@@ -151,7 +151,7 @@ def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
     """Return the one line that people read, with arguments spelled as their reader writes them."""
     place = "" if refusal.where is None else str(refusal.where)
     exact = refusal.where is not None and (refusal.where.number, refusal.where.column) != (None, None)
-    value = "" if refusal.value is NOTHING else _shown(refusal.value, in_a_file=exact)
+    value = "" if refusal.value is NOTHING else shown(refusal.value, in_a_file=exact)
     named = " = ".join(part for part in (refusal.name or "", value) if part)
     joint = "" if not place else " = " if exact and value and not refusal.name else ": "
     if joint == ": " and exact and not named:
@@ -160,8 +160,14 @@ def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
     return f"{place}{joint}{named}{' ' if named else ''}{refusal.problem}{'; ' if remedy else ''}{remedy}"
 
 
-def _shown(value: object, *, in_a_file: bool) -> str:
-    """Return a value on one line, cut if it is long; a number that a file has as text without quotes."""
+def shown(value: object, *, in_a_file: bool = False) -> str:
+    """Return a value on one line, cut if it is long; a number that a file has as text without quotes.
+
+    Examples
+    --------
+    >>> shown("high"), shown(2.0), shown("7", in_a_file=True), shown(list(range(99)))
+    ("'high'", '2', '7', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...')
+    """
     if isinstance(value, str) and in_a_file:
         try:
             float(value)

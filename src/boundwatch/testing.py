@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonFinding, PolicyComparison
-from boundwatch.detectors.base import Finding, TailName, Verdict
-from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.anytime import AnytimeDetector
+from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.comparison import comparison_evidence
@@ -32,18 +31,15 @@ def check_detector(detector: Any) -> None:
     A detector that looks once has `decide` and no `update`; one that may be read after every episode has
     `update` and no `decide`. Invalid costs raise `InvalidCost` and are not counted, the verdict is a
     `Verdict`, what must not matter does not matter (the order of a batch; one by one or all at once), and a
-    state continues exactly where it was. An alarm latches. This is tested with enough failures
-    to be evidence against the upper limit, unless even 10,000 are not enough (a limit close to 1).
+    state continues exactly where it was. An alarm latches, unless even 10,000 failures are no evidence.
 
     Parameters
     ----------
     detector
-        A fixed-sample detector, a `StreamDetector` without costs yet, or a `Fleet` without streams.
+        A fixed-sample detector, a `AnytimeDetector` without costs yet, or a `Fleet` without streams.
 
     Raises
     ------
-    AssertionError
-        If a clause is broken.
     InvalidSetting
         For what does not compare with one certificate, such as a `FamilyTest`.
 
@@ -58,20 +54,19 @@ def check_detector(detector: Any) -> None:
             "checked here; a FamilyTest judges each task with a detector that is: check that one"
         )
     _require(hasattr(detector, "decide") != hasattr(detector, "update"), "it has either decide or update")
-    rng = np.random.default_rng(0)
-    values = rng.random(40)
+    values = (rng := np.random.default_rng(0)).random(40)
     costs = (values < 0.4).astype(np.float64) if detector.certificate.binary else values
-    if isinstance(detector, FixedSampleDetector) or hasattr(detector, "decide"):
+    if hasattr(detector, "decide"):
         _check_fixed_sample(detector, costs, rng)
     elif isinstance(detector, Fleet):
         _check_fleet(detector, costs)
     else:
-        _require(isinstance(detector, StreamDetector), "what has update is a StreamDetector or a Fleet")
+        _require(isinstance(detector, AnytimeDetector), "what has update is a AnytimeDetector or a Fleet")
         _check_stream(detector, costs)
 
 
 def assert_not_adverse(
-    certificate: Certificate, costs: ArrayLike, *, alpha: float = 0.05, tail: TailName | None = None
+    certificate: Certificate, costs: ArrayLike, *, alpha: float = LOOK_LEVEL, tail: TailName | None = None
 ) -> Finding:
     """Fail, as ``assert`` does, if new costs are evidence that a policy is worse than certified.
 
@@ -104,8 +99,8 @@ def assert_not_adverse(
     Raises
     ------
     AssertionError
-        If the verdict is ADVERSE, with the evidence on a line each; or if so few episodes could not have been
-        called ADVERSE whatever they cost, with the number that it takes.
+        If the verdict is ADVERSE, with the evidence; or if so few episodes could not have been called ADVERSE
+        whatever they cost, with the number that it takes.
 
     Examples
     --------
@@ -123,11 +118,9 @@ def assert_not_adverse(
     test = HypothesisTest(certificate, alpha_adverse=alpha, tail=tail)
     finding = test.decide(costs)
     if finding.verdict is Verdict.ADVERSE:
-        lines = [f"  {label}: {text}" for label, text in wording.evidence(certificate, finding)]
-        raise AssertionError("\n".join([wording.answer(finding), *lines]))
+        raise _failure(wording.answer(finding), dict(wording.evidence(certificate, finding)))
     if not _could_alarm(test, finding.n):
-        enough = _enough_to_alarm(test, finding.n)
-        takes = f"more than {_MOST_TRIED:,}, if any number will do" if enough is None else f"{enough}"
+        takes = _enough_to_alarm(test, finding.n) or f"more than {_MOST_TRIED:,}, if any number will do"
         raise AssertionError(
             f"{wording.count(finding.n, 'episode')} can never fail this check, even if all of them did; "
             f"it takes {takes}"
@@ -140,7 +133,7 @@ def assert_no_worse(
     costs: ArrayLike,
     *,
     margin: float,
-    alpha: float = 0.05,
+    alpha: float = LOOK_LEVEL,
     tail: TailName | None = None,
 ) -> Finding:
     """Fail, as ``assert`` does, until new costs show that a policy is worse by no more than a margin.
@@ -154,12 +147,10 @@ def assert_no_worse(
 
     Parameters
     ----------
-    certificate, costs
+    certificate, costs, alpha
         As in `assert_not_adverse`.
     margin
         How much more expected cost is acceptable.
-    alpha
-        Level of the test.
     tail
         As in `assert_not_adverse`; with any but ``"joint"``, all runs together spend `delta_lower` once.
 
@@ -167,11 +158,6 @@ def assert_no_worse(
     -------
     Finding
         The evidence. Its verdict may still be ADVERSE: worse, but by no more than the margin.
-
-    Raises
-    ------
-    AssertionError
-        While it is not shown, with the evidence on a line each.
 
     Examples
     --------
@@ -186,13 +172,15 @@ def assert_no_worse(
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    test = HypothesisTest(certificate, alpha_benign=alpha, margin=margin, tail=tail)
-    finding = test.decide(costs)
+    finding = HypothesisTest(certificate, alpha_benign=alpha, margin=margin, tail=tail).decide(costs)
     if not finding.no_worse:
         lines = dict(wording.evidence(certificate, finding))
-        first = lines.pop("margin")
-        raise AssertionError("\n".join([first, *[f"  {label}: {text}" for label, text in lines.items()]]))
+        raise _failure(lines.pop("margin"), lines)
     return finding
+
+
+def _failure(title: str, lines: dict[str, str]) -> AssertionError:
+    return AssertionError("\n".join([title, *(f"  {label}: {text}" for label, text in lines.items())]))
 
 
 def _could_alarm(test: HypothesisTest, n: int) -> bool:
@@ -200,10 +188,7 @@ def _could_alarm(test: HypothesisTest, n: int) -> bool:
 
 
 def _enough_to_alarm(test: HypothesisTest, too_few: int) -> int | None:
-    """Return a number of episodes that can alarm, where one less cannot; None if it is very large.
-
-    Exact p-values are not quite monotone in the number of episodes, so that a smaller one may do by chance.
-    """
+    """Return a number of episodes that can alarm, where one less cannot; None if it is very large."""
     while too_few < _MOST_TRIED:
         enough = min(2 * too_few, _MOST_TRIED)
         if _could_alarm(test, enough):
@@ -214,11 +199,9 @@ def _enough_to_alarm(test: HypothesisTest, too_few: int) -> int | None:
 
 
 def assert_not_worse_than(
-    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = 0.05
+    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = LOOK_LEVEL
 ) -> ComparisonFinding:
     """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
-
-    For continuous integration: a new checkpoint passes on evidence, not because a noisy mean looked fine.
 
     **Guarantee**: if the new expected cost is `margin` or more above the old one, this ever passes with
     probability at most `alpha`, also if trials are added until it does. **Assumes**: costs in [0, 1];
@@ -239,11 +222,6 @@ def assert_not_worse_than(
     ComparisonFinding
         The evidence, with the old policy as A and the new one as B.
 
-    Raises
-    ------
-    AssertionError
-        Until it is shown, with the evidence on a line each.
-
     Examples
     --------
     >>> import boundwatch as bw
@@ -256,14 +234,13 @@ def assert_not_worse_than(
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    finding = PolicyComparison(alpha, binary=False, paired=True, margin=margin).update_many(
-        costs_old, costs_new
-    )
+    comparison = PolicyComparison(alpha, binary=False, paired=True, margin=margin)
+    finding = comparison.update_many(costs_old, costs_new)
     if not finding.no_worse:
-        rows = comparison_evidence(finding, ("old", "new"))
-        lines = [f"  {label}: {text}" for label, text in rows if label != "no worse"]
+        lines = dict(comparison_evidence(finding, ("old", "new")))
+        lines.pop("no worse", None)
         title = f"not shown: the new policy costs at most {finding.margin:g} more than the old one"
-        raise AssertionError("\n".join([title, *lines]))
+        raise _failure(title, lines)
     return finding
 
 
@@ -283,7 +260,7 @@ def _check_fixed_sample(detector: Any, costs: NDArray[np.float64], rng: np.rando
     json.dumps(finding.to_dict(), allow_nan=False)
 
 
-def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> None:
+def _check_stream(detector: AnytimeDetector[Any], costs: NDArray[np.float64]) -> None:
     _require(detector.n == 0, "it comes without costs")
     for invalid in _INVALID:
         _require(_refuses(detector.update, invalid), f"update({invalid}) raises InvalidCost")
@@ -304,8 +281,7 @@ def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> 
     _require(detector.n == 0 and detector.verdict is Verdict.WITHIN, "reset forgets")
     _require(detector.update_many(costs).to_dict() == one_by_one, "one by one is as all at once")
     detector.reset()
-    failures = _convincing_failures(detector)
-    if failures is None:
+    if (failures := _convincing_failures(detector)) is None:
         return
     first = detector.update_many(np.ones(failures)).first_alarm
     _require(detector.verdict is Verdict.ADVERSE and first is not None, f"{failures} failures are an alarm")
@@ -314,7 +290,7 @@ def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> 
     detector.reset()
 
 
-def _convincing_failures(detector: StreamDetector[Any]) -> int | None:
+def _convincing_failures(detector: AnytimeDetector[Any]) -> int | None:
     """Return how many failures in a row a detector must not overlook, None if that is more than 10,000."""
     # n failures have a chance of upper^n in the worst certified world. Where that is a millionth of the
     # level, a mixture of bets has lost part of the evidence, but not all.
@@ -328,10 +304,8 @@ def _convincing_failures(detector: StreamDetector[Any]) -> int | None:
 def _check_fleet(fleet: Fleet, costs: NDArray[np.float64]) -> None:
     _require(fleet.ids == [], "it comes without streams")
     for invalid in _INVALID:
-        _require(
-            _refuses(lambda cost: fleet.update(["a", "b"], [0.0, cost]), invalid),
-            f"a batch with {invalid} raises InvalidCost",
-        )
+        refused = _refuses(lambda cost: fleet.update(["a", "b"], [0.0, cost]), invalid)
+        _require(refused, f"a batch with {invalid} raises InvalidCost")
     _require(fleet.ids == [], "invalid costs are not counted")
     names = ["a", "b", "c", "b"] * (costs.size // 4)
     fleet.update(names, costs)

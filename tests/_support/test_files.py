@@ -18,28 +18,22 @@ def test_round_trip_leaves_nothing_else(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_failure_keeps_the_old_content_and_cleans_up(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [(OSError(28, "No space left on device"), InvalidSetting), (KeyboardInterrupt(), KeyboardInterrupt)],
+)
+def test_failure_and_interruption_keep_the_old_content_and_clean_up(tmp_path, monkeypatch, failure, raised):
     target = tmp_path / "a.txt"
     files.write_text(target, "old")
 
     def fail(_descriptor):
-        raise OSError(28, "No space left on device")
+        raise failure
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(InvalidSetting, match="no space left on device"):
+    with pytest.raises(raised):
         files.write_text(target, "new")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_interruption_cleans_up_too(tmp_path, monkeypatch):
-    def interrupt(_descriptor):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        files.write_text(tmp_path / "a.txt", "new")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_new_file_obeys_the_umask_and_old_file_keeps_its_mode(tmp_path):
@@ -62,13 +56,9 @@ def test_link_is_followed(tmp_path):
     assert (tmp_path / "target").read_text() == "new"
 
 
-def test_device_is_written_not_replaced():
-    before = os.stat(os.devnull)  # noqa: PTH116 - the device itself, not a path
+def test_device_and_pipe_are_written_not_replaced():
     files.write_text(os.devnull, "gone")
-    assert os.stat(os.devnull).st_ino == before.st_ino  # noqa: PTH116 - as above
-
-
-def test_pipe_is_written_through_its_link():
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)  # noqa: PTH116 - the device itself, not a path
     reader, writer = os.pipe()
     files.write_text(f"/dev/fd/{writer}", "through")
     os.close(writer)
@@ -78,31 +68,32 @@ def test_pipe_is_written_through_its_link():
 
 def test_dash_is_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidSetting, match=r"^-: .*; name a file, or /dev/stdout$"):
+    with pytest.raises(InvalidSetting):
         files.write_text("-", "")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_long_names_fit(tmp_path):
-    name = "x" * 255
-    files.write_text(tmp_path / name, "")
-    assert (tmp_path / name).exists()
+    files.write_text(tmp_path / ("x" * 255), "")
+    assert (tmp_path / ("x" * 255)).exists()
 
 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
         (".", "is a folder"),
-        ("missing/a.txt", "no such file or directory"),
+        ("no/a.txt", "no such file"),
         ("a\0b", "null"),
         ("file/a", "not a dir"),
+        ("x" * 300, "too long"),
     ],
 )
 def test_unwritable_paths(tmp_path, monkeypatch, path, reason):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidSetting, match=f"cannot be written, .*{reason}.*; choose another path$"):
+    with pytest.raises(InvalidSetting, match=reason) as refused:
         files.write_text(path, "")
+    assert refused.value.where.source == path
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 

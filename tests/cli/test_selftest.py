@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.planning import promises as library
-from boundwatch.planning.promises import simulate_promises
+from boundwatch.selftest import simulation as library
+from boundwatch.selftest.simulation import simulate_promises
 
 
 @pytest.fixture

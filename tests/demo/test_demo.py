@@ -16,15 +16,8 @@ from boundwatch.tasks.navigation import TRAINING, World
 from doctored.tiny import RECIPE
 from pages import Page
 
-DETECTORS = [
-    "test, hoeffding",
-    "test, betting",
-    "interval, hoeffding",
-    "interval, betting",
-    "sequential",
-    "MSP",
-    "MaxLogit",
-]
+DETECTORS = ["test, hoeffding", "test, betting", "interval, hoeffding", "interval, betting", "sequential"]
+DETECTORS += ["MSP", "MaxLogit"]
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +44,8 @@ def test_page_stands_alone_and_is_wellformed(demo):
     html = render(demo)
     assert not set(Page(html).tags) & {"script", "link", "img", "iframe"}
     assert not re.search(r"https?://|url\(", html)
-    assert (
-        html.count("<svg") == 2 + 2 * 3 * 5
-    )  # evidence, and flight and image of three trials in five worlds
+    # Evidence, and flight and image of three trials in five worlds.
+    assert html.count("<svg") == 2 + 2 * 3 * 5
     for world in flow.WORLDS:
         assert f"<th>{world}</th>" in html
 
@@ -80,7 +72,7 @@ def test_depth_picture_has_every_near_pixel():
 
 def test_labels_of_the_evidence_do_not_cover_each_other():
     svg = pictures.draw_evidence([(name, [1.0, 1.0]) for name in flow.WORLDS], 25.0, "evidence")
-    heights = [float(y) for y in re.findall(r'<text x="532" y="([\d.]+)" style', svg)]
+    heights = [float(y) for y in re.findall(r'<text x="532" y="([\d.]+)"', svg)]
     assert len(heights) == 6  # the worlds, and the level of the alarm
     assert np.diff(sorted(heights)).min() >= 14
 
@@ -102,6 +94,5 @@ def test_demo_command(run, trained_drone, tmp_path, monkeypatch):
     assert code == 0
     assert "12, mean cost" in check
     code, out, err = run("demo", "-o", "here", "--json")  # the same demo once more, in the same folder
-    assert (
-        json.loads(out)["worlds"] == json.loads((tmp_path / "here" / "findings.json").read_text())["worlds"]
-    )
+    stored = json.loads((tmp_path / "here" / "findings.json").read_text())
+    assert json.loads(out)["worlds"] == stored["worlds"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import gymnasium
 import numpy as np
 import pytest
 from benchmarks.peek import LEVEL, RATE, STEPS, alarm_chance, alarms
 
 import boundwatch as bw
-import gymnasium
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.0, upper=0.3, delta=1e-9)
@@ -113,7 +113,7 @@ def play(env, episodes):
 def test_an_environment_alarms_in_the_middle_of_an_episode():
     seen = []
     env = Walk([-1.0] * 10)
-    watched = bw.gymnasium.watch(
+    watched = bw.gym.watch(
         env,
         bw.SequentialTest(CERTIFICATE),
         cost=(-10, 0),
@@ -126,9 +126,7 @@ def test_an_environment_alarms_in_the_middle_of_an_episode():
     assert watched.finding.verdict is bw.Verdict.ADVERSE
     later = []
     play(
-        bw.gymnasium.watch(
-            Walk([-1.0] * 10), bw.SequentialTest(CERTIFICATE), cost=(-10, 0), on_alarm=later.append
-        ),
+        bw.gym.watch(Walk([-1.0] * 10), bw.SequentialTest(CERTIFICATE), cost=(-10, 0), on_alarm=later.append),
         6,
     )
     assert later[0].n == seen[0][0]
@@ -137,12 +135,12 @@ def test_an_environment_alarms_in_the_middle_of_an_episode():
 def test_what_cannot_be_judged_within_an_episode_is_refused():
     test = bw.SequentialTest(CERTIFICATE)
     with pytest.raises(InvalidSetting, match="known only when an episode ends"):
-        bw.gymnasium.watch(Walk([-1.0]), test, cost="is_success", within_episode=True)
+        bw.gym.watch(Walk([-1.0]), test, cost="is_success", within_episode=True)
     with pytest.raises(InvalidSetting, match="within_episode needs a SequentialTest"):
-        bw.gymnasium.watch(Walk([-1.0]), bw.ChangeDetector(CERTIFICATE), cost=(-1, 0), within_episode=True)
+        bw.gym.watch(Walk([-1.0]), bw.ChangeDetector(CERTIFICATE), cost=(-1, 0), within_episode=True)
     with pytest.raises(InvalidSetting, match=r"step 1: reward = 1 lowers the cost again"):
-        play(bw.gymnasium.watch(Walk([1.0, -1.0]), test, cost=(-2, 2), within_episode=True), 1)
-    falling = bw.gymnasium.watch(
+        play(bw.gym.watch(Walk([1.0, -1.0]), test, cost=(-2, 2), within_episode=True), 1)
+    falling = bw.gym.watch(
         Walk([0.0] * 3), test, cost=lambda episode: 1 - len(episode.rewards) / 3, within_episode=True
     )
     with pytest.raises(InvalidCost, match="give a cost that never falls"):

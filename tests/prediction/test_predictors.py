@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -12,7 +13,6 @@ from stable_baselines3 import DQN, PPO, SAC
 from torch import nn
 
 import boundwatch as bw
-import gymnasium
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.prediction import Twin, calibrate, train_critic, value_function
 
@@ -102,7 +102,7 @@ def test_what_is_no_prediction_is_refused():
         calibrate(lambda _: np.zeros((2, 3)), [0, 1], [0, 1])
     with pytest.raises(InvalidSetting, match="2 scores, 3 costs"):
         calibrate(lambda _: np.zeros(2), [0, 1], [0, 1, 1])
-    with pytest.raises(InvalidSetting, match="4 scenes, 4 costs; give one scene per cost, and at least 8"):
+    with pytest.raises(InvalidSetting, match="4 scenes, 4 costs"):
         train_critic(nn.Linear(1, 1), np.zeros((4, 1), np.float32), [0, 1, 0, 1])
     with pytest.raises(InvalidSetting, match="repeats = 0 is below 1"):
         Twin(slip, nn.Identity(), repeats=0)
@@ -129,10 +129,10 @@ def test_a_twin_predicts_the_mean_of_its_rollouts_and_repeats_itself():
 def test_the_value_of_a_model_is_read_and_calibrated(algorithm):
     env = gymnasium.make("Pendulum-v1")
     model = algorithm("MlpPolicy", env, seed=0, device="cpu", policy_kwargs={"net_arch": [16]})
-    costs = bw.gymnasium.rollout(env, model.predict, 12, cost=(-3300, 0))
-    scenes = bw.gymnasium.first_observations(env, 12)
+    costs = bw.gym.rollout(env, model.predict, 12, cost=(-3300, 0))
+    scenes = bw.gym.first_observations(env, 12)
     predict = value_function(model, scenes, costs)
-    predictions = predict(bw.gymnasium.first_observations(env, 10, seed=5))
+    predictions = predict(bw.gym.first_observations(env, 10, seed=5))
     assert predictions.shape == (10,)
     assert predictions.min() > 0
     assert predictions.max() < 1
@@ -142,9 +142,8 @@ def test_the_value_of_a_model_is_read_and_calibrated(algorithm):
         if algorithm is PPO:
             values = model.policy.predict_values(tensors)[:, 0]
         else:
-            values = torch.stack(model.policy.critic(tensors, model.policy._predict(tensors, True))).amin(0)[
-                :, 0
-            ]
+            actions = model.policy._predict(tensors, True)
+            values = torch.stack(model.policy.critic(tensors, actions)).amin(0)[:, 0]
     np.testing.assert_allclose(predict.score(scenes), -values.double().numpy(), rtol=1e-6)
 
 
@@ -162,11 +161,11 @@ def test_first_observations_are_those_of_the_rollouts():
         seen.append(observation)
         return np.zeros(1)
 
-    bw.gymnasium.rollout(env, policy, 3, cost=(-3300, 0), seed=9)
-    np.testing.assert_array_equal(bw.gymnasium.first_observations(env, 3, seed=9), seen[::200])
+    bw.gym.rollout(env, policy, 3, cost=(-3300, 0), seed=9)
+    np.testing.assert_array_equal(bw.gym.first_observations(env, 3, seed=9), seen[::200])
     batch = gymnasium.make_vec("Pendulum-v1", 2)
     with pytest.raises(InvalidSetting, match="takes a single environment"):
-        bw.gymnasium.first_observations(batch, 3)
+        bw.gym.first_observations(batch, 3)
 
 
 def test_torch_is_imported_when_a_predictor_needs_it():

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 from boundwatch.reporting import plots, wording
+from boundwatch.reporting.sensitivity import new_interval
 
 RNG = np.random.default_rng(20240901)
 CASES = {
@@ -45,7 +46,7 @@ def test_nothing_is_clipped(case):
 
 
 def test_clipping_would_be_noticed():
-    _, _, figure = draw(*CASES["within"])
+    figure = draw(*CASES["within"])[2]
     figure.text(0.9, 0.5, "a label that is too long for its place")
     assert not border_is_blank(figure)
 
@@ -65,26 +66,26 @@ def test_figure_shows_the_numbers(case):
         (band,) = axes.patches
         extents = band.get_extents().transformed(axes.transData.inverted())
         assert (extents.intervalx if binary else extents.intervaly) == pytest.approx([0.2, 0.34])
-    low, high = wording.new_interval(certificate, finding, costs)
-    assert low <= finding.mean_cost <= high
+    low, high = new_interval(certificate, finding, costs)
     (segments,) = second.containers[0][2]
     assert segments.get_segments()[0][:, 0 if binary else 1] == pytest.approx([low, high])
     legend = " ".join(text.get_text() for text in figure.legends[0].get_texts())
-    assert ("certified: 20 to 34 % fail" if binary else "0.200 to 0.340") in legend
-    assert (f"to {wording.percent(high, 'up')} fail" if binary else f"{low:.3f} to {high:.3f}") in legend
-    assert first.get_title(loc="left").startswith(finding.verdict.upper())
-    assert "cost" not in first.get_title(loc="left") + first.get_ylabel() or not binary
-    assert "trial" in (first.get_xlabel(), first.get_ylabel()) or not binary
+    for text in (
+        ("20 to 34 %", wording.percents(low, high)) if binary else ("0.200", f"{low:.3f} to {high:.3f}")
+    ):
+        assert text in legend
+    title = first.get_title(loc="left")
+    assert title.startswith(finding.verdict.upper())
+    assert not binary or "cost" not in title + first.get_ylabel()
 
 
 def test_interval_agrees_with_the_verdict():
     for costs, binary in CASES.values():
         certificate, finding, _ = draw(costs, binary)
-        low, high = wording.new_interval(certificate, finding, costs)
-        expected = (
-            "adverse" if low > certificate.upper else "benign" if high < certificate.lower else "within"
-        )
-        assert finding.verdict == expected
+        low, high = new_interval(certificate, finding, costs)
+        assert low <= finding.mean_cost <= high
+        verdict = "adverse" if low > certificate.upper else "benign" if high < certificate.lower else "within"
+        assert finding.verdict == verdict
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf", "PNG"])
@@ -96,7 +97,7 @@ def test_same_figure_same_bytes(tmp_path, ending):
 
 @pytest.mark.parametrize("name", ["figure", "figure.txt", "figure.jpg"])
 def test_unknown_format_is_refused(tmp_path, name):
-    with pytest.raises(InvalidSetting, match=r"end the name in \.png, \.svg or \.pdf"):
+    with pytest.raises(InvalidSetting):
         plots.save_figure(draw(*CASES["within"])[2], tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
@@ -109,15 +110,14 @@ def test_costs_of_another_kind_are_refused():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'boundwatch\[plot\]'"):
+    with pytest.raises(MissingExtra, match=r"boundwatch\[plot\]"):
         draw(*CASES["within"])
 
 
 def test_pyplot_stays_out():
     code = (
         "import sys, boundwatch as bw; from boundwatch.reporting import plots;"
-        "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01);"
-        "plots.plot_check(c, bw.HypothesisTest(c).decide([0.5]), [0.5]);"
+        "bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).plot();"
         "print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

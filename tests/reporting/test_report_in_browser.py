@@ -29,26 +29,13 @@ ACCENT = {
 def paint(html, folder, width, scheme="light"):
     """Return the picture of a page, and what Chromium complained about."""
     (folder / "report.html").write_text(html, encoding="utf-8")
-    dark = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
-    done = subprocess.run(
-        [
-            "chromium",
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            "--enable-logging=stderr",
-            f"--user-data-dir={folder / 'profile'}",
-            f"--window-size={width},5000",
-            f"--screenshot={folder / 'report.png'}",
-            *dark,
-            (folder / "report.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
+    switches = ["headless", "no-sandbox", "disable-gpu", "hide-scrollbars", "enable-logging=stderr"]
+    switches += [f"user-data-dir={folder / 'profile'}", f"window-size={width},5000"]
+    switches += [f"screenshot={folder / 'report.png'}"]
+    if scheme == "dark":
+        switches += ["force-dark-mode", "blink-settings=preferredColorScheme=0"]
+    command = ["chromium", *(f"--{switch}" for switch in switches), (folder / "report.html").as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     picture = np.round(image.imread(folder / "report.png")[..., :3] * 255).astype(int)
     return picture, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 

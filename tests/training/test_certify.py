@@ -9,8 +9,8 @@ import torch
 
 from boundwatch import Certificate, bounds
 from boundwatch._support.files import sha256_file
-from boundwatch.readers import read_costs
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting
+from boundwatch.readers import read_costs
 from boundwatch.training import GaussianPosterior, certify, load_policy, train_backprop
 from training.toy import Point, costs_on, posterior, surrogate, targets
 
@@ -58,12 +58,9 @@ def test_the_certificate_is_that_of_bounds_for_the_policy_in_the_file(trained, t
     assert again.sha256() == trained.sha256()
 
 
-def test_pointwise_is_the_default(trained, tmp_path):
-    assert certify(trained, COSTS_OF, tmp_path).source == "pointwise"
-
-
 def test_the_same_arguments_repeat_the_same_draw(trained, tmp_path):
     first = certify(trained, COSTS_OF, tmp_path)
+    assert first.source == "pointwise"  # the default
     policy = (tmp_path / "policy.safetensors").read_bytes()
     second = certify(trained, COSTS_OF, tmp_path)
     assert (first.upper, first.mean_cost) == (second.upper, second.mean_cost)
@@ -80,15 +77,12 @@ def test_a_second_draw_after_a_look_is_refused(trained, tmp_path, change):
     # … and from the same object, in another directory.
     with pytest.raises(CertificateError, match="already drawn"):
         certify(trained, COSTS_OF, tmp_path / "b", **change)
-    assert Certificate.load(tmp_path / "a" / "certificate.json") == first
-    assert not (tmp_path / "b" / "certificate.json").exists()
-
-
-def test_training_on_after_a_look_does_not_allow_another_draw(trained, tmp_path):
-    certify(trained, COSTS_OF, tmp_path)
+    # Training on does not help.
     train_backprop(trained, surrogate, (ENVIRONMENTS,), steps=1)
     with pytest.raises(CertificateError, match="already drawn"):
-        certify(trained, COSTS_OF, tmp_path / "other")
+        certify(trained, COSTS_OF, tmp_path / "b")
+    assert Certificate.load(tmp_path / "a" / "certificate.json") == first
+    assert not (tmp_path / "b" / "certificate.json").exists()
 
 
 def test_a_draw_is_written_down_before_anything_is_seen(trained, tmp_path):
@@ -139,18 +133,14 @@ def test_candidates_are_paid_for(tmp_path, bound):
 
 def test_candidates_are_drawn_independently(trained, tmp_path):
     seen = []
-
-    def costs_of(policy):
-        seen.append(policy.w.tolist())
-        return COSTS_OF(policy)
-
-    certify([trained, copy.deepcopy(trained)], costs_of, tmp_path)
+    equal = [trained, copy.deepcopy(trained)]
+    certify(equal, lambda policy: seen.append(policy.w.tolist()) or COSTS_OF(policy), tmp_path)
     assert seen[0] != seen[1]
 
 
 def test_the_draw_is_not_among_those_that_training_saw():
     """Even with the same seed: otherwise the policy would not be a fresh draw."""
-    from boundwatch.training.seeds import Stream, generator
+    from boundwatch.training.determinism import Stream, generator
 
     certified = generator(0, Stream.CERTIFIED_POLICY).standard_normal(2)
     for step in range(1000):
@@ -202,9 +192,6 @@ def test_bad_arguments_are_explained(trained, tmp_path, arguments, error, messag
     with pytest.raises(error, match=message):
         certify(call.pop("posterior"), call.pop("costs_of"), tmp_path, **call)
     assert not (tmp_path / "certificate.json").exists()
-
-
-def test_a_directory_that_cannot_be_is_named(trained, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InvalidSetting, match="file/run: cannot be made"):
         certify(trained, COSTS_OF, tmp_path / "file" / "run")

@@ -17,7 +17,7 @@ from torch import nn
 
 from boundwatch import bounds
 from boundwatch.training import GaussianPosterior, certify, train_backprop, train_evolution
-from boundwatch.training.seeds import Stream, generator
+from boundwatch.training.determinism import Stream, generator
 from rates import assert_rate_at_most, min_trials
 
 EXPECTED_COST = 0.5

@@ -55,10 +55,7 @@ def test_what_cannot_be_told_apart_is_refused():
 def test_overlapping_sets_are_refused():
     images = np.random.default_rng(0).random((30, 5, 5))
     check_disjoint(images[:20], images[20:])
-    with pytest.raises(
-        InvalidSetting,
-        match=r"3 of the 13 training environments are in the prior set too.*\[0\] = prior\[17\]",
-    ):
+    with pytest.raises(InvalidSetting, match=r"3 of the 13 .*\[0\] = prior\[17\]"):
         check_disjoint(images[:20], torch.from_numpy(images[17:]))
 
 
@@ -79,7 +76,7 @@ ROWS = np.random.default_rng(1).random((20, 2, 3))
     ids=["float32", "lists", "shape", "tuples of arrays", "tensor", "float16", "iterator"],
 )
 def test_the_same_numbers_are_found_in_another_form(same):
-    with pytest.raises(InvalidSetting, match="20 of the 20 training environments are in the prior set"):
+    with pytest.raises(InvalidSetting, match="20 of the 20"):
         check_disjoint(ROWS, same)
 
 
@@ -104,16 +101,10 @@ def test_what_differs_is_not_taken_for_the_same():
 
 @pytest.mark.parametrize("empty", [[], np.empty((0, 3)), torch.empty(0, 3), iter(())])
 def test_an_empty_set_is_refused(empty):
-    with pytest.raises(InvalidSetting, match="training_environments is empty"):
+    with pytest.raises(InvalidSetting, match="training_environments"):
         check_disjoint(ROWS, empty)
-
-
-def test_an_empty_prior_set_is_refused():
-    with pytest.raises(InvalidSetting, match="prior_environments is empty"):
+    with pytest.raises(InvalidSetting, match="prior_environments"):
         check_disjoint([], ROWS)
-    x = torch.zeros(4, 1)
-    with pytest.raises(InvalidSetting, match="training_environments is empty"):
-        train_prior(network(), squared, (x, x), disjoint_from=x[:0], steps=1)
 
 
 def squared(policy, x, y):
@@ -129,7 +120,7 @@ def network():
 def test_the_prior_is_trained_on_other_environments_only():
     x = torch.linspace(-1, 1, 100)[:, None]
     net = network()
-    with pytest.raises(InvalidSetting, match="1 of the 1 training environments is in the prior set"):
+    with pytest.raises(InvalidSetting, match="1 of the 1"):
         train_prior(net, squared, (x, 2 * x), disjoint_from=x[40:41], steps=1)
     assert torch.equal(net.weight, network().weight)
     losses = train_prior(net, squared, (x, 2 * x), disjoint_from=x + 5, steps=400, learning_rate=0.05)
@@ -150,5 +141,6 @@ def test_the_same_seed_gives_the_same_prior():
 
 def test_bad_settings_of_the_prior():
     x = torch.zeros(4, 1)
-    with pytest.raises(InvalidSetting, match="steps = 0"):
-        train_prior(network(), squared, (x, x), disjoint_from=(), steps=0)
+    for change, message in (({"steps": 0}, "steps = 0"), ({"disjoint_from": x[:0]}, "training_environments")):
+        with pytest.raises(InvalidSetting, match=message):
+            train_prior(network(), squared, (x, x), **{"disjoint_from": (), "steps": 1} | change)

@@ -184,17 +184,11 @@ def test_more_steps_continue_and_fewer_are_refused(tmp_path):
 def test_a_checkpoint_of_another_training_is_refused(change, tmp_path):
     data, options = (targets(30, 0),), {"steps": 3, "checkpoint": tmp_path / "c"}
     train_backprop(posterior(), surrogate, data, **options)
-    with pytest.raises(ProvenanceMismatch, match="another prior, other data or other settings"):
+    with pytest.raises(ProvenanceMismatch):
         train_backprop(posterior(), surrogate, data, **options | change)
-
-
-def test_a_checkpoint_of_other_data_or_another_prior_is_refused(tmp_path):
-    options = {"steps": 3, "checkpoint": tmp_path / "c"}
-    train_backprop(posterior(), surrogate, (targets(30, 0),), **options)
-    with pytest.raises(ProvenanceMismatch):
-        train_backprop(posterior(), surrogate, (targets(30, 1),), **options)
-    with pytest.raises(ProvenanceMismatch):
-        train_backprop(posterior(prior_variance=0.3), surrogate, (targets(30, 0),), **options)
+    for prior, other in ((posterior(), targets(30, 1)), (posterior(prior_variance=0.3), data[0])):
+        with pytest.raises(ProvenanceMismatch):
+            train_backprop(prior, surrogate, (other,), **options)
 
 
 def test_damaged_checkpoints_are_refused(tmp_path):
@@ -206,14 +200,12 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     with pytest.raises(SchemaMismatch, match="not a tensor file"):
         train_backprop(posterior(), surrogate, data, **options)
     tensors, metadata = tensorfile.decode(content)
-    tensorfile.save(path, tensors | {"history.cost": torch.zeros(1)}, metadata)
-    with pytest.raises(SchemaMismatch, match="not a whole checkpoint"):
-        train_backprop(posterior(), surrogate, data, **options)
-    tensorfile.save(path, tensors, metadata | {"step": "three"})
-    with pytest.raises(SchemaMismatch, match="not a whole checkpoint"):
-        train_backprop(posterior(), surrogate, data, **options)
+    for damage, word in (({"history.cost": torch.zeros(1)}, {}), ({}, {"step": "three"})):
+        tensorfile.save(path, tensors | damage, metadata | word)
+        with pytest.raises(SchemaMismatch, match="not a whole checkpoint"):
+            train_backprop(posterior(), surrogate, data, **options)
     posterior().save(path)
-    with pytest.raises(SchemaMismatch, match="not a checkpoint"):
+    with pytest.raises(SchemaMismatch, match="checkpoint"):
         train_backprop(posterior(), surrogate, data, **options)
 
 

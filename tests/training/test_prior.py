@@ -65,9 +65,9 @@ def test_the_first_checkpoint_comes_within_seconds():
 @pytest.mark.parametrize("change", [{"seed": 6}, {"learning_rate": 0.1}, {"batch_size": 8}, {"x": X + 0.1}])
 def test_a_checkpoint_of_another_training_is_refused(tmp_path, change):
     trained(tmp_path / "c")
-    with pytest.raises(ProvenanceMismatch, match="other data, settings or first parameters"):
+    with pytest.raises(ProvenanceMismatch):
         trained(tmp_path / "c", **change)
     tensors, metadata = tensorfile.load(tmp_path / "c")
-    tensorfile.save(tmp_path / "c", tensors, metadata | {"training": "another"})
+    tensorfile.save(tmp_path / "c", tensors, metadata | {"settings": "another"})
     with pytest.raises(ProvenanceMismatch):
         trained(tmp_path / "c")

@@ -87,7 +87,7 @@ def test_ids_tasks_and_several_metrics():
 
 
 def test_predictions_are_columns():
-    some = reader(design=WithPredictions(predicted="critic", unlabelled="others"))
+    some = reader(design=WithPredictions(predicted="critic", unlabeled="others"))
     text = '{"cost": 0.5, "critic": 0.4, "others": "0.1 0.2"}\n{"cost": 0.5, "critic": null, "others": ""}\n'
     assert [one.predictions for one in some.read(lines(text)).trials] == [(0.4, [0.1, 0.2]), None]
     assert isinstance(some.read([Line(3, b'{"cost": 0, "critic": "x", "others": ""}')]).fault, InvalidCost)

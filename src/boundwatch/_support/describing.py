@@ -23,16 +23,7 @@ def one_line(subject: object, fields: Mapping[str, Any]) -> str:
 
 
 def arguments(subject: object) -> dict[str, Any]:
-    """Return what an object was made with, for one that keeps its arguments under their names.
-
-    Examples
-    --------
-    >>> class Scale:
-    ...     def __init__(self, low, high=1.0):
-    ...         self.low, self.high = low, high
-    >>> arguments(Scale(0.5))
-    {'low': 0.5, 'high': 1.0}
-    """
+    """Return what an object was made with, for one that keeps its arguments under their names."""
     names = list(inspect.signature(type(subject)).parameters)
     return {name: getattr(subject, name) for name in names if hasattr(subject, name)}
 

@@ -8,23 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boundwatch._support import files
-from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidSetting, MissingExtra, Place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
-"""The formats that `save_figure` writes."""
+# Without dates and random names inside, the same figure gives the same bytes.
+_METADATA = {
+    "png": {"Software": "boundwatch"},
+    "svg": {"Date": None, "Creator": "boundwatch"},
+    "pdf": {"CreationDate": None, "Creator": "boundwatch"},
+}
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches that notebooks show, independent of pyplot (extra ``plot``).
-
-    Examples
-    --------
-    >>> new_figure(3, 2).get_size_inches().tolist()
-    [3.0, 2.0]
-    """
+    """Return an empty figure of so many inches that notebooks show, without pyplot (extra ``plot``)."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -40,28 +38,14 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "empty.png"
-    >>> save_figure(new_figure(1, 1), path)
-    >>> path.read_bytes()[1:4]
-    b'PNG'
-    """
+    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all."""
     ending = Path(path).suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise InvalidSetting(f"{path}: cannot tell the format; end the name in .png, .svg or .pdf")
+    if ending not in _METADATA:
+        remedy = "end the name in .png, .svg or .pdf"
+        raise InvalidSetting("cannot tell the format", where=Place(str(path)), remedy=remedy)
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
-    # Without dates and random names inside, the same figure gives the same bytes.
-    dateless = {
-        "png": {"Software": "boundwatch"},
-        "svg": {"Date": None, "Creator": "boundwatch"},
-        "pdf": {"CreationDate": None, "Creator": "boundwatch"},
-    }[ending]
     with rc_context({"svg.hashsalt": "boundwatch"}):
-        figure.savefig(buffer, format=ending, dpi=150, metadata=dateless)
+        figure.savefig(buffer, format=ending, dpi=150, metadata=_METADATA[ending])
     files.write_bytes(path, buffer.getvalue())

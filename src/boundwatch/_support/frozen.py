@@ -29,22 +29,13 @@ class FrozenMapping(Mapping[Key, Value]):
     def __init__(self, content: Mapping[Key, Value]) -> None:
         object.__setattr__(self, "_content", MappingProxyType(dict(content)))
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        self._refuse()
-
-    def __delattr__(self, name: str) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def __setattr__(self, name: str, value: Any = None) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+
+    __delattr__ = __setattr__
 
     def __reduce__(self) -> tuple[Any, ...]:  # a proxy can be neither pickled nor copied
         return type(self), (dict(self._content),)
-
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        if hasattr(self, "_content"):
-            self._refuse()
-        self.__init__(state[1]["_content"])  # type: ignore[misc]  # as pickled before there was __reduce__
 
     def __getitem__(self, key: Key) -> Value:
         return self._content[key]

@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from boundwatch._support.files import make_folder
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, Place
 
 
 @contextmanager
@@ -17,26 +17,17 @@ def locked(folder: Path, what: str) -> Iterator[None]:
     """Hold a folder inside the block, made if it is not there; refuse at once what another process holds.
 
     The lock ends with the block or with the process, however either ends. Its file, ``.lock``, stays.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with locked(Path(tempfile.mkdtemp()), "training"), locked(Path("/dev/null/run"), "training"):
-    ...     pass
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/null/run: cannot be made, ...; choose another folder
     """
     make_folder(folder)
     lock = FileLock(folder / ".lock")
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        raise InvalidSetting(
-            f"another {what} is computing in {folder}; wait until it ends, or choose another folder"
-        ) from error
+        problem = f"another {what} is computing in {folder}"
+        raise InvalidSetting(problem, remedy="wait until it ends, or choose another folder") from error
     except OSError as error:
-        reason = error.strerror or "the file system has no locks"
-        raise InvalidSetting(f"{folder}: cannot be locked, {reason}; choose another folder") from error
+        problem = f"cannot be locked, {error.strerror or 'the file system has no locks'}"
+        raise InvalidSetting(problem, where=Place(str(folder)), remedy="choose another folder") from error
     try:
         yield
     finally:

@@ -19,14 +19,9 @@ if TYPE_CHECKING:
 class View(Protocol):
     """Where words and figures come from: `boundwatch.reporting.views`, which stands above what it shows."""
 
-    def headline(self, subject: Any) -> str:
-        """Say an object in one sentence."""
-
-    def rows(self, subject: Any) -> list[tuple[str, str]] | None:
-        """Return the table of an object, or None where its fields are the table."""
-
-    def plot(self, subject: Any) -> Figure:
-        """Draw an object."""
+    def headline(self, subject: Any) -> str: ...
+    def rows(self, subject: Any) -> list[tuple[str, str]] | None: ...
+    def plot(self, subject: Any) -> Figure: ...
 
 
 _views: list[View] = []
@@ -79,49 +74,24 @@ class InNotebook(InTable):
     """The same and a figure, for what has an interval."""
 
     def plot(self) -> Figure:
-        """Draw it (extra ``plot``): a certificate's interval, or a finding's interval for the shift.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            Notebooks show it; write it with `boundwatch.reporting.plots.save_figure`.
-        """
+        """Draw its interval (extra ``plot``); write it with `boundwatch.reporting.plots.save_figure`."""
         return _views[0].plot(self)
 
 
 def html(subject: object, *tables: str) -> str:
-    """Return what a certificate or a finding says of itself in a sentence, above tables.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> html(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-    '<p><strong>The expected cost of an episode is at least 0.1000 ...</strong></p>'
-    """
+    """Return what a certificate or a finding says of itself in a sentence, above tables."""
     return f"<p><strong>{escape(str(subject))}</strong></p>{''.join(tables)}"
 
 
 def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
-    """Return a table in HTML whose rows begin with a name.
-
-    Examples
-    --------
-    >>> table([("n", 3)])
-    "<table><tr><th style='text-align: left'>n</th><td style='text-align: left'>3</td></tr></table>"
-    """
+    """Return a table in HTML whose rows begin with a name."""
     lines = [_cells("th", header)] if header else []
     lines += [_cells("th", row[:1]) + _cells("td", row[1:]) for row in rows]
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def frame(rows: list[dict[str, Any]]) -> Any:
-    """Return a data frame of pandas or, if only that is installed, of polars.
-
-    Examples
-    --------
-    >>> frame([{"n": 3, "verdict": "within"}]).shape
-    (1, 2)
-    """
+    """Return a data frame of pandas or, if only that is installed, of polars."""
     for library in ("pandas", "polars"):
         try:
             return import_module(library).DataFrame(rows)
@@ -145,8 +115,5 @@ def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _cells(tag: str, values: Iterable[object]) -> str:
-    return "".join(f"<{tag} style='text-align: left'>{escape(_short(value))}</{tag}>" for value in values)
-
-
-def _short(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    texts = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
+    return "".join(f"<{tag} style='text-align: left'>{escape(text)}</{tag}>" for text in texts)

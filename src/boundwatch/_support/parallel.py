@@ -31,21 +31,20 @@ def in_parallel(
 ) -> list[Result]:
     """Return ``function(*arguments[i])`` for each i, in this order, computed by several processes.
 
+    **Guarantee**: the same results whatever ``jobs`` and ``backend``, if the function depends on its
+    arguments alone.
+
     Parameters
     ----------
     function, arguments
-        What to call, and the positional arguments of each call. Calls that share an object, such as a
-        policy, send it once for many of them.
+        What to call, and the positional arguments of each call; an object that calls share is sent once for
+        many of them.
     jobs
         Processes. One means this process.
     backend
-        ``"loky"`` (processes on this machine) or ``"ray"`` (a Ray cluster, extra ``ray``; one that is already
-        connected, else a local one).
+        ``"loky"``, or ``"ray"`` (extra ``ray``): the cluster that is connected, else a local one.
     label
         Of the progress bar, shown if stderr is a terminal; without one there is no bar.
-
-    **Guarantee**: the same results whatever ``jobs`` and ``backend``, if the function depends on its
-    arguments alone.
 
     Examples
     --------
@@ -75,13 +74,6 @@ def workers(jobs: int, *, backend: Backend = "loky", **options: Any) -> Iterator
     Loky replaces a worker whose memory has grown, as it does when a worker imports torch late, and warns in a
     thread of its own. Where warnings are errors that thread would die, and nobody would ever be told of a
     result; where they are not, users would read of a leak that is none.
-
-    Examples
-    --------
-    >>> from joblib import delayed
-    >>> with workers(1) as pool:
-    ...     pool(delayed(pow)(2, power) for power in (1, 2, 3))
-    [2, 4, 8]
     """
     from joblib import Parallel
 
@@ -92,16 +84,9 @@ def workers(jobs: int, *, backend: Backend = "loky", **options: Any) -> Iterator
 
 
 def check_workers(jobs: int, backend: Backend) -> None:
-    """Refuse a number of processes, or a backend, that there is not.
-
-    Examples
-    --------
-    >>> check_workers(0, "loky")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: jobs = 0 is below 1; give the number of processes
-    """
+    """Refuse a number of processes, or a backend, that there is not."""
     if jobs < 1:
-        raise InvalidSetting(f"jobs = {jobs} is below 1; give the number of processes")
+        raise InvalidSetting("is below 1", name="jobs", value=jobs, remedy="give the number of processes")
     check_choice(backend, "backend", get_args(Backend))
 
 

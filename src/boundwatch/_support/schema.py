@@ -21,24 +21,11 @@ Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 
 
 def convert(kind: type[Kind], content: object, where: str = "") -> Kind:
-    """Return the instance of a type that plain values describe.
+    """Return the instance of a type that plain values describe, or raise `SchemaMismatch`.
 
     Types are dataclasses and what they are made of. Numbers are not made of text, nor truth values of
-    numbers; names that the type does not have are refused, and so are numbers that are not finite.
-
-    Parameters
-    ----------
-    kind
-        The type.
-    content
-        Dictionaries, lists, text, numbers: what JSON can hold.
-    where
-        What the content is called in a refusal.
-
-    Raises
-    ------
-    SchemaMismatch
-        With the path of the first field that does not fit as its `name`, and its value.
+    numbers; names that the type does not have are refused, and so are numbers that are not finite. The
+    refusal's `name` is the path of the first field that does not fit, below `where`.
 
     Examples
     --------
@@ -48,45 +35,37 @@ def convert(kind: type[Kind], content: object, where: str = "") -> Kind:
     >>> convert(Point, {"x": 3, "y": 7}, "point")
     Traceback (most recent call last):
     boundwatch.errors.SchemaMismatch: point.y = 7 does not fit: expected `float` <= 1.0
-    >>> convert(Point, {"x": 3, "y": 0.5, "z": 1})
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: z is not known
     """
     try:
         found = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise _mismatch(str(error), content, where) from None
+        raise mismatch(str(error), content, where) from None
     _refuse_strangers(found, content, where)
     return found
 
 
 def decode(data: bytes, what: str = "file") -> object:
-    """Return the JSON value in a file's bytes; no name twice, no number that is none.
-
-    Examples
-    --------
-    >>> decode(b'{"lower": 0.1')
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: line 1 is not JSON (Expecting ',' delimiter); ...
-    """
+    """Return the JSON value in a file's bytes; no name twice, no number that is none."""
+    ours = f"give the {what} that boundwatch wrote"
     try:
-        return json.loads(
-            data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_names
+        text = data.decode("utf-8")
+        content = json.loads(
+            text, parse_constant=_refuse_constant, parse_int=_whole_number, object_pairs_hook=_unique_names
         )
+        if "\\ud" in text.lower():
+            json.dumps(content, ensure_ascii=False).encode()  # half a pair of surrogates is no character
+        return content
+    except SchemaMismatch:
+        raise
+    except UnicodeEncodeError:
+        raise SchemaMismatch("holds half a character", remedy="it was altered") from None
     except UnicodeDecodeError:
-        raise SchemaMismatch("is not a text file", remedy=f"give the {what} that boundwatch wrote") from None
+        raise SchemaMismatch("is not a text file", remedy=ours) from None
     except json.JSONDecodeError as error:
         problem = f"line {error.lineno} is not JSON ({error.msg})"
         raise SchemaMismatch(problem, remedy=f"the {what} is truncated or another one") from None
-    except RecursionError:  # brackets nested without end
-        raise SchemaMismatch(
-            "is nested too deeply", remedy=f"give the {what} that boundwatch wrote"
-        ) from None
-    except ValueError as error:
-        if isinstance(error, SchemaMismatch):
-            raise
-        # A number of thousands of digits.
-        raise SchemaMismatch("is no JSON", remedy=f"give the {what} that boundwatch wrote") from None
+    except (RecursionError, ValueError):  # brackets nested without end, a number of thousands of digits
+        raise SchemaMismatch("is not JSON that can be read", remedy=ours) from None
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -102,18 +81,33 @@ def _refuse_constant(name: str) -> None:
     raise SchemaMismatch(f"{name} is not a number that a file may hold")
 
 
-def _mismatch(message: str, content: object, where: str) -> SchemaMismatch:
-    """Return a refusal from what msgspec says, the only place that has the path of the field."""
+def _whole_number(text: str) -> int:
+    if len(text) > 300:
+        _refuse_constant(f"{text[:20]}...")
+    return int(text)
+
+
+def mismatch(message: str, content: object, where: str = "") -> SchemaMismatch:
+    """Return a refusal from what msgspec says, the only place that has the path of the field.
+
+    Examples
+    --------
+    >>> print(mismatch("Expected `float` <= 1.0 - at `$[0].cost`", [{"cost": 7}], "episodes"))
+    episodes[0].cost = 7 does not fit: expected `float` <= 1.0
+    >>> print(mismatch("Object contains unknown field `robot`", {}))
+    robot is not known
+    """
     fault, _, path = message.partition(" - at `$")
-    path = path.removesuffix("`").removeprefix(".")
-    missing = fault.partition("missing required field `")[2].removesuffix("`")
-    name = ".".join(filter(None, [where, path, missing]))
-    if missing:
-        return SchemaMismatch("is missing", name=name)
+    path = path.removesuffix("`")
+    for said, problem in (("missing required", "is missing"), ("contains unknown", "is not known")):
+        field = fault.partition(f"{said} field `")[2].removesuffix("`")
+        if field:
+            return SchemaMismatch(problem, name=f"{where}{path}.{field}".removeprefix("."))
     value = content
-    for part in path.replace("[", ".").replace("]", "").split(".") if path else []:
+    for part in filter(None, path.replace("[", ".").replace("]", "").split(".")):
         value = _item(value, part)
-    return SchemaMismatch(f"does not fit: {fault[:1].lower()}{fault[1:]}", name=name or None, value=value)
+    name = f"{where}{path}".removeprefix(".") or None
+    return SchemaMismatch(f"does not fit: {fault[:1].lower()}{fault[1:]}", name=name, value=value)
 
 
 def _item(value: Any, part: str) -> Any:
@@ -127,20 +121,19 @@ def _refuse_strangers(found: object, content: object, where: str) -> None:
     if isinstance(content, float) and not math.isfinite(content):
         raise SchemaMismatch("is not finite", name=where, value=content)
     if isinstance(content, Mapping):
-        known = (
-            {field.name for field in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else None
+        fields = (
+            {each.name for each in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else None
         )
         for name, value in content.items():
             path = f"{where}.{name}" if where else str(name)
-            if known is not None and name not in known:
+            if fields is not None and name not in fields:
                 raise SchemaMismatch("is not known", name=path)
-            inner = None if known is None else getattr(found, name)
-            _refuse_strangers(inner, value, path)
+            _refuse_strangers(None if fields is None else getattr(found, name), value, path)
     elif isinstance(content, list | tuple) and not all(map(_is_plain, content)):
-        inner_of = (
+        inside = (
             found if isinstance(found, list | tuple) and len(found) == len(content) else [None] * len(content)
         )
-        for place, (inner, value) in enumerate(zip(inner_of, content, strict=True)):
+        for place, (inner, value) in enumerate(zip(inside, content, strict=True)):
             _refuse_strangers(inner, value, f"{where}[{place}]")
 
 

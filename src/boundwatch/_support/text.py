@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from boundwatch.errors import shown as shown  # what else makes a text of a value
+
 # Control characters, direction overrides and other invisible ones, halves of a pair, ends of lines.
 _UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -33,22 +35,3 @@ def printable(text: str, *, keep: str = "") -> str:
         else letter.encode("unicode_escape").decode("ascii")
         for letter in text
     )
-
-
-def shown(value: object) -> str:
-    """Return a value as an error shows it: on one line, and cut if it is long.
-
-    Examples
-    --------
-    >>> shown("high")
-    "'high'"
-    >>> import numpy as np
-    >>> shown(np.zeros((9, 9)))
-    'array([[0., 0., 0., 0., 0., 0., 0., 0...'
-    """
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # nested without end, or a number of thousands of digits
-        text = f"a {type(value).__name__}"
-    text = " ".join(text.splitlines())
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -24,6 +24,7 @@ from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import comparison as words
 from boundwatch.watching.sources import open_lines
 from boundwatch.watching.trials import TrialReader, declare, read_on
@@ -142,13 +143,13 @@ ANSWERS = ("strata", "where")
 
 
 def _read(
-    files: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
+    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name."""
     if policy is not None:
-        if len(files) != 1:
+        if len(paths) != 1:
             raise typer.BadParameter("--policy goes with one file that holds all policies")
-        whole = reading.read(files[0], policy=policy, binary=binary, answers=ANSWERS)
+        whole = reading.read(paths[0], policy=policy, binary=binary, answers=ANSWERS)
         found = whole.split("policy")
         if len(found) < 2:
             problem = f"names {len(found)} policy; two are needed"
@@ -162,12 +163,12 @@ def _read(
             name: dataclasses.replace(part, source=whole.source)
             for name, part in zip(found, aligned, strict=True)
         }
-    if len(files) < 2:
+    if len(paths) < 2:
         raise typer.BadParameter("give a file per policy, at least two; or one file with --policy COL")
-    if files.count("-") > 1:
+    if paths.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [reading.read(path, binary=binary, answers=ANSWERS) for path in files]
-    return dict(zip(_names(files), align(read, paired=paired), strict=True))
+    read = [reading.read(path, binary=binary, answers=ANSWERS) for path in paths]
+    return dict(zip(_names(paths), align(read, paired=paired), strict=True))
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -283,6 +284,11 @@ def _follow(
         raise typer.BadParameter("--tasks N and --strata COL go together: how many tasks, and which column")
     reading.refuse_whole_files("--follow")
     reading.refuse_several(None)
+    for path in paths:
+        if Path(path).is_dir() or _begins(path).startswith((b"\x1f\x8b", *MAGIC)):
+            raise typer.BadParameter(
+                f"--follow is for one number, JSON object or CSV row per line, not {path}"
+            )
     declared = declare(
         reading.columns,
         reading.design(),
@@ -296,6 +302,11 @@ def _follow(
             for finding in following.look():
                 _print_line(finding, as_json=as_json)
     return dict(zip(_names(paths), following.evaluations(), strict=True))
+
+
+def _begins(path: str) -> bytes:
+    with files.open_binary(path) as opened:
+        return opened.read(8)
 
 
 def _arrivals(path: str, declared: Mapping[str, Declared], *, binary: bool) -> Arrivals:

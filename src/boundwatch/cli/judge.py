@@ -15,7 +15,7 @@ from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli.options import By
 from boundwatch.cli.spelling import flag
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
-from boundwatch.detectors.base import TailName
+from boundwatch.detectors.base import LOOK_LEVEL, TailName
 from boundwatch.detectors.family import Control
 from boundwatch.errors import BoundwatchError, InvalidSetting, Place, SchemaMismatch
 
@@ -39,7 +39,7 @@ EXIT_WORSE = 3
 
 
 def _rate(words: str) -> Any:
-    return typer.Option(metavar="P", help=f"{words} [default: 0.05]")
+    return typer.Option(metavar="P", help=f"{words} [default: {LOOK_LEVEL:g}]")
 
 
 @dataclass(frozen=True)

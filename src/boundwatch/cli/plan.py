@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +16,21 @@ from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
-from boundwatch.planning import SIZES, Plan, TrialPlan
-from boundwatch.planning import plan as make_plan
-from boundwatch.planning.comparison import ComparisonPlan, plan_comparison
+from boundwatch.planning import SIZES, ComparisonPlan, Plan, TrialPlan, plan_comparison, plan_trials
+from boundwatch.planning import plan as plan_against
+
+_OF_COMPARISONS = {"--paired", "--correlation", "--horizon", "--alpha"}
+_BEFORE = {"--new-cost", "--lab-trials", "--margin"}
+_JOINT_NOTES = (
+    "joint: what check and watch do with this certificate; their levels include its delta. The other tails "
+    "compare with its limits (--tail).",
+    "information limit: the average number of trials needed by a bettor who knew both failure rates.",
+)
+_LIMIT_NOTES = (
+    "mixture: the sequential test, which may be read after every trial and bets on shifts of many sizes.",
+    "information limit: the trials that one who knew the new costs' distribution would need on average, "
+    "against the certified limit.",
+)
 
 
 @command(
@@ -122,15 +135,15 @@ def plan(
     """
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
-    if compare is not None:
-        others = (certificate, cost, new_cost, lab_trials, margin, costs, n, alpha_adverse, alpha_benign)
-        if seed or any(value is not None for value in others):
-            raise typer.BadParameter(
-                "--compare goes with --paired, --correlation, --horizon, --alpha and --plot; leave the "
-                "others out"
-            )
+    flags: dict[str, object] = {"--cost": cost, "--costs": costs, "--new-cost": new_cost, "-n": n}
+    flags |= {"--lab-trials": lab_trials, "--margin": margin, "CERTIFICATE": certificate, "--alpha": alpha}
+    flags |= {"--paired": paired or None, "--correlation": correlation or None, "--horizon": horizon}
+    flags |= {"--alpha-adverse": alpha_adverse, "--alpha-benign": alpha_benign, "--seed": seed or None}
+    _refuse_mixtures({flag for flag, value in flags.items() if value is not None}, compare is not None, n)
+    if costs is None:
         reading.refuse_without_costs()
-        plan_of_two = plan_comparison(
+    if compare is not None:
+        two = plan_comparison(
             cost_a=compare[0],
             cost_b=compare[1],
             alpha=0.05 if alpha is None else alpha,
@@ -138,83 +151,92 @@ def plan(
             correlation=correlation,
             horizon=horizon,
         )
-        _plan_comparison(plan_of_two, plot, as_json)
-        return
-    if paired or correlation or horizon is not None or alpha is not None:
+        _show(two, _print_comparison, plot, as_json)
+    elif cost is not None and new_cost is not None:  # without a certificate
+        first = plan_trials(
+            cost=cost,
+            new_cost=new_cost,
+            lab_trials=lab_trials,
+            trials=n[0] if n else None,
+            margin=margin,
+            alpha=alpha_adverse,
+        )
+        _show(first, _print_trials, plot, as_json)
+    elif certificate is not None:
+        loaded, episodes = Certificate.load(certificate), None
+        if costs is not None:
+            episodes = reading.read(costs, certificate=loaded, allow_own=True)
+            out.print_warnings(episodes)
+        sample = None if episodes is None else episodes.costs
+        level = alpha_adverse if alpha_benign is None else alpha_benign
+        answer = plan_against(loaded, cost=cost, costs=sample, alpha=level, sizes=n or SIZES, seed=seed)
+        _refuse_other_level(answer, alpha_adverse, alpha_benign)
+        _show(answer, _print_plan, plot, as_json, None if episodes is None else out.source_fields(episodes))
+        if episodes is not None and not as_json:
+            print(f"\n  costs: {out.describe_source(episodes)}")
+
+
+def _refuse_mixtures(given: set[str], comparing: bool, n: list[int] | None) -> None:
+    """Refuse options of different questions: some would be ignored."""
+    if comparing and given - _OF_COMPARISONS:
+        raise typer.BadParameter(
+            "--compare goes with --paired, --correlation, --horizon, --alpha and --plot; leave the others out"
+        )
+    if not comparing and given & _OF_COMPARISONS:
         raise typer.BadParameter("--paired, --correlation, --horizon and --alpha go with --compare A B")
-    if certificate is None:
-        if cost is None or new_cost is None or costs is not None or len(n or []) > 1 or alpha_benign:
+    if comparing:
+        return
+    if "CERTIFICATE" not in given:
+        if not {"--cost", "--new-cost"} <= given or {"--costs", "--alpha-benign"} & given or len(n or []) > 1:
             raise typer.BadParameter(
                 "without a CERTIFICATE give --cost and --new-cost, and optionally --lab-trials, --margin, "
                 "--alpha-adverse and one -n"
             )
-        reading.refuse_without_costs()
-        _plan_trials(
-            make_plan(
-                cost=cost,
-                new_cost=new_cost,
-                lab_trials=lab_trials,
-                trials=n[0] if n else None,
-                margin=margin,
-                alpha=alpha_adverse,
-            ),
-            plot,
-            as_json,
-        )
-        return
-    if new_cost is not None or lab_trials is not None or margin is not None:
+    elif given & _BEFORE:
         raise typer.BadParameter(
             "--new-cost, --lab-trials and --margin are for planning without a CERTIFICATE"
         )
-    loaded = Certificate.load(certificate)
-    if (cost is None) == (costs is None):
+    elif ("--cost" in given) == ("--costs" in given):
         raise typer.BadParameter("give either --cost or --costs")
-    episodes = None
-    if costs is None:
-        reading.refuse_without_costs()
-    else:
-        episodes = reading.read(costs, certificate=loaded, allow_own=True)
-        out.print_warnings(episodes)
-    sample = None if episodes is None else episodes.costs
-    level = alpha_adverse if alpha_benign is None else alpha_benign
-    answer = make_plan(loaded, cost=cost, costs=sample, alpha=level, sizes=tuple(n or SIZES), seed=seed)
+
+
+def _refuse_other_level(answer: Plan, alpha_adverse: float | None, alpha_benign: float | None) -> None:
     if (alpha_benign if answer.verdict is Verdict.ADVERSE else alpha_adverse) is not None:
         raise typer.BadParameter(
             f"expected cost {answer.cost:g} would be {answer.verdict.name}; "
             f"give --alpha-{answer.verdict.value} alone"
         )
-    if plot is not None:
-        from boundwatch.reporting import plots
-
-        plots.save_figure(plots.plot_plan(answer), plot)
-    if as_json:
-        out.print_json(answer.to_dict() | ({} if episodes is None else out.source_fields(episodes)))
-    else:
-        _print_plan(answer)
-        if episodes is not None:
-            print(f"\n  costs: {out.describe_source(episodes)}")
 
 
-def _plan_comparison(answer: ComparisonPlan, plot: Path | None, as_json: bool) -> None:
+def _show(
+    answer: Plan | TrialPlan | ComparisonPlan,
+    print_lines: Callable[[Any], None],
+    plot: Path | None,
+    as_json: bool,
+    source: dict[str, Any] | None = None,
+) -> None:
+    """Draw a plan if that is asked for, and print it."""
     if plot is not None:
         from boundwatch.reporting import comparison_plots, plots
 
-        plots.save_figure(comparison_plots.plot_comparison_plan(answer), plot)
+        draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
+        plots.save_figure(draw.get(type(answer), comparison_plots.plot_comparison_plan)(answer), plot)
     if as_json:
-        out.print_json(answer.to_dict())
-        return
+        out.print_json(answer.to_dict() | (source or {}))
+    else:
+        print_lines(answer)
+
+
+def _print_comparison(answer: ComparisonPlan) -> None:
     kind = f"matched trials, correlation {answer.correlation:g}" if answer.paired else "independent trials"
     until = "" if answer.horizon is None else f", at most {answer.horizon} of each"
     print(f"Failure rates {answer.cost_a:g} and {answer.cost_b:g}, {kind}{until}\n")
     print(f"  {'trials of each policy':<38}{'mean':>8}{'50 %':>8}{'80 %':>8}{'90 %':>8}")
     most = answer.most_pairs
     rows = [("as asked", answer.mean_pairs, answer.trials)]
-    rows += [
-        (f"matched, correlation {each.correlation:g}", each.mean_pairs, each.trials)
-        for each in answer.pairing
-    ]
+    rows += [(f"matched, correlation {p.correlation:g}", p.mean_pairs, p.trials) for p in answer.pairing]
     for label, mean, trials in rows:
-        cells = "".join(f"{f'> {most}' if value is None else value:>8}" for value in trials.values())
+        cells = "".join(f"{_number(value, most):>8}" for value in trials.values())
         print(f"  {label:<38}{mean:>8.1f}{cells}")
     limit = f" up to {answer.exact_pairs} trials of each; beyond, simulated"
     notes = [
@@ -227,14 +249,7 @@ def _plan_comparison(answer: ComparisonPlan, plot: Path | None, as_json: bool) -
     out.print_section("Note", notes, bullet="- ")
 
 
-def _plan_trials(answer: TrialPlan, plot: Path | None, as_json: bool) -> None:
-    if plot is not None:
-        from boundwatch.reporting import plots
-
-        plots.save_figure(plots.plot_trials(answer), plot)
-    if as_json:
-        out.print_json(answer.to_dict())
-        return
+def _print_trials(answer: TrialPlan) -> None:
     print("\n".join(textwrap.wrap(answer.recommendation, 100)) + "\n")
     print(f"  {'one look, power of':<22}{'in the lab':>12}{'at the site':>13}{'in all':>9}")
     for power, booking in answer.bookings.items():
@@ -243,79 +258,53 @@ def _plan_trials(answer: TrialPlan, plot: Path | None, as_json: bool) -> None:
             about = "" if booking.exact else "~"
             cells = (f"{booking.lab:,}", f"{about}{booking.site:,}", f"{about}{booking.lab + booking.site:,}")
         print(f"  {f'{100 * power:.0f} %':<22}{cells[0]:>12}{cells[1]:>13}{cells[2]:>9}")
-    if answer.watch_mean is not None:
-        lab = answer.lab_trials or (answer.recommended.lab if answer.recommended else None)
-        sites = answer.site_trials or (answer.recommended.site if answer.recommended else None)
-        within = (
-            ""
-            if answer.watch_power is None
-            else f", within {sites:,} with probability {100 * answer.watch_power:.0f} %"
-        )
-        print(
-            f"\n  watch, read after every trial: with {lab:,} in the lab it alarms after "
-            f"{answer.watch_mean:.1f} trials on average{within}"
-        )
     notes = ["Exact for costs of 0 and 1; other costs of these means usually need fewer trials."]
     if any(booking is not None and not booking.exact for booking in answer.bookings.values()):
         notes = ["~: normal approximation, as there are too many trials to enumerate."]
     if answer.watch_mean is not None:
+        best, within = answer.recommended, ""
+        lab, site = answer.lab_trials or (best and best.lab), answer.site_trials or (best and best.site)
+        if answer.watch_power is not None:
+            within = f", within {site:,} with probability {100 * answer.watch_power:.0f} %"
+        print(
+            f"\n  watch, read after every trial: with {lab:,} in the lab it alarms after "
+            f"{answer.watch_mean:.1f} trials on average{within}"
+        )
         notes.append("watch: averages count runs of at most 1,000 trials.")
     out.print_section("Note", notes, bullet="- ")
 
 
 def _print_plan(answer: Plan) -> None:
-    exactness = (
-        "exact, for costs of 0 and 1"
-        if answer.exact
-        else f"simulated, each power ± {2 * answer.standard_error:.2f}"
-    )
+    exactness = "exact, for costs of 0 and 1"
+    if not answer.exact:
+        exactness = f"simulated, each power ± {2 * answer.standard_error:.2f}"
     print(f"Expected cost {answer.cost:.4g}: a shift to be called {answer.verdict.name} ({exactness})\n")
     print(f"  {'trials for a power of':<34}{'50 %':>7}{'80 %':>7}{'90 %':>7}{'95 %':>7}")
+    most = answer.most_trials
     for power in answer.powers:
-        name = f"{power.detector}, {power.tail}"
-        cells = "".join(f"{_number(value, answer):>7}" for value in power.trials.values())
-        print(f"  {name:<34}{cells}   level {power.level:.3g}")
-    sequential = answer.powers[-1]
-    mean = (
-        f"more than {sequential.mean_trials_at_least:.0f}"
-        if sequential.mean_trials is None
-        else f"{sequential.mean_trials:.1f}"
-    )
-    median = _number(sequential.median_trials, answer)
+        cells = "".join(f"{_number(value, most):>7}" for value in power.trials.values())
+        print(f"  {f'{power.detector}, {power.tail}':<34}{cells}   level {power.level:.3g}")
+    watch = answer.powers[-1]
+    mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else f"more than {watch.mean_trials_at_least:.0f}"
     print(
-        f"\n  sequential test: alarm after {mean} trials on average, median {median}; "
-        f"information limit {answer.information_limit:.1f}"
+        f"\n  sequential test: alarm after {mean} trials on average, median "
+        f"{_number(watch.median_trials, most)}; information limit {answer.information_limit:.1f}"
     )
     limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
     beyond = "from the certified trials' mean" if answer.joint else f"beyond the certified {limit} limit"
     print(f"\n  smallest shift noticed with 90 % power, {beyond} (costs of 0 and 1)")
-    tails = list(answer.smallest_shifts[0]["shift"])
-    print(f"  {'trials':>8}" + "".join(f"{tail:>11}" for tail in tails))
+    print(f"  {'trials':>8}" + "".join(f"{tail:>11}" for tail in answer.smallest_shifts[0]["shift"]))
     for row in answer.smallest_shifts:
-        cells = "".join(
-            f"{'-' if row['shift'][t] is None else format(row['shift'][t], '.3f'):>11}" for t in tails
-        )
-        print(f"  {row['n']:>8}{cells}")
-    if answer.joint:
-        notes = [
-            "joint: what check and watch do with this certificate; their levels include its delta. The other "
-            "tails compare with its limits (--tail).",
-            "information limit: the average number of trials needed by a bettor who knew both failure rates.",
-        ]
-    else:
-        notes = [
-            "mixture: the sequential test, which may be read after every trial and bets on shifts of many "
-            "sizes.",
-            "information limit: the trials that one who knew the new costs' distribution would need on "
-            "average, against the certified limit.",
-        ]
-        if answer.caveat is not None:
-            notes.append("A held-out certificate of few costs is judged jointly, which usually needs fewer.")
+        shifts = ("-" if shift is None else f"{shift:.3f}" for shift in row["shift"].values())
+        print(f"  {row['n']:>8}" + "".join(f"{shift:>11}" for shift in shifts))
+    notes = list(_JOINT_NOTES if answer.joint else _LIMIT_NOTES)
+    if answer.caveat is not None:
+        notes.append("A held-out certificate of few costs is judged jointly, which usually needs fewer.")
     notes.append("'-': no shift is noticed with 90 % power in so few trials.")
     out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:
         print(f"\n  {answer.caveat} (--costs)")
 
 
-def _number(trials: int | None, answer: Plan) -> str:
-    return f"> {answer.most_trials}" if trials is None else str(trials)
+def _number(trials: int | None, most: int) -> str:
+    return f"> {most}" if trials is None else str(trials)

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli.options import (
     Cluster,
     CostColumn,
@@ -31,7 +31,14 @@ from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import KINDS, Kind, Measure
 from boundwatch.episodes.outcomes import normal
-from boundwatch.errors import Argument, InvalidSetting, ProvenanceMismatch
+from boundwatch.errors import (
+    Argument,
+    BoundwatchError,
+    InvalidCost,
+    InvalidSetting,
+    Place,
+    ProvenanceMismatch,
+)
 from boundwatch.readers import read_costs
 
 LINE_FORMATS = (None, "csv", "jsonl")
@@ -102,6 +109,14 @@ class Reading:
             if allow_own is not None:
                 error.remedy += (" (", Argument("allow_own", True), " shows what it would say)")
             raise
+        except InvalidCost:
+            if path != "-" and _is_certificate(path):
+                raise InvalidSetting(
+                    "is a certificate, not costs",
+                    where=Place(path),
+                    remedy="give the file of the episodes",
+                ) from None
+            raise
         known = {"strata", "cluster"} - set(others.get("answers", ()))
         pooled = [name for name in sorted(known) if getattr(episodes.design, name) is not None]
         if not pooled:
@@ -124,12 +139,12 @@ class Reading:
             raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
 
     def of_metrics(self, family: CertificateFamily) -> Reading:
-        """Return the same with the columns of certificates of several, unless columns were named."""
+        """Return the same with the columns, range and words of certificates of several, unless given."""
         self.refuse_several(family)
-        if self.columns:
-            return self
         known = _measures(family)
         columns: dict[str, Any] = {measure.kind: measure.column for measure in known}
+        if self.columns:
+            columns = {str(kind): column for kind, column in self.columns.items()}
         ranges = [measure.cost_range for measure in known if measure.cost_range is not None]
         words = [list(measure.success_values) for measure in known if measure.success_values]
         return dataclasses.replace(
@@ -190,6 +205,14 @@ class Reading:
         if self.file_format not in LINE_FORMATS:
             given["file_format"] = self.file_format
         refuse(given, f"does not go with {where}, which reads line by line")
+
+
+def _is_certificate(path: str) -> bool:
+    try:
+        load(path)
+    except (BoundwatchError, OSError):
+        return False
+    return True
 
 
 def conditions(given: Sequence[str] | None) -> dict[str, str] | None:

@@ -42,7 +42,7 @@ def selftest(
     are 0.04.) It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1 if a
     promise is broken.
     """
-    from boundwatch.planning.promises import simulate_promises  # with scipy.stats, which takes a second
+    from boundwatch.selftest.simulation import simulate_promises  # with scipy.stats, which takes a second
 
     if costs is None:
         reading.refuse_without_costs()

@@ -38,8 +38,10 @@ def spell(argument: Argument) -> str:
     --------
     >>> spell(Argument("cost_range", (0, 100))), spell(Argument("success_values"))
     ('--cost-range 0 100', '--success-values WORD,WORD')
-    >>> spell(Argument("binary", False)), spell(Argument("where", {"site": "new lab"}))
-    ('--no-binary', "--where 'site=new lab'")
+    >>> spell(Argument("once", True)), spell(Argument("binary", False))
+    ('--once', '--no-binary')
+    >>> spell(Argument("where", {"site": "new lab"}))
+    "--where 'site=new lab'"
     """
     name, value = argument.name, argument.value
     if value is True:

@@ -42,7 +42,7 @@ _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN:
     example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.state\n"
     "my-robot | boundwatch watch certificate.json - --id episode --state watch.state\n"
     "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
-    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabelled others"
+    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabeled others"
 )
 def watch(
     certificate: CertificateFile,
@@ -76,10 +76,10 @@ def watch(
         typer.Option(
             metavar="FIELD",
             help="Field with the cost predicted for the trial's scene, in [0, 1]: a good predictor saves "
-            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabelled.",
+            "trials, a bad one costs some; the guarantee holds for any. Needs --unlabeled.",
         ),
     ] = None,
-    unlabelled: Annotated[
+    unlabeled: Annotated[
         str | None,
         typer.Option(
             metavar="FIELD",
@@ -144,8 +144,8 @@ def watch(
     episode was counted, or if an alarm could not be delivered. With the certificates of several tasks or
     robots, each is watched at an equal share of the level.
     """
-    if (predicted is None) != (unlabelled is None):
-        raise typer.BadParameter("--predicted and --unlabelled must be given together")
+    if (predicted is None) != (unlabeled is None):
+        raise typer.BadParameter("--predicted and --unlabeled must be given together")
     _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
     reading.refuse_strata("watch judges one mixture or each task by itself: use --by")
     if follow and stream == "-":
@@ -158,7 +158,7 @@ def watch(
         check_command(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabelled)
+    design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabeled)
     if reading.where is not None:
         design = dataclasses.replace(design, where=conditions(reading.where) or {})
     by_line = follow or skip_malformed or is_pipe(stream) or stream == "-"
@@ -229,7 +229,7 @@ def _design(
     by: str | None,
     number: str | None,
     predicted: str | None,
-    unlabelled: str | None,
+    unlabeled: str | None,
 ) -> Design:
     """Return how lines relate: as the certificate says, and by the options."""
     certified = _each(loaded)[0].design
@@ -238,9 +238,9 @@ def _design(
         "id": None if number == "line" else number,
         "where": certified.where,
     }
-    if predicted is None or unlabelled is None:
+    if predicted is None or unlabeled is None:
         return Design(**settings)
-    return WithPredictions(**settings, predicted=predicted, unlabelled=unlabelled)
+    return WithPredictions(**settings, predicted=predicted, unlabeled=unlabeled)
 
 
 def _settings(
@@ -255,7 +255,7 @@ def _settings(
         **columns,
         "cost_range": reading.cost_range,
         "success_values": reading.success_values or [],
-        **{name: declared.get(name) for name in ("id", "by", "where", "predicted", "unlabelled")},
+        **{name: declared.get(name) for name in ("id", "by", "where", "predicted", "unlabeled")},
     }
     content: dict[str, Any] = json.loads(json.dumps(plain))
     return content
@@ -440,7 +440,7 @@ def _print_text(events: list[Counted | Notice], interval: bool) -> None:
 
 def _text_line(event: Counted, interval: bool) -> str:
     finding = event.finding
-    if hasattr(finding, "e_adverse"):
+    if finding.e_adverse is not None:  # of a change detector there is none
         evidence = (
             f"worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
             f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
@@ -515,7 +515,7 @@ def _stream_summary(detector: Any) -> None:
         print(f"  trials        {wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}")
     else:
         print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
-    if hasattr(finding, "e_adverse"):
+    if finding.e_adverse is not None:  # of a change detector there is none
         print(f"  shift         {wording.shift(finding)}, valid at all times at once")
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
             print("  note          with binary costs the alarm may precede the interval: see docs/anytime.md")

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from boundwatch._support.notebook import InNotebook
-from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import CostGrid
 
 
 class ComparisonVerdict(StrEnum):
@@ -83,7 +83,7 @@ class ComparisonFinding(InNotebook):
     paired: bool
     horizon: int | None
     tasks: int
-    halves: CostMemory = field(repr=False, compare=False)
+    halves: CostGrid = field(repr=False, compare=False)
     """(1 + cost of B - cost of A)/2 of all pairs; what the limits are computed from."""
 
     @cached_property

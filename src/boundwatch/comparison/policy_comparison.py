@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
-from boundwatch.bounds.memory import STEPS, CostMemory
+from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
-from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, SchemaMismatch
 
 _SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks")
@@ -160,7 +160,7 @@ class PolicyComparison:
         self._late_logs = np.zeros((2, 0))
         self._evidence = [0.0, 0.0]
         self._best = [0.0, 0.0]
-        self._halves = CostMemory()
+        self._halves = CostGrid()
         self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
     def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
@@ -357,7 +357,7 @@ class PolicyComparison:
             first_alarm=self.first_alarm,
             no_worse=self.no_worse,
             **self._settings,
-            halves=CostMemory(self._halves.weights),
+            halves=CostGrid(self._halves.weights),
         )
 
     def _p_value(self, side: int) -> float:

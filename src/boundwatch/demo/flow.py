@@ -33,10 +33,8 @@ WORLDS: Mapping[str, str] = {
 WORSE = frozenset({"harder", "windy"})  # made to be worse; ADVERSE for any other is a false alarm
 TRIALS = 50
 EXAMPLES = 3
-# Every rule may be wrong in 5 % of all uses at most: tests get 0.04, and the certificate takes the other
-# 0.01.
-ALPHA = 0.04
-TOTAL = 0.05
+# Every rule may be wrong in 5 % of all uses at most: tests get 0.04, and the certificate takes 0.01.
+ALPHA, TOTAL = 0.04, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +63,15 @@ class Demo:
         certificate = self.run.certificate
         promise = {name: getattr(certificate, name) for name in ("lower", "upper", "delta", "n", "mean_cost")}
         worlds = [
-            {
-                "world": visit.world,
-                "n": len(visit.costs),
-                "mean_cost": float(visit.costs.mean()),
-                "findings": visit.findings,
-            }
+            {"world": visit.world, "n": len(visit.costs), "mean_cost": float(visit.costs.mean())}
+            | {"findings": visit.findings}
             for visit in self.visits
         ]
         return {"certificate": promise | {"fingerprint": certificate.fingerprint}, "worlds": worlds}
 
 
 def run_demo(folder: str | Path, *, recipe: Recipe = QUICK, trials: int = TRIALS) -> Demo:
-    """Train, certify, fly `trials` times in each world, judge; write costs and findings to the folder.
-
-    The certificate and the policy go to ``run``, the costs to ``costs/WORLD.csv``, the table to
-    ``findings.json``.
+    """Train, certify, fly `trials` times in each world, judge; write all to the folder.
 
     Examples
     --------
@@ -131,17 +122,12 @@ def _visit(run: Run, world: str, trials: int, number: int) -> Visit:
 
 def _judge(run: Run, costs: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
     """Return what the detectors say that look at the costs once."""
-    findings = {}
+    levels = {"alpha_adverse": ALPHA, "alpha_benign": ALPHA}
+    rates = {"false_positive_rate": TOTAL, "false_negative_rate": TOTAL}
     tails: tuple[TailName, ...] = ("hoeffding", "betting")
-    for tail in tails:
-        test = HypothesisTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA, tail=tail)
-        findings[f"test, {tail}"] = test.decide(costs).to_dict()
-    for tail in tails:
-        interval = ConfidenceInterval(
-            run.certificate, false_positive_rate=TOTAL, false_negative_rate=TOTAL, tail=tail
-        )
-        findings[f"interval, {tail}"] = interval.decide(costs).to_dict()
-    return findings
+    tests = {f"test, {tail}": HypothesisTest(run.certificate, tail=tail, **levels) for tail in tails}
+    limits = {f"interval, {tail}": ConfidenceInterval(run.certificate, tail=tail, **rates) for tail in tails}
+    return {name: detector.decide(costs).to_dict() for name, detector in (tests | limits).items()}
 
 
 def _baselines(run: Run, logits: NDArray[np.float64]) -> dict[str, dict[str, Any]]:

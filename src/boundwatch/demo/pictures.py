@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.svg import svg
+from boundwatch.reporting.svg import Frame, circle, path, polyline, rect, svg, text
 
 STYLE = Html(
     "<style>"
@@ -30,10 +29,16 @@ _SCALE = 34.0  # pixels per meter in the top-down picture
 _ACROSS, _AHEAD = 4.0, 9.0  # meters shown to either side and ahead
 _LEVELS = 12  # shades of a depth image
 _NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets the strongest shade
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 300, 68, 114, 14, 42
+_FRAME = Frame(640, 300, left=68, right=114, top=14, bottom=42)
 _LOWEST, _HIGHEST = 1e-4, 1e8  # e-values shown
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_DASHES = {"training": "", "harder": "8 3", "easier": "2 3", "windy": "10 3 2 3", "task-irrelevant": "5 5"}
+_DASHES = {
+    "training": "none",
+    "harder": "8 3",
+    "easier": "2 3",
+    "windy": "10 3 2 3",
+    "task-irrelevant": "5 5",
+}
 _COLORS = ("--ink", "--adverse", "--benign", "--certified", "--muted")
 
 
@@ -45,135 +50,83 @@ def draw_flight(
     *,
     collided: bool,
 ) -> Html:
-    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision.
-
-    Examples
-    --------
-    >>> drawn = draw_flight(np.zeros((9, 2)), np.zeros((7, 5, 2)), 3, (0.2, 0.17), collided=True)
-    >>> drawn.count("circle"), drawn.count("polyline"), drawn.count("hit")
-    (10, 7, 1)
-    """
+    """Draw one environment from above: obstacles, every primitive, the one that was flown, a collision."""
     width, height = 2 * _ACROSS * _SCALE, _AHEAD * _SCALE
     obstacle_radius, drone_radius = radii
 
     def at(x: float, y: float) -> tuple[float, float]:
         return (x + _ACROSS) * _SCALE, height - 12 - y * _SCALE
 
-    def line(flight: NDArray[np.float32], kind: str) -> str:
-        points = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in flight[::8].tolist())
-        return f'<polyline class="{kind}" points="{points}"/>'
+    def line(kind: str, flight: NDArray[np.float32]) -> str:
+        return polyline(kind, (at(x, y) for x, y in flight[::8].tolist()))
 
-    start, flown = at(0.0, 0.0), flights[chosen]
+    flown = flights[chosen]
     gaps = np.linalg.norm(flown[:, None] - obstacles, axis=2).min(axis=1)
     x, y = at(*flown[gaps.argmin()].tolist())
-    cross = f'<path class="hit" d="M{x - 9:.1f} {y - 9:.1f}l18 18m0 -18l-18 18"/>'
     parts = [
-        f'<rect class="far" width="{width:g}" height="{height:g}"/>',
-        *(line(flight, "option") for number, flight in enumerate(flights) if number != chosen),
-        *(
-            '<circle class="obstacle" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>'.format(
-                *at(x, y), obstacle_radius * _SCALE
-            )
-            for x, y in obstacles.tolist()
-        ),
-        line(flown, "flown"),
-        *([cross] if collided else []),
-        f'<path class="axis" d="M10 {height - 10:g}h{2 * _SCALE:g}"/>',
-        f'<text x="{10 + _SCALE:g}" y="{height - 16:g}" text-anchor="middle">2 m</text>',
-        f'<circle class="mean" cx="{start[0]:.1f}" cy="{start[1]:.1f}" r="{drone_radius * _SCALE:.1f}"/>',
+        rect("far", 0, 0, width, height),
+        *(line("option", flight) for number, flight in enumerate(flights) if number != chosen),
+        *(circle("obstacle", *at(x, y), obstacle_radius * _SCALE) for x, y in obstacles.tolist()),
+        line("flown", flown),
+        *([path("hit", "M", x - 9, y - 9, "l18 18m0 -18l-18 18")] if collided else []),
+        path("axis", "M", 10, height - 10, "h", 2 * _SCALE),
+        text(10 + _SCALE, height - 16, "2 m"),
+        circle("mean", *at(0.0, 0.0), drone_radius * _SCALE),
     ]
     return svg("Flight from above", width, height, parts)
 
 
 def draw_depth(image: NDArray[np.float32], depth_range: float) -> Html:
-    """Draw a depth image: the nearer, the stronger the color.
-
-    Examples
-    --------
-    >>> draw_depth(np.full((50, 50), 7.0), 7.0).count("<path")
-    0
-    """
+    """Draw a depth image: the nearer, the stronger the color."""
     rows, columns = image.shape
     nearness = np.minimum((1.0 - image[::-1] / depth_range) / (1.0 - _NEAREST), 1.0)  # the top row looks up
     level = np.rint(nearness * _LEVELS).astype(int)
-    parts = [f'<rect class="far" width="{columns}" height="{rows}"/>']
+    parts = [rect("far", 0, 0, columns, rows)]
     for shade in range(1, _LEVELS + 1):
         cells = np.argwhere(level == shade)
         if len(cells):
             squares = "".join(f"M{column} {row}h1v1h-1z" for row, column in cells.tolist())
-            parts.append(f'<path class="near" opacity="{shade / _LEVELS:.2f}" d="{squares}"/>')
+            parts.append(path("near", squares, opacity=shade / _LEVELS))
     return svg("Depth image", columns, rows, parts)
 
 
 def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: float, label: str) -> Html:
-    """Draw e-values over trials, one line per world, on a logarithmic scale.
-
-    Examples
-    --------
-    >>> draw_evidence([("training", [0.5, 0.2]), ("windy", [3.0, 40.0])], 25.0, "e-value").count("polyline")
-    2
-    """
+    """Draw e-values over trials, one line per world, on a logarithmic scale."""
     trials = max(len(values) for _, values in series)
-    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     span = math.log10(_HIGHEST / _LOWEST)
 
-    def at(trial: float, value: float) -> tuple[float, float]:
-        share = math.log10(min(max(value, _LOWEST), _HIGHEST) / _LOWEST) / span
-        return _LEFT + trial / trials * (right - _LEFT), bottom - share * (bottom - _TOP)
+    def share(value: float) -> float:
+        return math.log10(min(max(value, _LOWEST), _HIGHEST) / _LOWEST) / span
 
-    parts = []
-    for power in range(-4, 9, 2):
-        y = at(0, 10.0**power)[1]
-        name = "1" if power == 0 else power_of_ten(power)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{name}</text>')
-    y = at(0, threshold)[1]
-    parts.append(f'<path class="limit" d="M{_LEFT} {y:.1f}H{right}"/>')
-    place = f'text-anchor="middle" transform="rotate(-90 14 {(_TOP + bottom) / 2:g})"'
-    parts.append(f'<text x="14" y="{(_TOP + bottom) / 2:g}" {place}>evidence (e-value)</text>')
-    ends = [(y, f"alarm at {threshold:g}", "--certified")]
+    ticks = [("1" if power == 0 else power_of_ten(power), share(10.0**power)) for power in range(-4, 9, 2)]
+    parts = [_FRAME.axis(ticks, "evidence (e-value)"), _FRAME.level("limit", share(threshold))]
+    ends = [(_FRAME.y(share(threshold)), f"alarm at {threshold:g}", "--certified")]
     for number, (world, values) in enumerate(series):
-        points = [at(0, 1.0), *(at(trial + 1, value) for trial, value in enumerate(values))]
+        points = [(_FRAME.x(trial / trials), _FRAME.y(share(e))) for trial, e in enumerate([1.0, *values])]
         color = _COLORS[number % len(_COLORS)]
-        text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        style = f'style="stroke:var({color})" stroke-dasharray="{_DASHES.get(world, "")}"'
-        parts.append(f'<polyline class="trace" {style} points="{text}"/>')
+        dashes = _DASHES.get(world, "none")
+        parts.append(polyline("trace", points, style=f"stroke:var({color});stroke-dasharray:{dashes}"))
         ends.append((points[-1][1], world, color))
-    for y, world, color in _apart(ends):
-        place = f'x="{right + 6}" y="{y + 4:.1f}" style="fill:var({color})"'
-        parts.append(f"<text {place}>{escape(world)}</text>")
+    for y, name, color in _apart(ends):
+        parts.append(text(_FRAME.end + 6, y + 4, name, "start", style=f"fill:var({color})"))
     for trial in sorted({1, *range(10, trials + 1, 10)}):
-        place = f'x="{at(trial, 1)[0]:.1f}" y="{bottom + 18}" text-anchor="middle"'
-        parts.append(f"<text {place}>{trial}</text>")
-    parts.append(f'<text x="{(_LEFT + right) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">trial</text>')
-    return svg(label, _WIDTH, _HEIGHT, parts)
+        parts.append(text(_FRAME.x(trial / trials), _FRAME.y(0) + 18, str(trial)))
+    parts.append(text(_FRAME.x(0.5), _FRAME.height - 6, "trial"))
+    return _FRAME.draw(label, parts)
 
 
 def power_of_ten(power: int) -> str:
-    """Return a power of ten as it is printed.
-
-    Examples
-    --------
-    >>> power_of_ten(8), power_of_ten(-2)
-    ('10⁸', '10⁻²')
-    """
+    """Return a power of ten as it is printed."""
     return f"10{str(power).translate(_RAISED)}"
 
 
 def clipping(series: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Say what `draw_evidence` cuts off, if anything.
-
-    Examples
-    --------
-    >>> clipping([("windy", [1.0, 3e9])])
-    ' Evidence above 10⁸ is drawn at 10⁸ (windy).'
-    """
+    """Say what `draw_evidence` cuts off, if anything."""
     high = [world for world, values in series if max(values) > _HIGHEST]
     low = [world for world, values in series if min(values) < _LOWEST]
-    ends = [(high, "above", math.log10(_HIGHEST)), (low, "below", math.log10(_LOWEST))]
+    ends = [(high, "above", power_of_ten(8)), (low, "below", power_of_ten(-4))]
     return "".join(
-        f" Evidence {side} {power_of_ten(round(end))} is drawn at {power_of_ten(round(end))} "
-        f"({', '.join(worlds)})."
+        f" Evidence {side} {end} is drawn at {end} ({', '.join(worlds)})."
         for worlds, side, end in ends
         if worlds
     )
@@ -185,5 +138,5 @@ def _apart(ends: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
     for y, world, color in sorted(ends):
         lowest = placed[-1][0] + 16 if placed else y
         placed.append((max(y, lowest), world, color))
-    overflow = max(placed[-1][0] - (_HEIGHT - _BOTTOM), 0.0)
+    overflow = max(placed[-1][0] - _FRAME.y(0), 0.0)
     return [(y - overflow, world, color) for y, world, color in placed]

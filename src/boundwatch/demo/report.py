@@ -15,15 +15,8 @@ BASELINES = ("MSP", "MaxLogit")
 
 def render(demo: Demo) -> str:
     """Return the page."""
-    sections = [
-        pictures.STYLE,
-        *_opening(demo),
-        *_table(demo),
-        *_evidence(demo),
-        *_worlds(demo),
-        *_reading(),
-        *_provenance(demo),
-    ]
+    parts = (_opening, _table, _evidence, _worlds, _reading, _provenance)
+    sections = [pictures.STYLE, *(section for part in parts for section in part(demo))]
     return page.page("boundwatch demo: a drone among obstacles", sections)
 
 
@@ -66,14 +59,10 @@ def _table(demo: Demo) -> Iterator[Html]:
     )
 
 
-def _head(name: str) -> str:
-    mark = "<br><small>no guarantee</small>" if name in BASELINES else ""
-    return escape(name) + mark
-
-
 def _row(demo: Demo, name: str) -> str:
     cells = "".join(_cell(visit.findings[name]["verdict"], visit.world in WORSE) for visit in demo.visits)
-    return f"<tr><th>{_head(name)}</th>{cells}</tr>"
+    mark = "<br><small>no guarantee</small>" if name in BASELINES else ""
+    return f"<tr><th>{escape(name)}{mark}</th>{cells}</tr>"
 
 
 def _cell(verdict: str, worse: bool) -> str:
@@ -123,7 +112,7 @@ def _worlds(demo: Demo) -> Iterator[Html]:
         yield page.box("worlds", figures)
 
 
-def _reading() -> Iterator[Html]:
+def _reading(_demo: Demo) -> Iterator[Html]:
     yield page.heading("How to read it")
     yield page.bullets(
         [
@@ -138,11 +127,6 @@ def _reading() -> Iterator[Html]:
 def _provenance(demo: Demo) -> Iterator[Html]:
     certificate = demo.run.certificate
     yield page.heading("Provenance")
-    yield page.rows(
-        [
-            ("certificate", certificate.fingerprint),
-            ("policy, SHA-256", str(certificate.provenance.policy_sha256)),
-            ("seed", str(demo.run.recipe.seed)),
-        ],
-        code=True,
-    )
+    policy = ("policy, SHA-256", str(certificate.provenance.policy_sha256))
+    seed = ("seed", str(demo.run.recipe.seed))
+    yield page.rows([("certificate", certificate.fingerprint), policy, seed], code=True)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, betaincinv, logsumexp
+from scipy.special import betaincinv, logsumexp
 
 from boundwatch import bounds
-from boundwatch.bounds.joint_region import alarm_line
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.rate_difference import fewest_that_differ
-from boundwatch.bounds.wealth import Bets
-from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
-from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
+from boundwatch.detectors.base import TailName
+from boundwatch.detectors.mixture import alarm_distribution
+from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, CertifiedSide
+from boundwatch.planning.power import Array, Counts, Power, chance_of, first_reaching, refined
 
 
-def p_value_of_counts(tail: str, failures: Array, n: int | NDArray[np.int64], null_mean: float) -> Array:
-    """Return what a tail's p-value is for so many costs of 1 among n, the others being 0."""
-    return _p_value(tail, np.broadcast_to(n, failures.shape), null_mean)(failures)
-
-
-def _p_value(tail: str, n: NDArray[np.int64], null_mean: float) -> Callable[[Array], Array]:
-    """Return a function of the number of failures for each of several n."""
+def p_value_of_counts(tail: str, n: Counts, null_mean: float) -> Callable[[Array], Array]:
+    """Return a tail's p-value as a function of the failures among n, for each of several n."""
     if tail == "hoeffding":
         return lambda failures: bounds.hoeffding_p_value(failures / n, n, null_mean)
     if tail == "kl":
@@ -55,9 +50,9 @@ def fewest_failures(tail: str, level: float, n: int, null_mean: float) -> int:
     return int(_fewest_of_each(tail, level, np.array([n]), null_mean)[0])
 
 
-def _fewest_of_each(tail: str, level: float, n: NDArray[np.int64], null_mean: float) -> NDArray[np.int64]:
+def _fewest_of_each(tail: str, level: float, n: Counts, null_mean: float) -> Counts:
     """Return `fewest_failures` for each n: p-values fall with the failures, so that halving finds it."""
-    p_value = _p_value(tail, n, null_mean)
+    p_value = p_value_of_counts(tail, n, null_mean)
     low, high = np.zeros_like(n), n + 1
     while (low < high).any():
         middle = (low + high) // 2
@@ -67,128 +62,92 @@ def _fewest_of_each(tail: str, level: float, n: NDArray[np.int64], null_mean: fl
     return low
 
 
-def _fewest_jointly(side: Side, level: float, n: int) -> int:
-    """Return the fewest failures among n that differ enough from the certificate's."""
-    assert side.reference is not None  # noqa: S101  (only then there is such a tail)
-    trials, failures = side.reference
-    return fewest_that_differ(trials, failures, n, level)
-
-
-def _joint_power(side: Side, detector: str, level: float, rate: float) -> Power:
-    """Return the power of a look that judges jointly, at as few numbers of trials as can be told from."""
-
-    @lru_cache
-    def power(n: int) -> float:
-        return float(_reaching(_fewest_jointly(side, level, n), n, rate))
-
-    tried = [0, *(2**k for k in range(1, 13) if 2**k < MOST_TRIALS), MOST_TRIALS]
-    reached = [0.0]
-    while reached[-1] < POWERS[-1] and len(reached) < len(tried):
-        reached.append(power(tried[len(reached)]))
-    trials: dict[float, int | None] = dict.fromkeys(POWERS)
-    for target in POWERS:
-        if reached[-1] >= target:
-            last = next(i for i, value in enumerate(reached) if value >= target)
-            low, high = tried[last - 1], tried[last]
-            # Powers go up and down by a little, as failures are whole: this is where they first stay above.
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if power(middle) >= target else (middle, high)
-            trials[target] = high
-    end = tried[len(reached) - 1] if trials[POWERS[-1]] is None else int(1.25 * (trials[POWERS[-1]] or 0)) + 1
-    sizes = np.unique(np.linspace(1, end, 12).round().astype(int))
-    curve = np.array([power(int(n)) for n in sizes])
-    return Power(
-        detector=detector, tail="joint", level=level, trials=trials, n=sizes.astype(np.float64), power=curve
-    )
-
-
-def exact_powers(side: Side, rate: float) -> list[Power]:
+def exact_powers(side: CertifiedSide, rate: float) -> list[Power]:
     """Return the power of every detector when failures come at a rate."""
     rows = []
-    for detector, tail, level in side.fixed_detectors:
-        if tail == "joint":
-            rows.append(_joint_power(side, detector, level, rate))
-            continue
-        curve, reached = np.empty(0), 0
-        # A little further than the last power, for the curve.
-        while curve.size < MOST_TRIALS and not 0 < 1.25 * reached <= curve.size:
-            n = np.arange(curve.size + 1, min(max(64, 2 * curve.size), MOST_TRIALS) + 1)
-            needed = _fewest_of_each(tail, level, n, side.null_mean)
-            curve = np.append(curve, _reaching(needed, n, rate))
-            reached = int(np.argmax(curve >= POWERS[-1])) + 1 if curve.max() >= POWERS[-1] else 0
-        curve = curve[: math.ceil(1.25 * reached) or None]
-        rows.append(
-            Power(
-                detector=detector,
-                tail=tail,
-                level=level,
-                trials={
-                    power: int(np.argmax(curve >= power)) + 1 if curve.max() >= power else None
-                    for power in POWERS
-                },
-                n=np.arange(1.0, curve.size + 1),
-                power=curve,
-            )
-        )
+    for detector, tail, level in side.one_look:
+        find = _joint_curve if tail == "joint" else _curve
+        trials, n, curve = find(side, tail, level, rate)
+        rows.append(Power(detector=detector, tail=tail, level=level, trials=trials, n=n, power=curve))
     return [*rows, exact_sequential(side, rate)]
 
 
-def _reaching(needed: ArrayLike, n: ArrayLike, rate: float) -> Array:
-    """Return P[at least so many failures among n]."""
-    least, trials = np.asarray(needed), np.asarray(n)
-    chances = np.where(least <= 0, 1.0, bdtrc(np.maximum(least - 1, 0), trials, rate))
-    return np.where(least > trials, 0.0, chances)
+_Curve = tuple[dict[float, int | None], Array, Array]
 
 
-def exact_sequential(side: Side, rate: float) -> Power:
+def _curve(side: CertifiedSide, tail: TailName, level: float, rate: float) -> _Curve:
+    """Return the trials for each power, and the power of one look at 1, 2, … trials."""
+    curve, reached = np.zeros(1), 0
+    # A little further than the last power, for the curve.
+    while (done := curve.size - 1) < MOST_TRIALS and not 0 < 1.25 * reached <= done:
+        n = np.arange(done + 1, min(max(64, 2 * done), MOST_TRIALS) + 1)
+        needed = _fewest_of_each(tail, level, n, side.null_mean)
+        curve = np.append(curve, chance_of(needed, n, rate))
+        reached = first_reaching(curve, POWERS[-1]) or 0
+    curve = curve[: math.ceil(1.25 * reached) + 1 if reached else None]
+    return {power: first_reaching(curve, power) for power in POWERS}, np.arange(1.0, curve.size), curve[1:]
+
+
+def _joint_curve(side: CertifiedSide, tail: TailName, level: float, rate: float) -> _Curve:
+    """Return the same of a look that judges jointly, at as few numbers of trials as can be told from."""
+
+    @lru_cache
+    def power(n: int) -> float:
+        return float(chance_of(_fewest_at_one_look(side, tail, level, n), n, rate))
+
+    sizes, reached = [*(2**k for k in range(1, 13)), MOST_TRIALS], list[float]()
+    while not reached or (reached[-1] < POWERS[-1] and len(reached) < len(sizes)):
+        reached.append(power(sizes[len(reached)]))
+    trials = {target: refined(target, np.array(reached), sizes, power) for target in POWERS}
+    most = trials[POWERS[-1]]
+    end = sizes[len(reached) - 1] if most is None else int(1.25 * most) + 1
+    drawn = np.unique(np.linspace(1, end, 12).round().astype(int))
+    return trials, drawn.astype(np.float64), np.array([power(int(n)) for n in drawn])
+
+
+def _fewest_at_one_look(side: CertifiedSide, tail: TailName, level: float, n: int) -> int:
+    """Return the fewest failures among n that are declared, n + 1 if none are."""
+    if tail == "joint" and side.reference is not None:
+        return fewest_that_differ(*side.reference, n, level)
+    return fewest_failures(tail, level, n, side.null_mean)
+
+
+def exact_sequential(side: CertifiedSide, rate: float) -> Power:
     """Return the power of the sequential test when failures come at a rate."""
     horizon = 250
     while True:
-        needed = _alarm_line(side, horizon)
-        alarms, _, _ = alarm_distribution(needed, rate)
+        alarms, _, _ = alarm_distribution(side.alarm_line(horizon), rate)
         missing = 1 - alarms.sum()
         if missing < 1e-9 or horizon >= 4 * MOST_TRIALS:
             break
         horizon *= 2
-    reached = np.cumsum(alarms)
     mean = float(alarms @ np.arange(alarms.size)) if missing < 1e-6 else None
-    return sequential_power(side, reached, mean)
+    return side.sequential_power(np.cumsum(alarms), mean)
 
 
-def smallest_shift(side: Side, n: int) -> dict[str, Any]:
+def smallest_shift(side: CertifiedSide, n: int) -> dict[str, Any]:
     """Return, for n trials and each tail, the smallest shift that is noticed with 90 % power."""
     shifts: dict[str, float | None] = {}
-    for detector, tail, level in side.fixed_detectors:
+    for detector, tail, level in side.one_look:
         if detector == "hypothesis-test":
-            if tail == "joint":
-                needed = _fewest_jointly(side, level, n)
-            else:
-                needed = fewest_failures(tail, level, n, side.null_mean)
+            needed = _fewest_at_one_look(side, tail, level, n)
             # P[at least k of n] = 0.9 is an incomplete beta function of the rate.
             rate = float(betaincinv(needed, n - needed + 1, 0.9)) if 0 < needed <= n else None
             shifts[tail] = None if rate is None else max(rate - side.known_mean, 0.0)
-    noticed = _smallest_noticed(partial(_alarm_within, _alarm_line(side, n)), side.known_mean)
-    shifts["watch"] = noticed
-    return {"n": n, "shift": shifts}
+    return {"n": n, "shift": shifts | {"watch": _smallest_alarmed(side, n)}}
 
 
-def _alarm_line(side: Side, trials: int) -> NDArray[np.int64]:
-    """Return how many failures alarm the sequential test after 0, 1, … trials."""
-    if side.reference is None:
-        return alarm_counts(side.bets, side.null_mean, math.log(side.threshold), trials)
-    return alarm_line(*side.reference, side.sequential[1]).needed(trials)[: trials + 1]
+def _smallest_alarmed(side: CertifiedSide, n: int) -> float | None:
+    """Return the smallest shift for which the sequential test alarms within n trials, with 90 % power."""
+    needed = side.alarm_line(n)
 
+    def is_noticed(rate: float) -> bool:
+        return bool(alarm_distribution(needed, rate)[0].sum() >= 0.9)
 
-def _alarm_within(needed: NDArray[np.int64], rate: float) -> float:
-    return float(alarm_distribution(needed, rate)[0].sum())
-
-
-def _smallest_noticed(power: Callable[[float], float], null_mean: float) -> float | None:
-    low, high = null_mean, 1.0
-    if power(high) < 0.9:
+    low, high = side.known_mean, 1.0
+    if not is_noticed(high):
         return None
     for _ in range(20):
         middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= 0.9 else (middle, high)
-    return high - null_mean
+        low, high = (low, middle) if is_noticed(middle) else (middle, high)
+    return high - side.known_mean

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Bets
-from boundwatch.bounds.wealth_table import WealthTable
+from boundwatch.bounds.bets import Wealth
+from boundwatch.bounds.rows import Rows
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.fixed_sample import TAILS
-from boundwatch.planning.side import MOST_TRIALS, POWERS, Array, Power, Side, sequential_power
+from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, CertifiedSide
+from boundwatch.planning.power import Array, Counts, Power, refined
 
 RUNS = 2000
+STANDARD_ERROR = math.sqrt(0.25 / RUNS)
 MOST_DRAWS = 1000  # trials for one look; the sequential test is followed further
 
 
@@ -38,80 +39,48 @@ def information_rate(costs: Array, null_mean: float) -> float:
     return -float(best.fun)
 
 
-def simulated_powers(side: Side, sample: Array, rng: np.random.Generator) -> list[Power]:
+def simulated_powers(side: CertifiedSide, sample: Array, rng: np.random.Generator) -> list[Power]:
     """Return the power of every detector when costs are drawn from a sample."""
-    sizes = np.unique(np.geomspace(1, MOST_DRAWS, 60).round()).astype(int)
-    draws = rng.choice(sample, size=(RUNS, int(sizes[-1])))
-    curves: dict[tuple[str, str], list[float]] = {(d, t): [] for d, t, _ in side.fixed_detectors}
-    used: list[int] = []
-    for n in sizes.tolist():
-        used.append(n)
-        for tail in side.tails:
-            p_values = TAILS[tail].p_value(draws[:, :n], side.null_mean)
-            for detector in ("hypothesis-test", "confidence-interval"):
-                curves[detector, tail].append(float((p_values <= side.levels[detector]).mean()))
-        if all(curve[-1] >= 0.99 for curve in curves.values()):
-            break
+    sizes = np.unique(np.geomspace(1, MOST_DRAWS, 60).round()).astype(int).tolist()
+    draws = rng.choice(sample, size=(RUNS, sizes[-1]))
+
+    @cache
+    def p_values(tail: TailName, n: int) -> Array:
+        return TAILS[tail].p_value(draws[:, :n], side.null_mean)
+
+    def power(tail: TailName, level: float, n: int) -> float:
+        return float((p_values(tail, n) <= level).mean())
+
+    certain = (all(power(tail, level, n) >= 0.99 for _, tail, level in side.one_look) for n in sizes)
+    used = sizes[: next((place + 1 for place, sure in enumerate(certain) if sure), None)]
     rows = []
-    for detector, tail, level in side.fixed_detectors:
-        curve = np.array(curves[detector, tail])
-
-        def reaches(n: int, power: float, tail: TailName = tail, level: float = level) -> bool:
-            return bool((TAILS[tail].p_value(draws[:, :n], side.null_mean) <= level).mean() >= power)
-
-        trials = {power: _fewest_trials(power, curve, used, reaches) for power in POWERS}
-        rows.append(
-            Power(
-                detector=detector,
-                tail=tail,
-                level=level,
-                trials=trials,
-                n=np.array(used, dtype=np.float64),
-                power=curve,
-            )
-        )
+    for detector, tail, level in side.one_look:
+        power_of = partial(power, tail, level)
+        curve = np.array([power_of(n) for n in used])
+        trials = {target: refined(target, curve, used, power_of) for target in POWERS}
+        n = np.array(used, dtype=np.float64)
+        rows.append(Power(detector=detector, tail=tail, level=level, trials=trials, n=n, power=curve))
     return [*rows, _simulated_sequential(side, sample, rng)]
 
 
-def _fewest_trials(
-    power: float, curve: Array, sizes: list[int], reaches: Callable[[int, float], bool]
-) -> int | None:
-    """Refine the first size on the grid that reaches a power, by bisection on the same draws."""
-    if not (curve >= power).any():
-        return None
-    first = int(np.argmax(curve >= power))
-    low, high = (sizes[first - 1] if first else 0), sizes[first]
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle, power) else (middle, high)
-    return high
-
-
-def _simulated_sequential(side: Side, sample: Array, rng: np.random.Generator) -> Power:
-    alarms = simulate_alarms(side.bets, side.null_mean, side.threshold, sample, rng, RUNS, 2 * MOST_TRIALS)
+def _simulated_sequential(side: CertifiedSide, sample: Array, rng: np.random.Generator) -> Power:
+    alarms = simulate_alarms(side, sample, rng)
     finite = alarms > 0
     reached = np.cumsum(np.bincount(alarms[finite], minlength=2)) / RUNS
-    return sequential_power(side, reached, float(alarms.mean()) if finite.all() else None)
+    return side.sequential_power(reached, float(alarms.mean()) if finite.all() else None)
 
 
-def simulate_alarms(
-    bets: Bets,
-    bound: float,
-    threshold: float,
-    sample: Array,
-    rng: np.random.Generator,
-    runs: int,
-    horizon: int,
-) -> NDArray[np.int64]:
+def simulate_alarms(side: CertifiedSide, sample: Array, rng: np.random.Generator) -> Counts:
     """Return the trial of the alarm in each of many simulated streams, 0 where there is none in time."""
-    alarms = np.zeros(runs, dtype=np.int64)
-    active = np.arange(runs)
-    wealth = WealthTable(bets, bound, size=runs)
-    for n in range(1, horizon + 1):
-        alarmed = wealth.step(active, rng.choice(sample, size=active.size))[:, 0] >= math.log(threshold)
+    alarms = np.zeros(RUNS, dtype=np.int64)
+    active = np.arange(RUNS)
+    wealth, mark = Wealth(side.bets, side.null_mean), math.log(side.threshold)
+    rows = Rows(wealth.first, size=RUNS)
+    for n in range(1, 2 * MOST_TRIALS + 1):
+        costs = rng.choice(sample, size=active.size)
+        alarmed = wealth.step(rows, active, costs, np.full(active.size, n))[:, 0] >= mark
         alarms[active[alarmed]] = n
-        if alarmed.any():
-            active = active[~alarmed]
-            if active.size == 0:
-                break
+        active = active[~alarmed]
+        if active.size == 0:
+            break
     return alarms

@@ -44,8 +44,6 @@ def train_critic(
     costs
         What it cost there, in [0, 1]. The rollouts that certified the policy will do; trials that the critic
         will predict must not be among them.
-    steps, batch_size, learning_rate, seed
-        Of Adam, and of the draw of the quarter.
 
     Examples
     --------
@@ -63,13 +61,11 @@ def train_critic(
     except ImportError as error:
         raise MissingExtra("boundwatch.prediction.train_critic", "train") from error
     from boundwatch.training import train_prior
-    from boundwatch.training.threads import single_thread
+    from boundwatch.training.determinism import single_thread
 
     rows, known = torch.as_tensor(scenes), check_costs(costs)
     if len(rows) != known.size or known.size < 8:
-        raise InvalidSetting(
-            f"{len(rows)} scenes, {known.size} costs; give one scene per cost, and at least 8 of them"
-        )
+        raise InvalidSetting(f"{len(rows)} scenes, {known.size} costs; give one scene per cost, at least 8")
     order = np.random.default_rng(seed).permutation(known.size)
     held_out, training = np.split(order, [max(known.size // 4, 2)])
     network = copy.deepcopy(module).requires_grad_(True).train()

@@ -28,21 +28,9 @@ class Predictor:
     depend on it. **Assumes**, as that test does, that it sees the scene that is run and those that are not in
     the same way: predict them in one call.
 
-    Attributes
-    ----------
-    score
-        Maps scenes to one finite number each, on any scale.
-    slope, offset
-        Of the curve: the prediction is ``expit(offset + slope * score)``.
-    correlation
-        Between predictions and costs in the rollouts that the curve was fitted to. What it promises in trials
-        is in ``docs/before-it-fails.md``; in a new world it may be lower.
-
-    Examples
-    --------
-    >>> predict = Predictor(score=lambda scenes: np.asarray(scenes), slope=1.0, offset=0.0)
-    >>> predict([0.0, 100.0]).tolist()
-    [0.5, 1.0]
+    ``score`` maps scenes to one finite number each; the prediction is ``expit(offset + slope * score)``.
+    ``correlation`` is that between predictions and costs in the rollouts that the curve was fitted to. What
+    it promises in trials is in ``docs/before-it-fails.md``; in a new world it may be lower.
     """
 
     score: Score
@@ -63,14 +51,8 @@ class Predictor:
 def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
     """Fit the curve from a score to costs, by logistic regression on rollouts of the certified world.
 
-    Parameters
-    ----------
-    score
-        Maps scenes to one number each, on any scale and in either direction.
-    scenes
-        Where the policy was rolled out, in the form that the score takes.
-    costs
-        What it cost there, in [0, 1].
+    The score maps scenes to one number each, on any scale and in either direction; ``costs``, in [0, 1], are
+    what the policy cost in these scenes.
 
     Examples
     --------
@@ -100,16 +82,11 @@ def check_scores(scores: ArrayLike) -> Array:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or values.size == 0:
-        raise InvalidSetting(
-            f"a predictor returned numbers of shape {values.shape}; return one number per scene"
-        )
+        raise InvalidSetting(f"a predictor returned a shape {values.shape}; return one number per scene")
     bad = ~np.isfinite(values)
     if bad.any():
         place = int(np.argmax(bad))
-        raise InvalidCost(
-            f"a predictor returned {values[place]} for scene {place}; return finite numbers, and check "
-            "what the scene holds"
-        )
+        raise InvalidCost(f"a predictor returned {values[place]} for scene {place}; return finite numbers")
     return values
 
 

@@ -36,30 +36,20 @@ NOT_A_VERDICT = "This is not a verdict: only trials show whether the policy does
 
 @dataclass(frozen=True)
 class SceneNotice:
-    """How new scenes look to a predictor, compared with those of the certified world; not a verdict.
-
-    Attributes
-    ----------
-    look
-        None until there is evidence that they differ; then ``"harder"``, ``"easier"`` or ``"different"``,
-        whichever explains them best so far.
-    n, reference_n
-        Scenes seen, and scenes of the certified world.
-    mean, reference_mean
-        Their mean predictions.
-    p_value
-        Against "all these scenes come from one world"; valid whenever it is read.
-    first_notice
-        The scene, counted from 1, at which the evidence sufficed.
-    """
+    """How new scenes look to a predictor, compared with those of the certified world; not a verdict."""
 
     look: Look | None
+    """None until there is evidence that they differ; then whichever explains them best so far."""
     n: int
     reference_n: int
+    """Scenes of the certified world; ``n`` are new."""
     mean: float
     reference_mean: float
+    """Of the predictions, there and here."""
     p_value: float
+    """Against "all these scenes come from one world"; valid whenever it is read."""
     first_notice: int | None
+    """The scene, counted from 1, at which the evidence sufficed."""
 
     def __str__(self) -> str:
         return self.text
@@ -67,9 +57,8 @@ class SceneNotice:
     @property
     def text(self) -> str:
         """What to tell people."""
-        if self.look is None:
-            found = "There is no evidence that the scenes look different to the predictor"
-        else:
+        found = "There is no evidence that the scenes look different to the predictor"
+        if self.look is not None:
             found = f"The scenes look {self.look} to the predictor"
         return (
             f"{found}: mean predicted cost {self.mean:.3f} in {self.n} new scenes, {self.reference_mean:.3f} "
@@ -137,15 +126,8 @@ class SceneWatch:
         self.n += len(values)
         for value in values:
             self._total += value
-        return SceneNotice(
-            look=self.look,
-            n=self.n,
-            reference_n=self._reference_n,
-            mean=self._total / self.n,
-            reference_mean=self._reference_mean,
-            p_value=math.exp(-self._best),
-            first_notice=self.first_notice,
-        )
+        seen = self.n, self._reference_n, self._total / self.n, self._reference_mean
+        return SceneNotice(self.look, *seen, math.exp(-self._best), self.first_notice)
 
     def _place(self, prediction: float) -> tuple[int, int, int]:
         """Put a prediction among the others; return how many are above it, how many equal it, and all."""

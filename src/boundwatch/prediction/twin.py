@@ -25,17 +25,7 @@ class Twin:
     **Assumes**: the simulator's randomness has nothing to do with the real trial's. To try it out where the
     "real" trial is simulated, too, give the two different seeds; the twin would know the outcome otherwise.
 
-    Attributes
-    ----------
-    rollout
-        ``rollout(policy, scene, rng)`` simulates one trial and returns its cost in [0, 1], as for
-        `boundwatch.training.Rollouts`.
-    policy
-        The certified policy, a torch module.
-    repeats
-        Rollouts per scene.
-    seed, jobs, backend
-        As for `boundwatch.training.Rollouts`.
+    It simulates ``repeats`` times per scene; all else is as for `boundwatch.training.Rollouts`.
 
     Examples
     --------

@@ -21,11 +21,9 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
     ----------
     model
         The trained model. If it was trained on normalized observations, give such observations here, too.
-    scenes
-        First observations of episodes in the certified world, such as
-        `boundwatch.gymnasium.first_observations` returns.
-    costs
-        What those episodes cost, in [0, 1].
+    scenes, costs
+        First observations of episodes in the certified world, such as `boundwatch.gym.first_observations`
+        returns, and what those episodes cost, in [0, 1].
 
     Examples
     --------
@@ -34,9 +32,9 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
     >>> from stable_baselines3 import PPO
     >>> env = gymnasium.make("CartPole-v1")
     >>> model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, seed=0, device="cpu")
-    >>> costs = bw.gymnasium.rollout(env, model.predict, 20, cost=(0, 500))
-    >>> predict = value_function(model, bw.gymnasium.first_observations(env, 20), costs)
-    >>> predict(bw.gymnasium.first_observations(env, 3, seed=1)).shape
+    >>> costs = bw.gym.rollout(env, model.predict, 20, cost=(0, 500))
+    >>> predict = value_function(model, bw.gym.first_observations(env, 20), costs)
+    >>> predict(bw.gym.first_observations(env, 3, seed=1)).shape
     (3,)
     """
     try:
@@ -46,10 +44,8 @@ def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
     policy = getattr(model, "policy", None)
     on_policy, off_policy = hasattr(policy, "predict_values"), hasattr(policy, "critic")
     if policy is None or not (on_policy or off_policy):
-        raise InvalidSetting(
-            f"model = {type(model).__name__} has no policy with predict_values or a critic; give a model of "
-            "Stable-Baselines3 (PPO, A2C, SAC, TD3, DDPG), or wrap your own function with calibrate()"
-        )
+        name = type(model).__name__
+        raise InvalidSetting(f"model = {name} has no policy with predict_values or a critic; use calibrate()")
 
     def score(scenes: Any) -> NDArray[np.float64]:
         policy.set_training_mode(False)

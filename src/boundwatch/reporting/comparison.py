@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from numpy.typing import ArrayLike
 
@@ -11,11 +12,16 @@ from boundwatch._version import __version__
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking
 from boundwatch.reporting import page
-from boundwatch.reporting.page import Html
+from boundwatch.reporting.report import signature
 from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent
 
 Names = tuple[str, str]
 NAMES = ("A", "B")
+_TOGETHER = {
+    True: "Trial i of one policy and trial i of the other shared their seed, scene or task.",
+    False: "Trials were independent. If trial i of both policies shared its seed, scene or task, say so "
+    "(paired): it usually saves trials, and the error rate above holds only for independent ones.",
+}
 
 
 def comparison_headline(finding: ComparisonFinding, names: Names = NAMES) -> str:
@@ -43,51 +49,52 @@ def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> lis
     >>> dict(comparison_evidence(test.update_many([0] * 10, [1] * 10)))["verdict"]
     'reached at pair 4'
     """
+    a, b = names
+    limits = f"{floor(finding.difference_lower, '+')} and {ceiling(finding.difference_upper, '+')}"
+    on_average = f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
     rows = [
-        (name, _outcome(n, mean, binary=finding.binary))
-        for name, n, mean in zip(
-            names, (finding.n_a, finding.n_b), (finding.mean_cost_a, finding.mean_cost_b), strict=True
-        )
+        *zip(names, _outcomes(finding), strict=True),
+        ("compared", _compared(finding, names)),
+        ("difference", f"the expected cost of {b} minus that of {a} is between {limits}"),
+        (f"{a} better", _strength(finding.e_a_better, finding.p_a_better)),
+        (f"{b} better", _strength(finding.e_b_better, finding.p_b_better)),
     ]
-    kind = "matched" if finding.paired else "independent"
-    ahead = abs(finding.n_a - finding.n_b)
-    leader = names[0] if finding.n_a > finding.n_b else names[1]
-    waits = f"; {count(ahead, 'more trial')} of {leader} {'wait' if ahead > 1 else 'waits'}" if ahead else ""
-    turns = count(finding.pairs // finding.tasks, "complete turn")
-    in_turns = f", in {turns} of {finding.tasks} tasks" if finding.tasks > 1 else ""
-    rows.append(("compared", f"{count(finding.pairs, 'pair')} of {kind} trials{in_turns}{waits}"))
-    rows.append(
-        (
-            "difference",
-            f"the expected cost of {names[1]} minus that of {names[0]} is between "
-            f"{floor(finding.difference_lower, '+')} and {ceiling(finding.difference_upper, '+')}",
-        )
-    )
-    for name, e_value, p_value in (
-        (names[0], finding.e_a_better, finding.p_a_better),
-        (names[1], finding.e_b_better, finding.p_b_better),
-    ):
-        rows.append((f"{name} better", f"e-value {e_value:.3g}, anytime p-value {at_most(p_value)}"))
     if finding.first_alarm is not None:
         rows.append(("verdict", f"reached at pair {finding.first_alarm}"))
     if finding.margin:
         shown = "shown" if finding.no_worse else "not shown"
-        rows.append(
-            ("no worse", f"{shown}: {names[1]} costs at most {finding.margin:g} more than {names[0]}")
-        )
-    rows.append(
-        (
-            "guarantee",
-            f"if {names[0]} is not better{_on_average(finding)}, A_BETTER is ever declared with probability "
-            f"at most {finding.alpha:g}; likewise for {names[1]}. Each limit on the difference holds at all "
-            f"times with probability at least {1 - finding.alpha:g}.",
-        )
+        rows.append(("no worse", f"{shown}: {b} costs at most {finding.margin:g} more than {a}"))
+    guarantee = (
+        f"if {a} is not better{on_average}, A_BETTER is ever declared with probability at most "
+        f"{finding.alpha:g}; likewise for {b}. Each limit on the difference holds at all times with "
+        f"probability at least {1 - finding.alpha:g}."
     )
-    return rows
+    return [*rows, ("guarantee", guarantee)]
 
 
-def _on_average(finding: ComparisonFinding) -> str:
-    return f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
+def _compared(finding: ComparisonFinding, names: Names) -> str:
+    said = f"{count(finding.pairs, 'pair')} of {'matched' if finding.paired else 'independent'} trials"
+    if finding.tasks > 1:
+        said += f", in {count(finding.pairs // finding.tasks, 'complete turn')} of {finding.tasks} tasks"
+    if ahead := abs(finding.n_a - finding.n_b):
+        leader = names[0] if finding.n_a > finding.n_b else names[1]
+        said += f"; {count(ahead, 'more trial')} of {leader} {'wait' if ahead > 1 else 'waits'}"
+    return said
+
+
+def _strength(e_value: float, p_value: float) -> str:
+    return f"e-value {e_value:.3g}, anytime p-value {at_most(p_value)}"
+
+
+def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
+    """Yield what was seen of each policy."""
+    for n, mean in ((finding.n_a, finding.mean_cost_a), (finding.n_b, finding.mean_cost_b)):
+        if mean is None:
+            yield "no trials yet"
+        elif finding.binary:
+            yield f"{count(round(mean * n), 'failure')} in {count(n, 'trial')} ({percent(mean)})"
+        else:
+            yield f"mean cost {shortest(round(mean, 4))} over {count(n, 'trial')}"
 
 
 def comparison_notes(finding: ComparisonFinding) -> list[str]:
@@ -100,27 +107,20 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
     'UNDECIDED does not mean that the two are equally good; more trials may tell them apart.'
     """
     notes = [
-        "Both policies were final before their trials ran. If one was picked as the best of several on these "
-        "trials, give all of them."
+        "Both policies were final before their trials ran. "
+        "If one was picked as the best of several on these trials, give all of them.",
+        _TOGETHER[finding.paired],
     ]
-    if finding.paired:
-        notes.append("Trial i of one policy and trial i of the other shared their seed, scene or task.")
-    else:
-        notes.append(
-            "Trials were independent. If trial i of both policies shared its seed, scene or task, say so "
-            "(paired): it usually saves trials, and the error rate above holds only for independent ones."
-        )
     if finding.tasks > 1:
         notes.append(
             "Tasks take turns, and there is a look after each complete turn: this is about the mean over the "
             "tasks, and says nothing about one of them. Trials of different tasks are independent."
         )
-    excludes = not finding.difference_lower <= 0 <= finding.difference_upper
     if finding.verdict is ComparisonVerdict.UNDECIDED:
         notes.append(
             "UNDECIDED does not mean that the two are equally good; more trials may tell them apart."
         )
-    elif not excludes:
+    elif finding.difference_lower <= 0 <= finding.difference_upper:
         notes.append("With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0.")
     if finding.horizon is not None and finding.pairs >= finding.horizon:
         notes.append(
@@ -182,14 +182,10 @@ def render_comparison(
     ----------
     test
         A comparison without costs yet.
-    costs_a, costs_b
-        The costs of the two policies.
-    names
-        What to call them.
-    sources
-        Where the costs were read from.
-    warnings
-        What the readers of the files found fault with.
+    costs_a, costs_b, names
+        The costs of the two policies, and what to call them.
+    sources, warnings
+        Where the costs were read from, and what the readers found fault with.
 
     Examples
     --------
@@ -198,62 +194,38 @@ def render_comparison(
     (True, False)
     """
     finding = test.update_many(costs_a, costs_b)
+    title = comparison_headline(finding, names)
+    seen = [f"{name}: {outcome}." for name, outcome in zip(names, _outcomes(finding), strict=True)]
+    together = "pairs were" if finding.paired else "trials of each policy were"
+    drawn = f"{'Of each task, the' if finding.tasks > 1 else 'The'} {together} independent draws from one"
     sections = [
-        *_summary(finding, names, warnings),
+        page.heading(title, level=1),
+        page.paragraph(" ".join(seen)),
+        *([page.bullets(warnings, "warning")] if warnings else []),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),
-        *_provenance(finding, (costs_a, costs_b), names, sources),
-        *_signature(finding),
+        page.heading("Provenance"),
+        page.rows(_provenance(finding, (costs_a, costs_b), names, sources), code=True),
+        *signature(
+            [
+                f"{drawn} distribution of environments.",
+                "Both policies were final before their trials ran, and no trial was left out.",
+                "The levels were fixed before any of the costs was seen.",
+            ]
+        ),
     ]
-    return page.page(comparison_headline(finding, names), sections)
-
-
-def _signature(finding: ComparisonFinding) -> Iterator[Html]:
-    together = "pairs were" if finding.paired else "trials of each policy were"
-    drawn = f"The {together} independent draws from one distribution of environments."
-    if finding.tasks > 1:
-        drawn = f"Of each task, the {together} independent draws from one distribution of environments."
-    yield page.heading("To be confirmed by the person who signs")
-    yield page.bullets(
-        [
-            drawn,
-            "Both policies were final before their trials ran, and no trial was left out.",
-            "The levels were fixed before any of the costs was seen.",
-        ],
-        "confirm",
-    )
-    blanks = "".join(f"<div>{label}</div>" for label in ("Name and role", "Date", "Signature"))
-    yield Html(f'<div class="sign">{blanks}</div>')
-
-
-def _summary(finding: ComparisonFinding, names: Names, warnings: Sequence[str]) -> Iterator[Html]:
-    yield page.heading(comparison_headline(finding, names), level=1)
-    yield page.paragraph(
-        f"{names[0]}: {_outcome(finding.n_a, finding.mean_cost_a, binary=finding.binary)}. "
-        f"{names[1]}: {_outcome(finding.n_b, finding.mean_cost_b, binary=finding.binary)}."
-    )
-    if warnings:
-        yield page.bullets(warnings, "warning")
+    return page.page(title, sections)
 
 
 def _provenance(
     finding: ComparisonFinding, costs: tuple[ArrayLike, ArrayLike], names: Names, sources: Sequence[str]
-) -> Iterator[Html]:
-    yield page.heading("Provenance")
+) -> Iterator[tuple[str, str]]:
+    yield "boundwatch", __version__
     settings = f"alpha {finding.alpha:g}, margin {finding.margin:g}, horizon {finding.horizon or 'none'}"
-    rows = [("boundwatch", __version__), ("comparison", settings)]
-    for i, (name, values) in enumerate(zip(names, costs, strict=True)):
-        rows.append((f"costs of {name}", f"SHA-256 {costs_digest(check_costs(values))}"))
-        if i < len(sources):
-            rows.append((f"source of {name}", sources[i]))
-    yield page.rows(rows, code=True)
-
-
-def _outcome(n: int, mean: float | None, *, binary: bool) -> str:
-    if mean is None:
-        return "no trials yet"
-    if binary:
-        return f"{count(round(mean * n), 'failure')} in {count(n, 'trial')} ({percent(mean)})"
-    return f"mean cost {shortest(round(mean, 4))} over {count(n, 'trial')}"
+    yield "comparison", settings
+    for name, values, source in zip_longest(names, costs, sources):
+        yield f"costs of {name}", f"SHA-256 {costs_digest(check_costs(values))}"
+        if source is not None:
+            yield f"source of {name}", source

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from boundwatch._support.figures import new_figure
 from boundwatch._support.validation import check_costs
 from boundwatch.comparison import ComparisonFinding, PolicyComparison, Ranking
-from boundwatch.planning.comparison import ComparisonPlan
+from boundwatch.planning import ComparisonPlan
 from boundwatch.reporting.comparison import NAMES, Names, comparison_headline, ranking_headline
+from boundwatch.reporting.plots import bare, plot_interval
 from boundwatch.reporting.wording import ceiling, floor
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # From the palette of Okabe and Ito; they also differ in lightness, shape and dashes.
@@ -26,31 +26,21 @@ _A, _B, _DIFFERENCE, _GRAY = "#0072B2", "#D55E00", "#333333", "#999999"
 def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
     """Draw the limits on the difference of the expected costs.
 
-    Parameters
-    ----------
-    finding
-        What was found.
-    names
-        What to call the policies.
-
     Examples
     --------
     >>> finding = PolicyComparison(binary=True, paired=False).update_many([0, 0, 1], [1, 1, 1])
     >>> plot_difference(finding).axes[0].get_xlabel()
     'expected cost of B minus that of A'
     """
-    figure = new_figure(6.4, 1.9)
-    axes = figure.subplots()
-    low, high = finding.difference_lower, finding.difference_upper
-    axes.axvline(0, color=_GRAY, linewidth=1, linestyle=(0, (4, 2)))
-    axes.plot([low, high], [0, 0], color=_DIFFERENCE, linewidth=2, marker="|", markersize=16)
+    low, high, mean = finding.difference_lower, finding.difference_upper, None
     if finding.mean_cost_a is not None and finding.mean_cost_b is not None:
-        axes.plot([finding.mean_cost_b - finding.mean_cost_a], [0], "D", color=_DIFFERENCE)
-    axes.set(xlabel=f"expected cost of {names[1]} minus that of {names[0]}", xlim=(-1.02, 1.02))
-    axes.set(yticks=[], ylim=(-1, 1))
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    limits = f"between {floor(low, '+')} and {ceiling(high, '+')}"
-    axes.set_title(f"{fill(comparison_headline(finding, names), 84)}\n{limits}", loc="left", fontsize=9)
+        mean = finding.mean_cost_b - finding.mean_cost_a
+    said = (
+        f"{fill(comparison_headline(finding, names), 84)}\nbetween {floor(low, '+')} and {ceiling(high, '+')}"
+    )
+    figure = plot_interval((low, high), mean, _DIFFERENCE, said)
+    figure.axes[0].axvline(0, color=_GRAY, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
+    figure.axes[0].set(xlabel=f"expected cost of {names[1]} minus that of {names[0]}", xlim=(-1.02, 1.02))
     return figure
 
 
@@ -58,11 +48,6 @@ def plot_comparison(
     test: PolicyComparison, costs_a: ArrayLike, costs_b: ArrayLike, names: Names = NAMES
 ) -> Figure:
     r"""Draw the mean costs as trials come in, and the limits on their difference.
-
-    Parameters
-    ----------
-    test, costs_a, costs_b, names
-        As in `boundwatch.reporting.comparison.render_comparison`.
 
     Examples
     --------
@@ -91,8 +76,7 @@ def plot_comparison(
     top.legend(frameon=False, loc="upper right")
     lower, upper = np.array(limits).T
     bottom.fill_between(looks, lower, upper, color=_GRAY, alpha=0.35, linewidth=0)
-    bottom.plot(looks, lower, color=_DIFFERENCE, linewidth=1)
-    bottom.plot(looks, upper, color=_DIFFERENCE, linewidth=1)
+    bottom.plot(looks, limits, color=_DIFFERENCE, linewidth=1)
     bottom.axhline(0, color=_DIFFERENCE, linewidth=1, linestyle=(0, (4, 2)))
     bottom.set(xlabel="trials of each policy", ylabel=f"{names[1]}\nminus {names[0]}", ylim=(-1.05, 1.05))
     if finding.first_alarm is not None:
@@ -101,7 +85,7 @@ def plot_comparison(
         beside = finding.first_alarm + 0.01 * max(map(len, values))
         bottom.text(beside, -0.98, f"verdict at pair {finding.first_alarm}", fontsize=9)
     top.set_title(fill(comparison_headline(finding, names), 72), loc="left", fontweight="bold", fontsize=11)
-    _bare(top, bottom)
+    bare(top, bottom)
     return figure
 
 
@@ -128,7 +112,7 @@ def plot_ranking(ranking: Ranking) -> Figure:
     axes.set_title(fill(ranking_headline(ranking), 72), loc="left", fontweight="bold", fontsize=11)
     confidence = f"intervals hold at once with probability {1 - ranking.alpha:g}"
     figure.supxlabel(f"{confidence}; policies with a common letter cannot be told apart", fontsize=9)
-    _bare(axes)
+    bare(axes)
     return figure
 
 
@@ -148,15 +132,7 @@ def plot_comparison_plan(plan: ComparisonPlan) -> Figure:
     axes.plot(np.arange(len(plan.power)), plan.power, color=_A, linewidth=2.6)
     axes.set(xlabel="pairs of trials", ylabel="power", ylim=(0, 1.02), xlim=(0, len(plan.power) - 1))
     kind = "matched" if plan.paired else "independent"
-    axes.set_title(
-        f"Failure rates {plan.cost_a:g} and {plan.cost_b:g}, {kind} trials, level {plan.alpha:g} per side",
-        loc="left",
-        fontsize=11,
-    )
-    _bare(axes)
+    title = f"Failure rates {plan.cost_a:g} and {plan.cost_b:g}, {kind} trials, level {plan.alpha:g} per side"
+    axes.set_title(title, loc="left", fontsize=11)
+    bare(axes)
     return figure
-
-
-def _bare(*axes: Axes) -> None:
-    for each in axes:
-        each.spines[["top", "right"]].set_visible(False)

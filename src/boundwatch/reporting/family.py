@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
-from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.report import DOTS, STRIP, signature
+from boundwatch.reporting.report import DOTS, NEW, STRIP, signature, written
+from boundwatch.reporting.sensitivity import new_interval
 
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""The heads of a table, and its rows; the last column is the task."""
 _MEANING = {
     "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below.",
     "e-bh": "adverse and benign are the smallest false discovery rates at which e-BH lists the task.",
@@ -31,29 +31,17 @@ _LOOKS = {
 
 
 def in_failures(family: CertificateFamily) -> bool:
-    """Return whether all costs are 0 or 1, so that the words are about failures.
-
-    Examples
-    --------
-    >>> in_failures(CertificateFamily.from_held_out({"pick": [0, 1]}, binary=True))
-    True
-    """
+    """Return whether all costs are 0 or 1, so that the words are about failures."""
     return all(certificate.binary for certificate in family.values())
 
 
 def member(family: CertificateFamily) -> str:
-    """Return what one of a family is called: a metric of the same episodes, else a task.
-
-    Examples
-    --------
-    >>> member(CertificateFamily.from_held_out({"ok": [0, 1]}, binary=True, by="metric"))
-    'metric'
-    """
+    """Return what one of a family is called: a metric of the same episodes, else a task."""
     return "metric" if family.by == "metric" else "task"
 
 
-def promises(family: CertificateFamily) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the table of limits: its heads, and a row for each task.
+def promises(family: CertificateFamily) -> Table:
+    """Return the table of limits.
 
     Examples
     --------
@@ -77,10 +65,8 @@ def promises(family: CertificateFamily) -> tuple[tuple[str, ...], list[tuple[str
     ]
 
 
-def verdicts(
-    family: CertificateFamily, finding: FamilyFinding
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the table of verdicts: its heads, and a row for each task.
+def verdicts(family: CertificateFamily, finding: FamilyFinding) -> Table:
+    """Return the table of verdicts.
 
     Examples
     --------
@@ -91,37 +77,26 @@ def verdicts(
     """
     failures = in_failures(family)
     seen = ("failed",) if failures else ("episodes", "mean cost")
-    margins = [found.margin for found in finding.findings if found.margin is not None]
-    no_worse = (f"worse by at most {_amount(margins[0], failures)}",) if margins else ()
-    heads = ("verdict", *no_worse, *seen, "certified", "shift", "adverse", "benign", family.by)
-    return heads, [_verdict(family[found.task], found, failures) for found in finding.findings]
-
-
-def _amount(margin: float, failures: bool) -> str:
-    return wording.points(margin, "nearest") if failures else f"{margin:g}"
+    margins = {
+        f"worse by at most {wording.points(each.margin, 'nearest') if failures else f'{each.margin:g}'}"
+        for each in finding.tasks.values()
+        if each.margin is not None
+    }
+    heads = ("verdict", *margins, *seen, "certified", "shift", "adverse", "benign", family.by)
+    rows = [(*_verdict(family[task], found, failures), task) for task, found in finding.tasks.items()]
+    return heads, rows
 
 
 def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tuple[str, ...]:
-    numbers: tuple[str, ...]
+    seen: tuple[str, ...] = (str(found.n), f"{found.mean_cost:.4f}")
+    certified = f"{wording.floor(certificate.lower)} to {wording.ceiling(certificate.upper)}"
+    shift = f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}"
     if failures:
-        numbers = (
-            f"{round(found.mean_cost * found.n)} of {found.n}",
-            wording.rates(certificate),
-            wording.signed_points(found.shift_lower, found.shift_upper),
-        )
-    else:
-        numbers = (
-            str(found.n),
-            f"{found.mean_cost:.4f}",
-            f"{wording.floor(certificate.lower)} to {wording.ceiling(certificate.upper)}",
-            f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}",
-        )
-    levels = [
-        wording.at_most(level).removeprefix("at most ")
-        for level in (found.adjusted_adverse, found.adjusted_benign)
-    ]
+        seen, certified = (wording.failed(found).removesuffix(" failed"),), wording.rates(certificate)
+        shift = wording.signed_points(found.shift_lower, found.shift_upper)
+    levels = [wording.upward(level) for level in (found.adjusted_adverse, found.adjusted_benign)]
     shown = () if found.no_worse is None else ("shown" if found.no_worse else "not shown",)
-    return (found.verdict.name, *shown, *numbers, *levels, found.task)
+    return (found.verdict.name, *shown, *seen, certified, shift, *levels)
 
 
 def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, str]]:
@@ -145,7 +120,7 @@ def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, 
 def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     """Say how the table is to be read."""
     # With other tasks, less is ADVERSE than if there were none.
-    could = test.could_alarm({found.task: found.n for found in finding.findings})
+    could = test.could_alarm({task: found.n for task, found in finding.tasks.items()})
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
@@ -184,47 +159,30 @@ def render_family_report(
     >>> html.count("<svg"), "8 of 12" in html
     (2, True)
     """
-    finding = test.decide(costs)
-    assumed = [line for found in finding.findings for line in wording.assumptions(test.family[found.task])]
-    sections = [
-        *_summary(test, finding, title, facts or {}, warnings),
-        *_table(test, finding),
-        *_tasks(test.family, finding, costs),
-        *_provenance(test, costs, source),
-        *signature(list(dict.fromkeys(assumed))),
-    ]
-    return page.page(title or wording.headline(finding, member(test.family)), sections)
-
-
-def _summary(
-    test: FamilyTest,
-    finding: FamilyFinding,
-    title: str | None,
-    facts: Mapping[str, str | None],
-    warnings: Sequence[str],
-) -> Iterator[Html]:
-    family, one = test.family, member(test.family)
-    yield page.heading(title or f"Report on {wording.count(len(family), one)}", level=1)
-    said = "".join(f"; {name} {value}" for name, value in facts.items() if value)
-    judged = wording.count(len(finding.findings), one)
+    family, finding, one = test.family, test.decide(costs), member(test.family)
+    answer = wording.headline(finding, one)
     column = "" if one == family.by else f" (column {family.by})"
-    yield page.paragraph(f"Comparison of {judged}{column} with their certificates{said}", "lead")
-    adverse = finding.tasks(Verdict.ADVERSE)
-    named = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
-    statement = Html(f"<p><strong>{escape(wording.headline(finding, one))}</strong></p>")
-    yield page.box(f"verdict {finding.verdict.value}", [statement, *map(page.paragraph, named)])
-    if warnings:
-        yield page.box(
-            "verdict adverse", [page.paragraph("What may make the guarantee wrong:"), page.bullets(warnings)]
-        )
-
-
-def _table(test: FamilyTest, finding: FamilyFinding) -> Iterator[Html]:
-    yield page.heading(f"The verdict on each {member(test.family)}")
-    heads, lines = verdicts(test.family, finding)
-    yield page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines])
-    yield page.rows(rates(test.family, finding))
-    yield page.bullets(notes(test, finding))
+    judged = f"{wording.count(len(finding.tasks), one)}{column}"
+    adverse = [task for task, found in finding.tasks.items() if found.verdict is Verdict.ADVERSE]
+    heads, lines = verdicts(family, finding)
+    assumed = [line for task in finding.tasks for line in wording.assumptions(family[task])]
+    sections = [
+        page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
+        page.paragraph(f"Comparison of {judged} with their certificates{page.facts(facts)}", "lead"),
+        page.verdict(
+            finding.verdict.value, answer, [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
+        ),
+        *page.warnings(warnings),
+        page.heading(f"The verdict on each {one}"),
+        page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines]),
+        page.rows(rates(family, finding)),
+        page.bullets(notes(test, finding)),
+        *_tasks(family, finding, costs),
+        page.heading("Provenance"),
+        page.rows(_provenance(test, costs, source), code=True),
+        *signature(list(dict.fromkeys(assumed)), NEW),
+    ]
+    return page.page(title or answer, sections)
 
 
 def _tasks(
@@ -232,28 +190,24 @@ def _tasks(
 ) -> Iterator[Html]:
     yield page.heading("What was seen")
     yield page.paragraph(STRIP if in_failures(family) else DOTS)
-    for found in finding.findings:
-        certificate = family[found.task]
-        values = certificate.check_costs(costs[found.task])
+    for task, found in finding.tasks.items():
+        certificate = family[task]
+        values = certificate.check_costs(costs[task])
         if certificate.binary:
-            drawing = svg.draw_outcomes(certificate, values)
+            drawing = drawings.draw_outcomes(certificate, values)
         else:
-            drawing = svg.draw_costs(certificate, values, wording.new_interval(certificate, found, values))
-        yield page.heading(f"{found.task}: {found.verdict.name}", level=3)
+            drawing = drawings.draw_costs(certificate, values, new_interval(certificate, found, values))
+        yield page.heading(f"{task}: {found.verdict.name}", level=3)
         yield page.figure(drawing, wording.promise(certificate)[0])
 
 
-def _provenance(test: FamilyTest, costs: Mapping[str, ArrayLike], source: str | None) -> Iterator[Html]:
-    written = datetime.now(UTC).isoformat(timespec="seconds")
-    entries = [
-        *([] if source is None else [("new costs", source)]),
-        *((f"{task}: certificate", test.family[task].fingerprint) for task in costs),
-        *(
-            (f"{task}: new costs, SHA-256", costs_digest(np.asarray(each, float)))
-            for task, each in costs.items()
-        ),
-        ("detector", str(test)),
-        ("report written", f"{written}, with boundwatch {__version__}"),
-    ]
-    yield page.heading("Provenance")
-    yield page.rows(entries, code=True)
+def _provenance(
+    test: FamilyTest, costs: Mapping[str, ArrayLike], source: str | None
+) -> Iterator[tuple[str, str]]:
+    if source is not None:
+        yield "new costs", source
+    yield from ((f"{task}: certificate", test.family[task].fingerprint) for task in costs)
+    for task, each in costs.items():
+        yield f"{task}: new costs, SHA-256", costs_digest(np.asarray(each, float))
+    yield "detector", str(test)
+    yield "report written", written()

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from boundwatch._support import files
+from boundwatch._support.schema import convert, decode
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Finding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.errors import SchemaMismatch
-
-_KIND = "look"
+from boundwatch.errors import Place, SchemaMismatch
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Look:
     detector: str
     levels: tuple[float, float]
     verdict: str
-    kind: str = _KIND
+    kind: Literal["look"] = "look"
 
     @classmethod
     def at(cls, detector: FixedSampleDetector, finding: Finding, costs: object) -> Look:
@@ -63,15 +63,14 @@ def read_ledger(path: str | os.PathLike[str]) -> list[Look]:
     """Return the looks in a ledger; none if there is no such file yet."""
     if not Path(path).exists():
         return []
-    looks = []
-    for number, line in enumerate(files.read_bytes(path).splitlines(), start=1):
+    looks: list[Look] = []
+    for line in files.read_bytes(path).splitlines():
         try:
-            content = json.loads(line)
-            looks.append(Look(**content | {"levels": tuple(content["levels"])}))
-        except (ValueError, TypeError, KeyError) as error:
-            raise SchemaMismatch(
-                f"{path}: line {number} is not a look that `check` wrote; name another file"
-            ) from error
+            looks.append(convert(Look, decode(line)))
+        except SchemaMismatch as error:
+            place = Place(str(path), "line", len(looks) + 1)
+            problem = "is not a look that `check` wrote"
+            raise SchemaMismatch(problem, where=place, remedy="name another file") from error
     return looks
 
 
@@ -82,25 +81,19 @@ def add_look(path: str | os.PathLike[str], look: Look) -> None:
 
 
 def earlier_looks(looks: Sequence[Look], certificate: str, costs: object) -> list[str]:
-    """Say which looks were at the beginning of these costs, or at all of them.
-
-    Examples
-    --------
-    >>> earlier_looks([], "abc", [0.1])
-    []
-    """
+    """Say which looks were at the beginning of these costs, or at all of them."""
     values = np.asarray(costs, dtype=np.float64)
     warnings = []
     for look in looks:
-        if look.certificate != certificate or look.n > values.size:
+        begins = look.certificate == certificate and look.n <= values.size
+        if not begins or look.costs_sha256 != costs_digest(values[: look.n]):
             continue
-        if look.costs_sha256 == costs_digest(values[: look.n]):
-            same = look.n == values.size
+        if look.n == values.size:
+            before = f"the same {look.n} episodes were judged before, at {look.time}"
+            warnings.append(f"{before}; it is one look, not two")
+        else:
             warnings.append(
-                f"the same {look.n} episodes were judged before, at {look.time}; it is one look, not two"
-                if same
-                else f"the first {look.n} of these {values.size} episodes were judged before, at "
-                f"{look.time}: a verdict "
-                "from episodes that were added after a look has no guarantee; use `boundwatch watch`"
+                f"the first {look.n} of these {values.size} episodes were judged before, at {look.time}: a "
+                "verdict from episodes that were added after a look has no guarantee; use `boundwatch watch`"
             )
     return warnings

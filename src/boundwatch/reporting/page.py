@@ -6,7 +6,7 @@ those that take ``Html`` trust it, so nothing from a file can become markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from html import escape
 from importlib import resources
 from typing import NewType
@@ -37,35 +37,17 @@ def page(title: str, sections: Iterable[Html], *, images: bool = False) -> str:
 
 
 def heading(text: str, level: int = 2) -> Html:
-    """Return a heading.
-
-    Examples
-    --------
-    >>> heading("Verdict")
-    '<h2>Verdict</h2>'
-    """
+    """Return a heading."""
     return Html(f"<h{level}>{escape(text)}</h{level}>")
 
 
 def paragraph(text: str, kind: str | None = None) -> Html:
-    """Return a paragraph, of a class that the style knows if one is named.
-
-    Examples
-    --------
-    >>> paragraph("<b>", "lead")
-    '<p class="lead">&lt;b&gt;</p>'
-    """
+    """Return a paragraph, of a class that the style knows if one is named."""
     return Html(f"<p{_class(kind)}>{escape(text)}</p>")
 
 
 def bullets(items: Iterable[str], kind: str | None = None) -> Html:
-    """Return a list.
-
-    Examples
-    --------
-    >>> bullets(["one", "two"])
-    '<ul><li>one</li><li>two</li></ul>'
-    """
+    """Return a list."""
     return Html(f"<ul{_class(kind)}>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")
 
 
@@ -77,24 +59,13 @@ def rows(pairs: Iterable[tuple[str, str]], *, code: bool = False) -> Html:
     >>> rows([("seed", "7")], code=True)
     '<dl><dt>seed</dt><dd><code>7</code></dd></dl>'
     """
-    opening, closing = ("<code>", "</code>") if code else ("", "")
-    return Html(
-        "<dl>"
-        + "".join(
-            f"<dt>{escape(label)}</dt><dd>{opening}{escape(text)}{closing}</dd>" for label, text in pairs
-        )
-        + "</dl>"
-    )
+    tag = "<dd><code>{}</code></dd>" if code else "<dd>{}</dd>"
+    lines = (f"<dt>{escape(label)}</dt>{tag.format(escape(text))}" for label, text in pairs)
+    return Html(f"<dl>{''.join(lines)}</dl>")
 
 
 def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
-    """Return a table whose lines begin with a name; on a narrow page it scrolls by itself.
-
-    Examples
-    --------
-    >>> table(["task", "failed"], [["pick", "8 of 12"]]).count("<td>")
-    1
-    """
+    """Return a table whose lines begin with a name; on a narrow page it scrolls by itself."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(
         f"<tr><th>{escape(name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
@@ -106,24 +77,41 @@ def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
 
 
 def box(kind: str, parts: Iterable[Html]) -> Html:
-    """Return parts together in a box of a class that the style knows.
+    """Return parts together in a box of a class that the style knows."""
+    return Html(f"<div{_class(kind)}>{''.join(parts)}</div>")
+
+
+def verdict(kind: str, statement: str, sentences: Iterable[str] = ()) -> Html:
+    """Return a box with a statement and what it rests on; its kind is a verdict, which has a color.
 
     Examples
     --------
-    >>> box("verdict adverse", [paragraph("x")])
-    '<div class="verdict adverse"><p>x</p></div>'
+    >>> verdict("adverse", "Worse", ["8 of 12 failed."])
+    '<div class="verdict adverse"><p><strong>Worse</strong></p><p>8 of 12 failed.</p></div>'
     """
-    return Html(f"<div{_class(kind)}>" + "".join(parts) + "</div>")
+    strong = Html(f"<p><strong>{escape(statement)}</strong></p>")
+    return box(f"verdict {kind}", [strong, *map(paragraph, sentences)])
+
+
+def warnings(found: Collection[str]) -> Iterator[Html]:
+    """Yield a box with what may make the guarantee wrong, if anything."""
+    if found:
+        yield box("verdict adverse", [paragraph("What may make the guarantee wrong:"), bullets(found)])
+
+
+def facts(known: Mapping[str, str | None] | None) -> str:
+    """Say what else is known, such as the robot and the site, to go on a sentence.
+
+    Examples
+    --------
+    >>> facts({"robot": "arm 1", "site": None})
+    '; robot arm 1'
+    """
+    return "".join(f"; {name} {value}" for name, value in (known or {}).items() if value)
 
 
 def figure(drawing: Html, caption: str) -> Html:
-    """Return a drawing with its caption.
-
-    Examples
-    --------
-    >>> figure(Html("<svg></svg>"), "Costs")
-    '<figure><svg></svg><figcaption>Costs</figcaption></figure>'
-    """
+    """Return a drawing with its caption."""
     return Html(f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>")
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from html import escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, betaincinv
 
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
+from boundwatch.reporting.sensitivity import Noticed, new_interval
 
 _TITLES = {
     Verdict.ADVERSE: "Evidence that the policy does worse than certified",
@@ -31,6 +29,12 @@ STRIP = (
 DOTS = (
     "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "
     "mean of the new costs, with the interval for their expected cost."
+)
+
+NEW = (
+    "They are independent draws from one distribution of environments.",
+    "Their number, the detector and its levels were fixed before any of their costs was seen.",
+    "No episode was left out.",
 )
 
 
@@ -75,38 +79,28 @@ def render_report(
     certificate = detector.certificate
     values = certificate.check_costs(costs)
     finding = detector.decide(values)
+    top = title or _TITLES[finding.verdict]
+    said = [wording.comparison(certificate, finding), explanation(certificate, finding)]
     sections = [
-        *_summary(certificate, finding, title, facts or {}),
-        *_promise(certificate),
+        page.heading(top, level=1),
+        page.paragraph(
+            f"Comparison of {_episodes(finding.n)} with certificate "
+            f"{certificate.fingerprint[:12]}{page.facts(facts)}",
+            "lead",
+        ),
+        page.verdict(finding.verdict.value, wording.answer(finding), said),
+        page.heading("What was promised"),
+        page.bullets([*wording.promise(certificate), *wording.basis(certificate)]),
         *_seen(certificate, finding, values, warnings),
-        *_verdict(certificate, finding),
-        *_power(detector, finding.n),
+        page.heading("Verdict and evidence"),
+        page.rows(wording.evidence(certificate, finding)),
+        *_power(certificate, finding.n, Noticed.by(detector, finding.n)),
         *_assumptions(detector, finding),
         *_looks(looks),
         *_provenance(certificate, finding, values, source),
-        *signature(wording.assumptions(certificate)),
+        *signature(wording.assumptions(certificate), NEW),
     ]
-    return page.page(title or f"{_TITLES[finding.verdict]}: {wording.count(finding.n, 'episode')}", sections)
-
-
-def _summary(
-    certificate: Certificate, finding: Finding, title: str | None, facts: Mapping[str, str | None]
-) -> Iterator[Html]:
-    yield page.heading(title or _TITLES[finding.verdict], level=1)
-    said = "".join(f"; {name} {value}" for name, value in facts.items() if value)
-    yield page.paragraph(
-        f"Comparison of {_episodes(finding.n)} with certificate {certificate.fingerprint[:12]}{said}",
-        "lead",
-    )
-    statement = page.Html(f"<p><strong>{escape(wording.answer(finding))}</strong></p>")
-    yield page.box(
-        f"verdict {finding.verdict.value}",
-        [
-            statement,
-            page.paragraph(wording.comparison(certificate, finding)),
-            page.paragraph(explanation(certificate, finding)),
-        ],
-    )
+    return page.page(title or f"{top}: {wording.count(finding.n, 'episode')}", sections)
 
 
 def _looks(looks: Sequence[str]) -> Iterator[Html]:
@@ -126,144 +120,93 @@ def explanation(certificate: Certificate, finding: Finding) -> str:
     The policy was certified for an expected cost of at most 0.2000; the mean cost of 10 new episodes is ...
     """
     seen = (
-        ""
-        if certificate.binary
-        else (
-            f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
-            f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
-        )
+        f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
+        f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
     )
-    what = _quantity(certificate)
-    if finding.verdict is Verdict.ADVERSE:
-        least = (
-            wording.points(finding.shift_lower) if certificate.binary else wording.floor(finding.shift_lower)
-        )
-        rise = (
-            f" The {what} has risen by at least {least}; this limit is "
-            f"wrong with probability at most {finding.false_positive_rate:.6g}."
-            if finding.shift_lower > 0
-            else ""
-        )
-        if finding.tail == "joint":
-            return (
-                seen + "If nothing had gotten worse, lab and new trials that differ this much would occur "
-                f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
-            )
-        return (
-            seen + f"If the {what} were still within that limit, evidence as strong as this would occur "
-            f"with probability {wording.at_most(finding.p_adverse)}.{rise}"
-        )
-    if finding.verdict is Verdict.BENIGN:
-        if finding.tail == "joint":
-            return (
-                seen + f"If the {what} had risen, lab and new trials that differ this much would occur "
-                f"with probability {wording.at_most(finding.p_benign)}."
-            )
-        return (
-            seen + f"If the {what} had risen, and so were above the certified lower limit of "
-            f"{_limit(certificate)}, {'so few failures' if certificate.binary else 'costs as low as these'} "
-            "would occur with probability "
-            f"{wording.at_most(finding.p_benign)}."
-        )
-    return seen + (
-        "This is compatible with the certificate. It does not show that nothing has changed: a shift that is "
-        "too small for so many episodes goes unnoticed (see below)."
-    )
+    verdicts = {Verdict.ADVERSE: _worse, Verdict.BENIGN: _no_worse, Verdict.WITHIN: _compatible}
+    return ("" if certificate.binary else seen) + verdicts[finding.verdict](certificate, finding)
 
 
-def _promise(certificate: Certificate) -> Iterator[Html]:
-    yield page.heading("What was promised")
-    yield page.bullets([*wording.promise(certificate), *wording.basis(certificate)])
+def _worse(certificate: Certificate, finding: Finding) -> str:
+    what, least = "expected cost", wording.floor(finding.shift_lower)
+    if certificate.binary:
+        what, least = "failure rate", wording.points(finding.shift_lower)
+    strange = f"If the {what} were still within that limit, evidence as strong as this would occur"
+    if finding.tail == "joint":
+        strange = "If nothing had gotten worse, lab and new trials that differ this much would occur"
+    said = f"{strange} with probability {wording.at_most(finding.p_adverse)}."
+    if finding.shift_lower > 0:
+        wrong = f"this limit is wrong with probability at most {finding.false_positive_rate:.6g}"
+        said += f" The {what} has risen by at least {least}; {wrong}."
+    return said
+
+
+def _no_worse(certificate: Certificate, finding: Finding) -> str:
+    what, few, limit = "expected cost", "costs as low as these", wording.floor(certificate.lower)
+    if certificate.binary:
+        what, few, limit = "failure rate", "so few failures", wording.percent(certificate.lower, "down")
+    strange = f"If the {what} had risen, and so were above the certified lower limit of {limit}, {few}"
+    if finding.tail == "joint":
+        strange = f"If the {what} had risen, lab and new trials that differ this much"
+    return f"{strange} would occur with probability {wording.at_most(finding.p_benign)}."
+
+
+def _compatible(_certificate: Certificate, _finding: Finding) -> str:
+    return (
+        "This is compatible with the certificate. It does not show that nothing has changed: "
+        "a shift that is too small for so many episodes goes unnoticed (see below)."
+    )
 
 
 def _seen(
     certificate: Certificate, finding: Finding, costs: NDArray[np.float64], warnings: Sequence[str]
 ) -> Iterator[Html]:
-    yield page.heading("What was seen")
-    low, high = wording.new_interval(certificate, finding, costs)
+    low, high = new_interval(certificate, finding, costs)
     if certificate.binary:
-        failures = int(costs.sum())
-        yield page.paragraph(f"{failures} of {_episodes(finding.n)} failed (cost 1).")
+        seen = f"{int(costs.sum())} of {_episodes(finding.n)} failed (cost 1)."
+        drawing = drawings.draw_outcomes(certificate, costs, (low, high))
+        interval = f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}"
+        caption = f"{STRIP} The line through the diamond is the interval for the new rate, {interval}."
     else:
-        yield page.paragraph(
+        seen = (
             f"{_episodes(finding.n).capitalize()}; costs from {costs.min():.4g} to {costs.max():.4g}, "
             f"mean {finding.mean_cost:.4f}, median {np.median(costs):.4g}."
         )
-    if warnings:
-        yield page.box(
-            "verdict adverse", [page.paragraph("What may make the guarantee wrong:"), page.bullets(warnings)]
-        )
-    if certificate.binary:
-        yield page.figure(
-            svg.draw_outcomes(certificate, costs, (low, high)),
-            f"{STRIP} The line through the diamond is the interval for the new rate, "
-            f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}.",
-        )
-        return
-    yield page.figure(
-        svg.draw_costs(certificate, costs, (low, high)),
-        f"{DOTS[:-1]}, {wording.floor(low)} to {wording.ceiling(high)}.",
-    )
+        drawing = drawings.draw_costs(certificate, costs, (low, high))
+        caption = f"{DOTS[:-1]}, {wording.floor(low)} to {wording.ceiling(high)}."
+    yield page.heading("What was seen")
+    yield page.paragraph(seen)
+    yield from page.warnings(warnings)
+    yield page.figure(drawing, caption)
 
 
-def _verdict(certificate: Certificate, finding: Finding) -> Iterator[Html]:
-    yield page.heading("Verdict and evidence")
-    yield page.rows(wording.evidence(certificate, finding))
-
-
-def _power(detector: FixedSampleDetector, n: int) -> Iterator[Html]:
-    certificate = detector.certificate
-    needed = fewest_failures(detector, n)
+def _power(certificate: Certificate, n: int, noticed: Noticed | None) -> Iterator[Html]:
     yield page.heading("What would have been noticed")
-    if needed is None:
+    if noticed is None:
         yield page.paragraph(
             f"Nothing: with {_episodes(n)}, even if every one had failed, the verdict could not "
             "have been ADVERSE. Run more episodes; `boundwatch plan` says how many."
         )
         return
-    noticed = float(betaincinv(needed, n - needed + 1, 0.9))  # P[Binomial(n, noticed) >= needed] = 0.9
-    joint = detector.tail_name == "joint"
-    beyond, extreme = noticed - ((certificate.mean_cost or 0.0) if joint else certificate.upper), ""
-    since = "beyond the certified limit"
-    if joint:
-        since = f"above what was certified{_certified_mean(certificate)}"
+    what, extreme = "expected cost", " (computed for costs of 0 and 1, which vary the most)"
+    certified, to = f"a mean of {certificate.mean_cost or 0:.4f}", wording.ceiling(noticed.rate)
+    shift = wording.ceiling(noticed.beyond)
     if certificate.binary:
-        to, shift = f"of failures to {wording.percent(noticed, 'up')}", wording.points(beyond, "up")
-    else:
-        to, shift = f"of the expected cost to {wording.ceiling(noticed)}", wording.ceiling(beyond)
-        extreme = " (computed for costs of 0 and 1, which vary the most)"
+        what, extreme, to = "failure rate", "", wording.percent(noticed.rate, "up")
+        certified = f"{certificate.failures} of {certificate.n} trials failed"
+        shift = wording.points(noticed.beyond, "up")
+    since = f"above what was certified ({certified})" if noticed.joint else "beyond the certified limit"
+    rise = f"a rise of {'failures' if certificate.binary else 'the expected cost'} to {to} or more"
     yield page.paragraph(
-        f"With {_episodes(n)}, a rise {to} or more would have been called ADVERSE with a probability of at "
-        f"least 90 %{extreme}: a shift of {shift} {since}. Smaller shifts are noticed less often."
+        f"With {_episodes(n)}, {rise} would have been called ADVERSE with a probability of at least "
+        f"90 %{extreme}: a shift of {shift} {since}. Smaller shifts are noticed less often."
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
-        svg.draw_power(certificate, costs, bdtrc(needed - 1, n, costs)),
-        f"Chance of the verdict ADVERSE, by the true {_quantity(certificate)} of {_episodes(n)}. The band is "
-        "the certified interval, the horizontal line 90 %.",
+        drawings.draw_power(certificate, costs, noticed.chances(costs)),
+        f"Chance of the verdict ADVERSE, by the true {what} of {_episodes(n)}. "
+        "The band is the certified interval, the horizontal line 90 %.",
     )
-
-
-def fewest_failures(detector: FixedSampleDetector, n: int) -> int | None:
-    """Return the fewest costs of 1 among n, the others being 0, that are ADVERSE; None if no number is.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
-    >>> test = bw.HypothesisTest(certificate)
-    >>> fewest_failures(test, 12), fewest_failures(test, 1)
-    (6, None)
-    """
-
-    def is_adverse(failures: int) -> bool:
-        # As one of many: unlike a single finding, these leave out the limits until somebody asks for them.
-        return bool(
-            detector.decide_many((np.arange(n) < failures).astype(float)[None]).verdict[0] == Verdict.ADVERSE
-        )
-
-    # More failures are never less evidence, so the answer can be found by halving.
-    return bisect_left(range(n + 1), True, key=is_adverse) if is_adverse(n) else None
 
 
 def _assumptions(detector: FixedSampleDetector, finding: Finding) -> Iterator[Html]:
@@ -279,70 +222,43 @@ def _assumptions(detector: FixedSampleDetector, finding: Finding) -> Iterator[Ht
 
 
 def _provenance(
-    certificate: Certificate,
-    finding: Finding,
-    costs: NDArray[np.float64],
-    source: str | None,
+    certificate: Certificate, finding: Finding, costs: NDArray[np.float64], source: str | None
 ) -> Iterator[Html]:
     made = certificate.provenance
-    versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     entries = {
         "certificate": certificate.fingerprint,
         "certified on": made.created,
-        "certified with": versions,
+        "certified with": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
         "certified costs, SHA-256": made.costs_sha256,
         "policy, SHA-256": made.policy_sha256,
         "seed": made.seed,
         "new costs": source,
         "their values, SHA-256": costs_digest(costs),
         "detector": f"{finding.detector}, {finding.tail} tail",
-        "report written": f"{datetime.now(UTC).isoformat(timespec='seconds')}, with boundwatch {__version__}",
+        "report written": written(),
     }
     yield page.heading("Provenance")
     yield page.rows([(label, str(entry)) for label, entry in entries.items() if entry is not None], code=True)
 
 
-def signature(assumptions: Sequence[str]) -> Iterator[Html]:
-    """Yield what must be confirmed, of the certificate and of the new episodes, and where to sign.
+def written() -> str:
+    """Say when a report is written, and by which version."""
+    return f"{datetime.now(UTC).isoformat(timespec='seconds')}, with boundwatch {__version__}"
 
-    Examples
-    --------
-    >>> "Signature" in "".join(signature(["The policy is unchanged."]))
-    True
-    """
+
+def signature(certified: Sequence[str], new: Sequence[str] = ()) -> Iterator[Html]:
+    """Yield what must be confirmed, of the certificate and of the new episodes, and where to sign."""
     yield page.heading("To be confirmed by the person who signs")
-    yield page.paragraph(
-        "No program can check these; the guarantee holds if all are true. Of the certificate:"
-    )
-    yield page.bullets(assumptions, "confirm")
-    yield page.paragraph("Of the new episodes:")
-    yield page.bullets(
-        [
-            "They are independent draws from one distribution of environments.",
-            "Their number, the detector and its levels were fixed before any of their costs was seen.",
-            "No episode was left out.",
-        ],
-        "confirm",
-    )
+    if new:
+        yield page.paragraph(
+            "No program can check these; the guarantee holds if all are true. Of the certificate:"
+        )
+    yield page.bullets(certified, "confirm")
+    if new:
+        yield page.paragraph("Of the new episodes:")
+        yield page.bullets(new, "confirm")
     blanks = "".join(f"<div>{label}</div>" for label in ("Name and role", "Date", "Signature"))
     yield Html(f'<div class="sign">{blanks}</div>')
-
-
-def _certified_mean(certificate: Certificate) -> str:
-    mean = certificate.mean_cost or 0.0
-    if certificate.binary:
-        return f" ({certificate.failures} of {certificate.n} trials failed)"
-    return f" (a mean of {mean:.4f})"
-
-
-def _quantity(certificate: Certificate) -> str:
-    return "failure rate" if certificate.binary else "expected cost"
-
-
-def _limit(certificate: Certificate) -> str:
-    return (
-        wording.percent(certificate.lower, "down") if certificate.binary else wording.floor(certificate.lower)
-    )
 
 
 def _episodes(n: int) -> str:

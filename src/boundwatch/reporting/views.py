@@ -19,11 +19,10 @@ def headline(subject: Any) -> str:
     """Say an object in one sentence."""
     from boundwatch.reporting import comparison, wording
 
-    if isinstance(subject, ComparisonFinding):
-        return comparison.comparison_headline(subject)
     if isinstance(subject, Ranking):
         return comparison.ranking_headline(subject)
-    return wording.headline(subject)
+    compared = isinstance(subject, ComparisonFinding)
+    return comparison.comparison_headline(subject) if compared else wording.headline(subject)
 
 
 def rows(subject: Any) -> list[tuple[str, str]] | None:
@@ -37,8 +36,7 @@ def plot(subject: Any) -> Figure:
     """Draw an object."""
     from boundwatch.reporting import comparison_plots, plots
 
-    if isinstance(subject, ComparisonFinding):
-        return comparison_plots.plot_difference(subject)
     if isinstance(subject, Ranking):
         return comparison_plots.plot_ranking(subject)
-    return plots.plot(subject)
+    compared = isinstance(subject, ComparisonFinding)
+    return comparison_plots.plot_difference(subject) if compared else plots.plot(subject)

@@ -8,15 +8,12 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, TaskFinding
-from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
-from boundwatch.detectors.joint import reference_of
+from boundwatch.detectors.family import FamilyFinding
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.reporting.sensitivity import could_alarm
 
 _HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -28,6 +25,7 @@ _FAILURES = _HEADLINES | {
     Verdict.BENIGN: "BENIGN: evidence of no more failures than certified",
 }
 
+_NOT_SAFE = 'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
 _METHODS = {
     "betting": "betting",
     "kl": "inverting the binary relative entropy (kl)",
@@ -38,9 +36,7 @@ _METHODS = {
 }
 
 
-def headline(
-    subject: Certificate | Campaign | Finding | TaskFinding | FamilyFinding, member: str = "task"
-) -> str:
+def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: str = "task") -> str:
     """Say a certificate, a campaign or a finding in one sentence; what a family is of is a task or a metric.
 
     Examples
@@ -51,32 +47,32 @@ def headline(
     if isinstance(subject, Certificate):
         return promise(subject)[0]
     if isinstance(subject, Campaign):
-        limits = (
-            f"it fails in {rates(subject)} of trials"
-            if subject.binary
-            else f"the expected cost is between {floor(subject.lower)} and {ceiling(subject.upper)}"
-        )
-        return (
-            f"After {count(subject.n, 'trial')} {limits}; both limits hold at all times at once with "
-            f"probability at least {100 * (1 - subject.delta):.6g} %."
-        )
-    if isinstance(subject, FamilyFinding):
-        called, missing = len(subject.tasks(subject.verdict)), len(subject.not_judged)
-        rest = f", {missing} not judged" if missing else ""
-        total = count(len(subject.findings) + missing, member)
-        binary = all(finding.binary for finding in subject.findings)
-        return f"{says(subject.verdict, binary=binary)}, for {called} of {total}{rest}"
-    return answer(subject) if isinstance(subject, Finding) else says(subject.verdict, binary=subject.binary)
+        return _campaign(subject)
+    return _family(subject, member) if isinstance(subject, FamilyFinding) else answer(subject)
+
+
+def _campaign(campaign: Campaign) -> str:
+    what = f"it fails in {rates(campaign)} of trials"
+    if not campaign.binary:
+        what = f"the expected cost is between {floor(campaign.lower)} and {ceiling(campaign.upper)}"
+    sure = f"{100 * (1 - campaign.delta):.6g} %"
+    return (
+        f"After {count(campaign.n, 'trial')} {what}; "
+        f"both limits hold at all times at once with probability at least {sure}."
+    )
+
+
+def _family(finding: FamilyFinding, member: str) -> str:
+    tasks, missing = finding.tasks.values(), len(finding.not_judged)
+    called = sum(each.verdict is finding.verdict for each in tasks)
+    rest = f", {missing} not judged" if missing else ""
+    binary = all(each.binary for each in tasks)
+    total = count(len(tasks) + missing, member)
+    return f"{says(finding.verdict, binary=binary)}, for {called} of {total}{rest}"
 
 
 def says(verdict: Verdict, *, binary: bool) -> str:
-    """Say a verdict, in failures where costs are 0 or 1.
-
-    Examples
-    --------
-    >>> says(Verdict.ADVERSE, binary=True)
-    'ADVERSE: evidence of more failures than certified'
-    """
+    """Say a verdict, in failures where costs are 0 or 1."""
     return (_FAILURES if binary else _HEADLINES)[verdict]
 
 
@@ -90,32 +86,26 @@ def answer(finding: Finding) -> str:
     >>> answer(bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
     'ADVERSE: worse than certified; at least 32 points more failures (94.5 % confidence)'
     """
+    said = says(finding.verdict, binary=finding.binary)
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
-        return says(finding.verdict, binary=finding.binary)
-    sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence)"
-    if not finding.binary:
-        risen = f"up by at least {floor(finding.shift_lower)}"
-        return f"{says(finding.verdict, binary=False)}; {risen} {sure}"
-    return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
+        return said
+    sure = _confidence(finding.false_positive_rate)
+    if finding.binary:
+        return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
+    return f"{said}; up by at least {floor(finding.shift_lower)} {sure}"
+
+
+def _confidence(error: float) -> str:
+    return f"({percent(1 - error, 'down')} confidence)"
 
 
 def comparison(certificate: Certificate, finding: Finding) -> str:
-    """Say what was certified and what was seen, in one line.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
-    >>> comparison(certificate, bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
-    'Certified: it fails in 3.8 to 14.3 % of trials (99 % confidence). New: 8 of 12 failed.'
-    """
-    sure = f"({percent(1 - certificate.delta, 'down')} confidence)"
+    """Say what was certified and what was seen, in one line."""
+    sure = _confidence(certificate.delta)
     if certificate.binary:
         return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {failed(finding)}."
-    return (
-        f"Certified: expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)} {sure}. "
-        f"New: mean {finding.mean_cost:.4f} over {count(finding.n, 'episode')}."
-    )
+    seen = f"mean {finding.mean_cost:.4f} over {count(finding.n, 'episode')}"
+    return f"Certified: expected cost {limits(certificate)} {sure}. New: {seen}."
 
 
 def promise(certificate: Certificate) -> list[str]:
@@ -127,18 +117,14 @@ def promise(certificate: Certificate) -> list[str]:
     ...     print(sentence)
     The expected cost of an episode is at least 0.0000 and at most 0.2000 (0 is best, 1 is worst).
     The upper limit fails with probability at most 0.01, the lower with at most 0.01, either with ...
-    The lower limit is vacuous: no cost is below 0, so no shift can be called BENIGN.
+    The lower limit is vacuous: no cost is below 0.
     >>> promise(Certificate.from_held_out([0] * 184 + [1] * 16, binary=True))[0]
     'It fails in 3.8 to 14.3 % of trials (99 % confidence).'
     """
+    low, high = floor(certificate.lower), ceiling(certificate.upper)
+    first = f"The expected cost of an episode is at least {low} and at most {high} (0 is best, 1 is worst)."
     if certificate.binary:
-        sure = percent(1 - certificate.delta, "down")
-        first = f"It fails in {rates(certificate)} of trials ({sure} confidence)."
-    else:
-        first = (
-            f"The expected cost of an episode is at least {floor(certificate.lower)} "
-            f"and at most {ceiling(certificate.upper)} (0 is best, 1 is worst)."
-        )
+        first = f"It fails in {rates(certificate)} of trials {_confidence(certificate.delta)}."
     return [
         first,
         f"The upper limit fails with probability at most {certificate.delta_upper:g}, the lower with "
@@ -158,34 +144,30 @@ def under_shift(certificate: Certificate, distance: float) -> list[str]:
     In any world within a total variation of 0.1 it is at most 0.2000.
     Both hold with probability at least 99 %, as the upper limit does.
     """
+    nats, size = certificate.under_shift(kl=distance), certificate.under_shift(tv=min(distance, 1))
+    sure = f"{100 * (1 - certificate.delta_upper):.4g} %"
     return [
         f"In any world within a relative entropy of {distance:g} nats the expected cost is at most "
-        f"{ceiling(certificate.under_shift(kl=distance))}.",
-        f"In any world within a total variation of {min(distance, 1):g} it is at most "
-        f"{ceiling(certificate.under_shift(tv=min(distance, 1)))}.",
-        f"Both hold with probability at least {100 * (1 - certificate.delta_upper):.4g} %, "
-        "as the upper limit does.",
+        f"{ceiling(nats)}.",
+        f"In any world within a total variation of {min(distance, 1):g} it is at most {ceiling(size)}.",
+        f"Both hold with probability at least {sure}, as the upper limit does.",
     ]
 
 
-def vacuous_limits(certificate: Certificate) -> list[str]:
-    """Say which limits promise nothing; an empty list when both do.
+def vacuous_limits(certificate: Certificate, finding: Finding | None = None) -> list[str]:
+    """Say which limits promise nothing and, beside a finding, which verdict that rules out."""
 
-    Examples
-    --------
-    >>> vacuous_limits(Certificate.from_bounds(lower=0.1, upper=1.0, delta=0.01))
-    ['The upper limit is vacuous: no cost is above 1, so no shift can be called ADVERSE.']
-    """
+    def rules_out(verdict: str, extreme: float) -> str:
+        # Judged jointly with the certificate's costs, a shift may be noticed that its limits could not show.
+        if finding is None or (finding.tail == "joint" and certificate.mean_cost != extreme):
+            return "."
+        return f", so no shift can be called {verdict}."
+
     sentences = []
-    # Judged jointly with the certificate's costs, a shift may be noticed that its limits could not show.
-    jointly = certificate.mean_cost is not None and reference_of(certificate) is not None
-    mean = certificate.mean_cost or 0.0
     if certificate.upper >= 1:
-        rest = "." if jointly and mean < 1 else ", so no shift can be called ADVERSE."
-        sentences.append(f"The upper limit is vacuous: no cost is above 1{rest}")
+        sentences.append(f"The upper limit is vacuous: no cost is above 1{rules_out('ADVERSE', 1)}")
     if certificate.lower <= 0:
-        rest = "." if jointly and mean > 0 else ", so no shift can be called BENIGN."
-        sentences.append(f"The lower limit is vacuous: no cost is below 0{rest}")
+        sentences.append(f"The lower limit is vacuous: no cost is below 0{rules_out('BENIGN', 0)}")
     return sentences
 
 
@@ -199,54 +181,41 @@ def basis(certificate: Certificate) -> list[str]:
     """
     if certificate.source == "external":
         return ["A bound that was proved elsewhere; boundwatch uses it as given and cannot check it."]
-    counted = f"mean cost {certificate.mean_cost:.4f}; limits by {_METHODS[certificate.method]}."
+    seen = f"mean cost {certificate.mean_cost:.4f}"
     if certificate.failures is not None:
-        counted = f"{certificate.failures} failed; limits by {_METHODS[certificate.method]}."
+        seen = f"{certificate.failures} failed"
+    counted = f"{seen}; limits by {_METHODS[certificate.method]}."
     if certificate.source == "held-out":
         how = certificate.measure
-        measure = [] if how is None else [f"How its costs were measured: {how}."]
-        return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measure]
+        measured = [] if how is None else [f"How its costs were measured: {how}."]
+        return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measured]
+    price = f"ln P(w)/P0(w) = {certificate.log_ratio:.6g}"
     if certificate.source == "pac-bayes":
         price = f"D2(P || P0) = {certificate.renyi:.6g}"
-    else:
-        price = f"ln P(w)/P0(w) = {certificate.log_ratio:.6g}"
     return [f"{certificate.source}: {certificate.n} training environments, {price}, {counted}"]
 
 
 def assumptions(certificate: Certificate) -> list[str]:
-    """List what must be true for the promise, and for any verdict that rests on it, to hold.
-
-    Examples
-    --------
-    >>> assumptions(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True))[-1]
-    'Every cost is 0 or 1, and measured as it was for the certificate.'
-    """
+    """List what must be true for the promise, and for any verdict that rests on it, to hold."""
+    of_source = {
+        "held-out": ["The policy was final before these episodes ran; none was used to train or select it."],
+        "external": [],
+    }
+    trained = [
+        "The prior was chosen before the training environments were seen, and training is deterministic.",
+        "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs.",
+    ]
     kind = "is 0 or 1" if certificate.binary else "is in [0, 1]"
-    lines = ["The episodes behind it were independent draws from one distribution of environments."]
-    if certificate.source in ("pac-bayes", "pointwise"):
-        lines.append(
-            "The prior was chosen before the training environments were seen, and training is deterministic."
-        )
-        lines.append(
-            "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs."
-        )
-    elif certificate.source == "held-out":
-        lines.append("The policy was final before these episodes ran; none was used to train or select it.")
     return [
-        *lines,
+        "The episodes behind it were independent draws from one distribution of environments.",
+        *of_source.get(certificate.source, trained),
         "The policy that is deployed is the one that was certified, unchanged.",
         f"Every cost {kind}, and measured as it was for the certificate.",
     ]
 
 
 def misreadings() -> list[str]:
-    """List what a certificate, and a verdict that rests on it, are not.
-
-    Examples
-    --------
-    >>> misreadings()[1]
-    'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".'
-    """
+    """List what a certificate, and a verdict that rests on it, are not."""
     return [
         "A limit on single episodes: it bounds their expected cost, and one episode may cost more.",
         'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".',
@@ -266,42 +235,33 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     >>> dict(evidence(certificate, finding))["p-values"]
     'at most 0.186 if nothing got worse, at most 1 if it did'
     """
+    seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
+    certified = f"expected cost {limits(certificate)}"
     if certificate.binary:
         seen = ("trials", f"{failed(finding)} ({percent(finding.mean_cost)})")
-        certified = f"{rates(certificate)} of trials fail, delta {certificate.delta:g}"
-    else:
-        seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
-        certified = (
-            f"expected cost {floor(certificate.lower)} to {ceiling(certificate.upper)}, delta "
-            f"{certificate.delta:g}"
-        )
-    joint = finding.tail == "joint"
+        certified = f"{limits(certificate)} of trials fail"
+    p_values = f"{at_most(finding.p_adverse)} if nothing got worse, {at_most(finding.p_benign)} if it did"
+    how = f"{finding.tail} tail"
+    if finding.tail == "joint":
+        how = "new episodes judged jointly with the certificate's"
     return [
         seen,
-        ("certified", certified),
+        ("certified", f"{certified}, delta {certificate.delta:g}"),
         ("shift", shift(finding)),
-        (
-            "p-values",
-            f"{at_most(finding.p_adverse)} if nothing got worse, {at_most(finding.p_benign)} if it did",
-        ),
+        ("p-values", p_values),
         (
             "false alarms",
-            f"ADVERSE is declared with probability at most {finding.false_positive_rate:.6g} "
-            f"(delta {certificate.delta_upper:g} included) in any world that is not worse",
+            _error("ADVERSE", finding.false_positive_rate, certificate.delta_upper, "not worse"),
         ),
-        (
-            "false comfort",
-            f"BENIGN is declared with probability at most {finding.false_negative_rate:.6g} "
-            f"(delta {certificate.delta_lower:g} included) in any world that is worse",
-        ),
+        ("false comfort", _error("BENIGN", finding.false_negative_rate, certificate.delta_lower, "worse")),
         *margin_words(finding),
-        (
-            "detector",
-            f"{finding.detector}, new episodes judged jointly with the certificate's"
-            if joint
-            else f"{finding.detector}, {finding.tail} tail",
-        ),
+        ("detector", f"{finding.detector}, {how}"),
     ]
+
+
+def _error(verdict: str, rate: float, delta: float, world: str) -> str:
+    declared = f"{verdict} is declared with probability at most {rate:.6g} (delta {delta:g} included)"
+    return f"{declared} in any world that is {world}"
 
 
 def margin_words(finding: Finding) -> list[tuple[str, str]]:
@@ -316,33 +276,18 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
     """
     if finding.margin is None:
         return []
-    rose = f"rose by at most {finding.margin:g}"
+    what, more, margin = "the expected cost", "episodes", f"{finding.margin:g}"
     if finding.binary:
-        rose = f"rose by at most {points(finding.margin, 'nearest')}"
+        what, more, margin = "failures", "trials", points(finding.margin, "nearest")
+    rose = f"{what} rose by at most {margin}"
     if finding.no_worse:
-        text = f"shown: {_what(finding)} {rose}; this is wrong with probability"
-        return [("margin", f"{text} at most {finding.false_negative_rate:.6g}")]
-    return [("margin", f"not shown that {_what(finding)} {rose}; more {_trials(finding)} may show it")]
+        wrong = f"this is wrong with probability at most {finding.false_negative_rate:.6g}"
+        return [("margin", f"shown: {rose}; {wrong}")]
+    return [("margin", f"not shown that {rose}; more {more} may show it")]
 
 
-def _what(finding: Finding) -> str:
-    return "failures" if finding.binary else "the expected cost"
-
-
-def _trials(finding: Finding) -> str:
-    return "trials" if finding.binary else "episodes"
-
-
-def shift(finding: Finding | TaskFinding) -> str:
-    """Say the limits on the shift, rounded outward.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
-    >>> shift(bw.HypothesisTest(certificate).decide([1, 0, 0]))
-    '-18.4 to +76.5 points of failures'
-    """
+def shift(finding: Finding) -> str:
+    """Say the limits on the shift, rounded outward."""
     if finding.binary:
         return f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
     low, high = floor(finding.shift_lower, "+"), ceiling(finding.shift_upper, "+")
@@ -361,83 +306,34 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     Finding no evidence of a shift does not prove that there is none; it does not mean "safe".
     With 1 episode, even if every one had failed, the verdict could not have been ADVERSE; run more ...
     """
-    certificate = detector.certificate
-    sentences = []
+    certificate, sentences = detector.certificate, []
     if finding.verdict is Verdict.WITHIN:
-        sentences.append(
-            'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
-        )
-        failures = detector.decide_many(np.ones((1, finding.n)))
-        if certificate.upper < 1 and failures.verdict[0] != Verdict.ADVERSE:
+        sentences.append(_NOT_SAFE)
+        if certificate.upper < 1 and not could_alarm(detector, finding.n):
             sentences.append(
                 f"With {count(finding.n, 'episode')}, even if every one had failed, the verdict could not "
-                f"have been "
-                "ADVERSE; run more (`boundwatch plan` says how many)."
+                "have been ADVERSE; run more (`boundwatch plan` says how many)."
             )
     return [
         *sentences,
-        *vacuous_limits(certificate),
+        *vacuous_limits(certificate, finding),
         "The rates are those of the procedure, not the probability that this verdict is wrong.",
         "They hold for one look at a number of episodes fixed in advance, independent of each other.",
     ]
 
 
-def new_interval(
-    certificate: Certificate, finding: Finding | TaskFinding, costs: ArrayLike
-) -> tuple[float, float]:
-    """Return the confidence interval of the new expected cost, at the rates that a finding states.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> costs = [0.5] * 50
-    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide(costs)
-    >>> [round(end, 3) for end in new_interval(certificate, finding, costs)]
-    [0.327, 0.673]
-    """
-    if isinstance(finding, Finding) and finding.tail != "joint":
-        return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
-    values = certificate.check_costs(costs)[None]
-    rates = (
-        (finding.false_positive_rate, finding.false_negative_rate)
-        if isinstance(finding, Finding)
-        else (0.05, 0.05)
-    )
-    tail = TAILS["exact" if certificate.binary else "betting"]
-    return float(tail.lower(values, rates[0])[0]), 1 - float(tail.lower(1 - values, rates[1])[0])
-
-
 def count(number: int | None, thing: str) -> str:
-    """Say how many there are of something.
-
-    Examples
-    --------
-    >>> count(1, "new episode"), count(12, "new episode")
-    ('1 new episode', '12 new episodes')
-    """
+    """Say how many there are of something."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def floor(value: float, sign: str = "") -> str:
-    """Round down to four decimals.
-
-    Examples
-    --------
-    >>> floor(0.29), floor(0.33336), floor(-0.00001, "+")
-    ('0.2900', '0.3333', '-0.0001')
-    """
+    """Round down to four decimals."""
     return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_FLOOR):{sign}}"
 
 
 def ceiling(value: float, sign: str = "") -> str:
-    """Round up to four decimals.
-
-    Examples
-    --------
-    >>> ceiling(0.29), ceiling(0.33331), ceiling(0.5, "+")
-    ('0.2900', '0.3334', '+0.5000')
-    """
+    """Round up to four decimals."""
     return f"{Decimal(repr(value)).quantize(Decimal('0.0001'), ROUND_CEILING):{sign}}"
 
 
@@ -462,54 +358,47 @@ def _hundredths(share: float, way: str) -> str:
 
 
 def rates(certificate: Certificate | Campaign) -> str:
-    """Say the limits of a certificate or a campaign in percent, rounded outward.
+    """Say the limits of a certificate or a campaign in percent, rounded outward."""
+    return percents(certificate.lower, certificate.upper)
 
-    Examples
-    --------
-    >>> rates(Certificate.from_bounds(lower=0.1, upper=0.2051, delta=0.01, binary=True))
-    '10 to 20.6 %'
-    """
-    return f"{_hundredths(certificate.lower, 'down')} to {_hundredths(certificate.upper, 'up')} %"
+
+def percents(lower: float, upper: float) -> str:
+    """Say two limits on a share in percent, rounded outward."""
+    return f"{_hundredths(lower, 'down')} to {_hundredths(upper, 'up')} %"
+
+
+def limits(certificate: Certificate) -> str:
+    """Say the limits of a certificate, in percent where costs are 0 or 1."""
+    if certificate.binary:
+        return rates(certificate)
+    return f"{floor(certificate.lower)} to {ceiling(certificate.upper)}"
 
 
 def failed(finding: Any) -> str:
-    """Say how many trials failed, of a finding with `n` costs of 0 or 1.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
-    >>> failed(bw.HypothesisTest(certificate).decide([1, 0, 0]))
-    '1 of 3 failed'
-    """
+    """Say how many trials failed, of a finding with `n` costs of 0 or 1."""
     return f"{round(finding.mean_cost * finding.n)} of {finding.n} failed"
 
 
 def points(shift: float, way: str = "down") -> str:
-    """Say a difference of two shares in percentage points.
-
-    Examples
-    --------
-    >>> points(0.3203), points(0.3203, "up")
-    ('32 points', '32.1 points')
-    """
+    """Say a difference of two shares in percentage points."""
     return f"{_hundredths(shift, way)} points"
 
 
 def signed_points(lower: float, upper: float) -> str:
-    """Say limits on a shift in percentage points, rounded outward.
-
-    Examples
-    --------
-    >>> signed_points(-0.0513, 0.2)
-    '-5.2 to +20 points'
-    """
+    """Say limits on a shift in percentage points, rounded outward."""
     return f"{_signed(lower, 'down')} to {_signed(upper, 'up')} points"
 
 
 def _signed(shift: float, way: str) -> str:
     text = _hundredths(shift, way)
     return text if text.startswith("-") else f"+{text}"
+
+
+def upward(p_value: float) -> str:
+    """Say a p-value with three digits, rounded up; never zero, which it may have been rounded to."""
+    if p_value < 1e-300:
+        return "below 1e-300"
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(p_value))):g}"
 
 
 def at_most(p_value: float) -> str:
@@ -520,6 +409,5 @@ def at_most(p_value: float) -> str:
     >>> at_most(0.0123456), at_most(1.0), at_most(8.0812e-11), at_most(0.0)
     ('at most 0.0124', 'at most 1', 'at most 8.09e-11', 'below 1e-300')
     """
-    if p_value < 1e-300:  # it may have been rounded to zero
-        return "below 1e-300"
-    return f"at most {float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(p_value))):g}"
+    text = upward(p_value)
+    return text if text.startswith("below") else f"at most {text}"

@@ -26,12 +26,10 @@ class Deployment(Protocol):
     @property
     def costs(self) -> NDArray[np.float64]:
         """Costs in [0, 1], higher is worse."""
-        ...
 
     @property
     def columns(self) -> Mapping[str, Sequence[object]]:
         """What else there is to say of each, by name; these become columns beside the cost."""
-        ...
 
 
 class Run(Protocol):
@@ -40,17 +38,14 @@ class Run(Protocol):
     @property
     def certificate(self) -> Certificate:
         """What the policy was certified for."""
-        ...
 
     @property
     def summary(self) -> Mapping[str, Any]:
         """Numbers of the training, as plain JSON values."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """Sentences to read beside the certificate."""
-        ...
 
 
 class Task(Protocol):
@@ -63,12 +58,10 @@ class Task(Protocol):
     @property
     def train(self) -> Callable[..., Run]:
         """``train(folder, *, ...)`` trains and certifies a policy, or loads what the folder holds already."""
-        ...
 
     @property
     def load(self) -> Callable[..., Run]:
         """``load(folder)`` loads what `train` wrote."""
-        ...
 
     @property
     def deploy(self) -> Callable[..., Deployment]:
@@ -76,7 +69,6 @@ class Task(Protocol):
 
         They are drawn independently of each other and of the training's, whatever the seed.
         """
-        ...
 
 
 class Rollout(Protocol[_Environment]):
@@ -84,4 +76,3 @@ class Rollout(Protocol[_Environment]):
 
     def __call__(self, policy: Any, environment: _Environment, rng: np.random.Generator, /) -> float:
         """Return the policy's cost in this environment; ``rng`` is the environment's own randomness."""
-        ...

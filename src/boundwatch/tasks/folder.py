@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import ArrayLike
+from torch import nn
 
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
@@ -23,6 +26,7 @@ from boundwatch._support.locks import locked
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.training import GaussianPosterior, certify, tensorfile
 
 POLICY, CERTIFICATE = "policy.safetensors", "certificate.json"
 
@@ -38,14 +42,27 @@ class Claim:
     """When it started first, UTC in ISO 8601; an interruption does not change it."""
 
     def __str__(self) -> str:
-        return (
-            f"The folder {self.folder}, {'with a finished training' if self.finished else 'claimed to train'}"
-        )
+        held = "with a finished training" if self.finished else "claimed to train"
+        return f"The folder {self.folder}, {held}"
 
     @property
     def checkpoints(self) -> Path:
         """Where to keep what an interrupted training continues from; `finish` removes it."""
         return self.folder / "checkpoints"
+
+    def certify(
+        self, posterior: GaussianPosterior, costs_of: Callable[[nn.Module], ArrayLike], **options: Any
+    ) -> dict[str, float]:
+        """Draw a policy and certify it as `boundwatch.training.certify` does; return its `three_bounds`."""
+        certificate = certify(posterior, costs_of, self.folder, created=self.started, **options)
+        drawn = posterior.flatten(tensorfile.load(self.folder / POLICY)[0])
+        return three_bounds(
+            float(certificate.mean_cost or 0.0),
+            int(certificate.n or 0),
+            certificate.delta,
+            renyi=posterior.renyi_divergence(),
+            log_ratio=posterior.log_density_ratio(drawn),
+        )
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the summary, which makes the training whole, and drop the checkpoints."""
@@ -60,19 +77,10 @@ def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterato
     Parameters
     ----------
     folder
-        Where the training goes. A finished one with the same settings is kept, whatever version trained it.
-        What a killed one of this version left is kept, to continue; any other makes way as long as it has not
-        drawn its policy.
-    task
-        The task's name.
-    settings
-        Everything that determines the training, as plain JSON values.
-
-    Raises
-    ------
-    InvalidSetting
-        If the folder holds an unfinished training of another version, or one with other settings, that has
-        drawn its policy, or if another process is training there.
+        Where the training goes. One with the same settings, by this version, is kept, and continued if it was
+        killed; any other makes way as long as it has not drawn its policy.
+    task, settings
+        The task's name, and everything that determines the training, as plain JSON values.
 
     Examples
     --------
@@ -86,19 +94,17 @@ def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterato
     """
     path = Path(folder)
     text = json.dumps({"boundwatch": __version__, "task": task, **settings}, indent=2) + "\n"
-    wanted = json.loads(text)
-    alike = _stored(path) | {"boundwatch": __version__} == wanted
-    if alike and (path / "summary.json").exists():
+    if _is_stored(path, text) and (path / "summary.json").exists():
         yield Claim(path, finished=True)  # read only: it may lie where nothing can be written
         return
     with locked(path, "training"):
-        stored = _stored(path)
-        same = stored == wanted
-        if (path / "draw.json").exists() and not same:
-            other = f"by boundwatch {stored.get('boundwatch')}" if alike else "with other settings"
-            raise InvalidSetting(f"{path} already holds a training {other}; choose another folder")
         checkpoints = path / "checkpoints"
-        if not same:
+        if not _is_stored(path, text):
+            if (path / "draw.json").exists():
+                raise InvalidSetting(
+                    f"{path} already holds a training with other settings, or by another version than "
+                    f"{__version__}; choose another folder"
+                )
             shutil.rmtree(checkpoints, ignore_errors=True)
         make_folder(checkpoints)
         write_text(path / "settings.json", text)
@@ -126,14 +132,7 @@ class Saved:
 
 
 def load(folder: str | Path, task: str) -> Saved:
-    """Load a finished training of a task.
-
-    Raises
-    ------
-    SchemaMismatch
-        If the folder does not hold a whole training of this task.
-    ProvenanceMismatch
-        If its policy is not the one that its certificate speaks of.
+    """Load a finished training of a task; refuse a damaged one, and a policy that was not certified.
 
     Examples
     --------
@@ -148,9 +147,8 @@ def load(folder: str | Path, task: str) -> Saved:
         settings = dict(json.loads(read_bytes(path / "settings.json")))
         if settings["task"] != task:
             raise SchemaMismatch(f"{path} holds a training of {settings['task']!r}, not of {task}")
-    if not (path / "summary.json").is_file():
-        raise SchemaMismatch(f"{path} holds a training that has not finished; run the same command again")
-    with whole(path, task):
+        if not (path / "summary.json").is_file():
+            raise SchemaMismatch(f"{path} holds a training that has not finished; run the same command again")
         summary = dict(json.loads(read_bytes(path / "summary.json")))
     certificate = Certificate.load(path / CERTIFICATE)
     if certificate.provenance.policy_sha256 != sha256_file(path / POLICY):
@@ -160,15 +158,7 @@ def load(folder: str | Path, task: str) -> Saved:
 
 @contextmanager
 def whole(folder: Path, task: str) -> Iterator[None]:
-    """Say in one line that a folder is damaged if what is read from it inside the block has a wrong shape.
-
-    Examples
-    --------
-    >>> with whole(Path("run"), "navigation"):
-    ...     {}["recipe"]
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: run is not a whole training of navigation ('recipe'); train again
-    """
+    """Say in one line that a folder is damaged if what is read from it inside the block has a wrong shape."""
     try:
         yield
     except BoundwatchError:
@@ -178,14 +168,7 @@ def whole(folder: Path, task: str) -> Iterator[None]:
 
 
 def three_bounds(cost: float, n: int, delta: float, *, renyi: float, log_ratio: float) -> dict[str, float]:
-    """Return all three upper limits beside each other. Only the one chosen in advance is certified.
-
-    Examples
-    --------
-    >>> limits = three_bounds(0.2, 1000, 0.01, renyi=2.0, log_ratio=1.0)
-    >>> {name: round(value, 3) for name, value in limits.items()}
-    {'cost': 0.2, 'renyi': 2.0, 'log_ratio': 1.0, 'upper_pinsker': 0.305, ...}
-    """
+    """Return all three upper limits beside each other. Only the one chosen in advance is certified."""
     return {
         "cost": cost,
         "renyi": renyi,
@@ -197,13 +180,7 @@ def three_bounds(cost: float, n: int, delta: float, *, renyi: float, log_ratio: 
 
 
 def compare_bounds(limits: Mapping[str, float], certified: str) -> str:
-    """Say the three limits in one sentence each.
-
-    Examples
-    --------
-    >>> compare_bounds({"upper_pinsker": 0.31, "upper_kl": 0.3, "upper_pointwise": 0.25}, "kl")
-    'Upper limits by Theorem 1: 0.3100, by its kl-inverse: 0.3000, pointwise: 0.2500. Only the one ...'
-    """
+    """Say the three limits of `three_bounds` in words."""
     return (
         f"Upper limits by Theorem 1: {limits['upper_pinsker']:.4f}, by its kl-inverse: "
         f"{limits['upper_kl']:.4f}, pointwise: {limits['upper_pointwise']:.4f}. "
@@ -211,10 +188,6 @@ def compare_bounds(limits: Mapping[str, float], certified: str) -> str:
     )
 
 
-def _stored(folder: Path) -> dict[str, Any]:
-    """Return the settings that a folder holds; none if it holds no such file, or a damaged one."""
+def _is_stored(folder: Path, settings: str) -> bool:
     path = folder / "settings.json"
-    try:
-        return dict(json.loads(read_bytes(path))) if path.exists() else {}
-    except (ValueError, TypeError):
-        return {}
+    return path.exists() and read_bytes(path) == settings.encode()

@@ -1,8 +1,7 @@
 """Train a torch policy with a guarantee: a Gaussian posterior, Algorithms 3 and 4, and the certificate.
 
-Open :mod:`~boundwatch.training.posterior` first, then :mod:`~boundwatch.training.backprop` (Algorithm 3) or
-:mod:`~boundwatch.training.evolution` (Algorithm 4), then :mod:`~boundwatch.training.certify`.
-The tutorial is ``docs/training.md``.
+Open `posterior` first, then `backprop` (Algorithm 3) or `evolution` (Algorithm 4), then `certify`. The
+tutorial is ``docs/training.md``.
 """
 
 from boundwatch.errors import MissingExtra
@@ -23,18 +22,6 @@ from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.prior import train_prior
 from boundwatch.training.rollouts import Rollouts, TrainingCosts
 
-__all__ = [
-    "GaussianPosterior",
-    "History",
-    "LatentPolicy",
-    "Rollouts",
-    "TrainingCosts",
-    "certify",
-    "check_disjoint",
-    "environment_hash",
-    "load_policy",
-    "save_policy",
-    "train_backprop",
-    "train_evolution",
-    "train_prior",
-]
+__all__ = ["GaussianPosterior", "History", "LatentPolicy", "Rollouts", "TrainingCosts", "certify"]
+__all__ += ["check_disjoint", "environment_hash", "load_policy", "save_policy"]
+__all__ += ["train_backprop", "train_evolution", "train_prior"]

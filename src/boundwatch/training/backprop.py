@@ -9,8 +9,7 @@
         ψ <- ψ - γ ∇B                                                            l. 7
 
 Where the paper runs over all of S in each step, we take a minibatch of it, and B may be any of the bounds
-in `boundwatch.training.objectives`. Both keep the algorithm deterministic, which is all that the theorem
-asks.
+in `boundwatch.training.objectives`. The algorithm stays deterministic, which is all that the theorem asks.
 """
 
 from __future__ import annotations
@@ -20,23 +19,22 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from boundwatch._support.validation import check_choice, check_level
-from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
-from boundwatch.training.data import as_tensors, digest, minibatch
+from boundwatch.training.data import as_tensors, minibatch
+from boundwatch.training.determinism import Stream, generator, single_thread
+from boundwatch.training.environments import environment_hash
 from boundwatch.training.history import History
 from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.run import Run
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
+from boundwatch.training.run import Run, check_theorem
 
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
 
@@ -68,25 +66,20 @@ def train_backprop(
     surrogate
         ``surrogate(policy, *batch)`` returns a differentiable cost for each environment of a minibatch, as a
         (b,) tensor: ``policy`` maps observations to the module's outputs, ``batch`` holds rows of ``data``.
-        For instance the expected cost under a softmax over actions. It may return a pair (surrogate, true)
-        with the costs that will be certified beside it; these go into the history. Costs in [0, 1], except
-        that the bound ``"pinsker"`` takes any surrogate.
+        It may return a pair (surrogate, true) with the costs that will be certified beside it; these go into
+        the history. Costs in [0, 1], except that the bound ``"pinsker"`` takes any surrogate.
     data
         The m training environments: tensors or arrays with m rows each.
     steps
         Number of steps. Fixed in advance: nothing stops early by looking at a certificate.
-    bound
-        ``"pointwise"`` (default), ``"kl"`` or ``"pinsker"``; see `boundwatch.training.objectives`. Use the
-        one that `boundwatch.training.certify` will.
-    delta
-        Probability with which the certificate may fail.
-    samples
-        Number k of policies per step.
-    batch_size
-        Environments a step; at most m.
+    bound, delta
+        Those that `boundwatch.training.certify` will use: ``"pointwise"``, ``"kl"`` or ``"pinsker"``, see
+        `boundwatch.training.objectives`, and the probability with which the certificate may fail.
+    samples, batch_size
+        Policies (k) and environments per step, of the latter at most m.
     optimizer
-        ``"adam"``, or ``"sgd"``, plain gradient descent. Adam moves every parameter about equally far,
-        however little it matters; over many parameters that costs divergence, and descent may do better.
+        ``"adam"``, or ``"sgd"``, plain gradient descent. Adam moves every parameter about equally far, which
+        costs divergence over many parameters; descent may do better there.
     learning_rate, variance_rate
         Rates for the mean, in standard deviations of the prior, and for ln s; the second is the first if left
         out, and 0 keeps the variances.
@@ -99,10 +92,6 @@ def train_backprop(
         File that keeps the training through interruptions, and how many steps lie between two writes. If it
         exists, training continues from it.
 
-    Returns
-    -------
-    Cost, divergence and bound at every step.
-
     **Guarantee**: deterministic, as Theorem 1 asks of the algorithm.
     **Assumes**: the prior was chosen without the training environments.
 
@@ -114,24 +103,16 @@ def train_backprop(
     >>> costs = torch.cat([x > 0, x < 0], 1).float()
     >>> def surrogate(policy, x, costs):
     ...     return (policy(x).softmax(-1) * costs).sum(-1)
-    >>> net = torch.nn.Linear(1, 2)
-    >>> with torch.no_grad():
-    ...     _ = net.weight.zero_(), net.bias.zero_()
-    >>> posterior = GaussianPosterior.over(net, prior_variance=1.0)
+    >>> posterior = GaussianPosterior.over(torch.nn.Linear(1, 2), prior_variance=1.0)
     >>> history = train_backprop(posterior, surrogate, (x, costs), steps=100)
     >>> history.upper[-1] < history.upper[0]
     True
     """
-    check_choice(bound, "bound", get_args(Bound))
-    delta = check_level(delta, "delta")
     tensors, m = as_tensors(data)
-    if m < MIN_ENVIRONMENTS:
-        raise InvalidSetting(f"data has {m} environments; the theorem needs at least {MIN_ENVIRONMENTS}")
+    delta = check_theorem(bound, delta, m)
     batch_size = min(batch_size, m)
-    if samples < 1 or batch_size < 1 or jobs < 1:
-        raise InvalidSetting(
-            f"samples = {samples}, batch_size = {batch_size}, jobs = {jobs} must all be at least 1"
-        )
+    if min(samples, batch_size, jobs) < 1:
+        raise InvalidSetting(f"{samples = }, {batch_size = }, {jobs = } must all be at least 1")
     run = Run(
         posterior,
         Optimizer(optimizer, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
@@ -139,11 +120,10 @@ def train_backprop(
         steps=steps,
         settings={
             "algorithm": "backprop",
-            "data": None if checkpoint is None else digest(tensors),  # only a checkpoint keeps it
+            "data": None if checkpoint is None else environment_hash(tensors),  # only a checkpoint keeps it
             "delta": delta,
             "samples": samples,
             "batch_size": batch_size,
-            "optimizer": [optimizer, learning_rate, variance_rate],
             "seed": seed,
         },
         checkpoint=checkpoint,
@@ -176,11 +156,7 @@ def train_backprop(
 
 
 class _Workers:
-    """Threads that compute costs and gradients, one policy each at a time.
-
-    Every policy is computed by one thread and the results are put together in the order of the policies, so
-    their number changes nothing but the time.
-    """
+    """Threads that compute costs and gradients, one policy each at a time, in the order of the policies."""
 
     def __init__(self, posterior: GaussianPosterior, surrogate: Surrogate, jobs: int) -> None:
         self._surrogate = surrogate

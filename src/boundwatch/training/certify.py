@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -19,10 +20,9 @@ from boundwatch._support.validation import check_choice, check_costs, check_flag
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.policies import save_policy, unchanged
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
 
 
 def certify(
@@ -41,33 +41,23 @@ def certify(
     Parameters
     ----------
     posterior
-        A trained posterior. Or several candidates, e.g. after different numbers of steps: one policy is drawn
-        from each, every candidate is certified at delta/K, and the one with the lowest upper bound is kept.
-        That price (a union bound, contained in the certificate's divergence) is what makes a choice by
-        certificate valid; one candidate pays nothing. K is ``candidates`` in ``draw.json``.
+        A trained posterior. Or K candidates, e.g. after different numbers of steps: one policy is drawn from
+        each, every candidate is certified at delta/K, and the one with the lowest upper bound is kept. That
+        price (a union bound, contained in the certificate's divergence) makes a choice by certificate valid.
     costs_of
         Maps a policy to its costs in [0, 1], one for each of the m >= 8 *training* environments. For a
         simulator use `boundwatch.training.Rollouts`. It must leave the policy's ``state_dict`` as it is, and
         reset the memory of a recurrent policy when an episode begins.
     directory
-        Where ``posterior.safetensors``, ``policy.safetensors``, ``costs.csv``, ``certificate.json`` and
-        ``draw.json`` go.
-    bound
-        ``"pointwise"`` (default; nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1). It is chosen
-        here, before the costs are seen, and cannot be changed afterward.
-    delta
-        Probability with which the certificate may fail.
-    binary
-        Promise that costs are 0 or 1.
-    seed
-        Of the draw. It may equal the training's: the two streams are independent.
+        Where posterior, policy, costs, certificate and ``draw.json`` go.
+    bound, delta
+        As in training: ``"pointwise"`` (nearly always tightest), ``"kl"`` or ``"pinsker"`` (Theorem 1),
+        chosen before the costs are seen; and the probability with which the certificate may fail.
+    binary, seed
+        Promise that costs are 0 or 1; of the draw, and independent of the training's, even if equal.
     created
         The certificate's date, UTC in ISO 8601; now if left out. Where a training that was interrupted gives
         the date of its first start, it ends with the same bytes.
-
-    Returns
-    -------
-    The certificate, with the SHA-256 of the policy's file in its provenance.
 
     Raises
     ------
@@ -75,9 +65,6 @@ def certify(
         On a second draw with other arguments from the same object or into the same directory. Redrawing
         until you like the certificate voids the guarantee. The same arguments repeat the same draw and are
         allowed; to choose among policies, pass several candidates and pay.
-    InvalidSetting
-        If the policy after the rollouts is not the one before them, e.g. because it counts or normalizes what
-        it observes.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     lower <= expected cost <= upper, for the policy in ``policy.safetensors``.
@@ -103,15 +90,9 @@ def certify(
     folder = Path(directory)
     make_folder(folder)
     generators = [generator(seed, Stream.CERTIFIED_POLICY, index) for index in range(len(candidates))]
-    record = {
-        "posteriors": [candidate.sha256() for candidate in candidates],
-        "candidates": len(candidates),
-        "bound": bound,
-        "delta": check_level(delta, "delta"),
-        "binary": binary,
-        "seed": int(seed),
-    }
-    _draw_once(candidates, folder / "draw.json", record)
+    drawn = {"posteriors": [candidate.sha256() for candidate in candidates], "candidates": len(candidates)}
+    rule = {"bound": bound, "delta": check_level(delta, "delta"), "binary": binary, "seed": int(seed)}
+    _draw_once(candidates, folder / "draw.json", drawn | rule)
     policy_path = folder / "policy.safetensors"
     results = []
     for candidate, rng in zip(candidates, generators, strict=True):
@@ -122,16 +103,14 @@ def certify(
             costs = check_costs(costs_of(policy), binary=binary)
         # delta/K in place of delta, written as what it adds to the divergence: ln K, and 3 ln K in Theorem 1.
         price = math.log(len(candidates))
+        issue: Callable[..., Certificate]
         if bound == "pointwise":
             ratio = candidate.log_density_ratio(weights) + price
-            certificate = Certificate.from_pointwise(
-                costs, delta, log_ratio=ratio, binary=binary, seed=seed, policy=policy_path
-            )
+            issue = partial(Certificate.from_pointwise, log_ratio=ratio)
         else:
             renyi = candidate.renyi_divergence() + 3 * price
-            certificate = Certificate.from_pac_bayes(
-                costs, delta, renyi=renyi, method=bound, binary=binary, seed=seed, policy=policy_path
-            )
+            issue = partial(Certificate.from_pac_bayes, renyi=renyi, method=bound)
+        certificate = issue(costs, delta, binary=binary, seed=seed, policy=policy_path)
         results.append((certificate, candidate, policy, costs))
     certificate, candidate, policy, costs = min(results, key=lambda result: result[0].upper)
     candidate.save(folder / "posterior.safetensors")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,18 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.training.seeds import Stream, generator
+from boundwatch.training.determinism import Stream, generator
 
 
 def as_tensors(data: Sequence[Tensor | NDArray[Any]]) -> tuple[list[Tensor], int]:
-    """Return the parts of the data as tensors, and the number of their rows, the same in each.
-
-    Examples
-    --------
-    >>> as_tensors([torch.zeros(3, 2), torch.ones(2)])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: data has parts of [2, 3] rows; give one row per environment in each
-    """
+    """Return the parts of the data as tensors, and the number of their rows, the same in each."""
     tensors = [torch.as_tensor(part) for part in data]
     sizes = {len(part) for part in tensors}
     if len(sizes) != 1:
@@ -35,26 +27,10 @@ def minibatch(n: int, batch_size: int, seed: int, step: int) -> Tensor:
 
     Examples
     --------
-    >>> first, second = minibatch(4, 2, 0, 0), minibatch(4, 2, 0, 1)
-    >>> sorted([*first.tolist(), *second.tolist()])
+    >>> sorted([*minibatch(4, 2, 0, 0).tolist(), *minibatch(4, 2, 0, 1).tolist()])
     [0, 1, 2, 3]
     """
     per_epoch = n // batch_size
     order = generator(seed, Stream.BATCHES, step // per_epoch).permutation(n)
     start = step % per_epoch * batch_size
     return torch.from_numpy(order[start : start + batch_size])
-
-
-def digest(data: Sequence[Tensor]) -> str:
-    """Return the SHA-256 of the data's types, shapes and values.
-
-    Examples
-    --------
-    >>> digest([torch.zeros(2)]) == digest([torch.zeros(2, 1)])
-    False
-    """
-    sha256 = hashlib.sha256()
-    for part in data:
-        sha256.update(f"{part.dtype}{tuple(part.shape)}".encode())
-        sha256.update(part.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return sha256.hexdigest()

@@ -16,23 +16,21 @@ inside the expectation depends on ψ too, so its gradient counts twice.
 from __future__ import annotations
 
 import os
-from typing import get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
-from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
+from boundwatch._support.validation import check_costs, check_flag
+from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import gaussians, objectives
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.history import History
 from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
-from boundwatch.training.run import Run
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
+from boundwatch.training.run import Run, check_theorem
 
 
 def train_evolution(
@@ -58,14 +56,13 @@ def train_evolution(
 
     Parameters
     ----------
-    posterior
-        Where training starts (usually at its prior) and what it changes.
-    rollouts
-        The simulator with the m training environments, `boundwatch.training.Rollouts`.
+    posterior, rollouts
+        Where training starts and what it changes; the simulator with the m training environments,
+        `boundwatch.training.Rollouts`.
     steps
-        Number of steps, fixed in advance. The posterior after the last one is the result; none is chosen by
-        its certificate. To choose, pass several to `boundwatch.training.certify`, which pays for it.
-    bound, delta, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
+        Number of steps, fixed in advance. The posterior after the last one is the result; to choose one by
+        its certificate, pass several to `boundwatch.training.certify`, which pays for it.
+    bound, delta, optimizer, learning_rate, variance_rate, seed, checkpoint, checkpoint_every
         As in `boundwatch.training.train_backprop`.
     samples
         Number k of policies per step; even if antithetic.
@@ -78,12 +75,6 @@ def train_evolution(
         Subtract from each policy's cost the mean of the others'; changes the variance, not the mean.
     natural
         Follow the natural gradient: the gradient divided by the Fisher information of P.
-    optimizer
-        ``"adam"`` or ``"sgd"``.
-
-    Returns
-    -------
-    Cost, divergence and bound at every step.
 
     **Guarantee**: deterministic, as Theorem 1 asks of the algorithm, whatever the number of workers.
     **Assumes**: the prior was chosen without the training environments.
@@ -94,23 +85,17 @@ def train_evolution(
     >>> def rollout(policy, environment, rng):
     ...     return min(1.0, abs(float(policy(torch.tensor([environment])))))
     >>> net = torch.nn.Linear(1, 1)
-    >>> with torch.no_grad():
-    ...     _ = net.weight.fill_(0.0), net.bias.fill_(0.8)
+    >>> _ = torch.nn.init.constant_(net.bias, 0.8)
     >>> posterior = GaussianPosterior.over(net, prior_variance=0.1)
     >>> history = train_evolution(posterior, Rollouts(rollout, [0.1, -0.1] * 50), steps=20)
     >>> history.cost[-1] < history.cost[0]
     True
     """
-    check_choice(bound, "bound", get_args(Bound))
-    delta = check_level(delta, "delta")
     m = len(rollouts)
-    if m < MIN_ENVIRONMENTS:
-        raise InvalidSetting(
-            f"there are {m} training environments; the theorem needs at least {MIN_ENVIRONMENTS}"
-        )
-    per_environment = check_flag(per_environment, "per_environment")
-    antithetic, baseline = check_flag(antithetic, "antithetic"), check_flag(baseline, "baseline")
-    natural = check_flag(natural, "natural")
+    delta = check_theorem(bound, delta, m)
+    flags = {"antithetic": antithetic, "baseline": baseline, "natural": natural}
+    for name, flag in (flags | {"per_environment": per_environment}).items():
+        check_flag(flag, name)
     if samples < 1 or (antithetic and samples % 2):
         raise InvalidSetting(f"samples = {samples} must be at least 1, and even if antithetic")
     run = Run(
@@ -120,19 +105,16 @@ def train_evolution(
         steps=steps,
         settings={
             "algorithm": "evolution",
-            "data": rollouts.fingerprint if checkpoint is not None else "",
+            "data": None if checkpoint is None else rollouts.fingerprint,
             "delta": delta,
             "samples": [samples, per_environment, antithetic, baseline, natural],
-            "optimizer": [optimizer, learning_rate, variance_rate],
             "seed": seed,
         },
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )
-    everywhere = np.arange(m)
-    indices = (
-        np.repeat(everywhere[:, None], samples, 0) if per_environment else np.tile(everywhere, (samples, 1))
-    )
+    every = np.arange(m)
+    indices = np.repeat(every[:, None], samples, 0) if per_environment else np.tile(every, (samples, 1))
     with single_thread(), run:
         for step in run.remaining():
             # Alg. 4, l. 5: sample w_i ~ N(ψ)
@@ -157,10 +139,8 @@ def train_evolution(
 
 
 def _mean_score(values: Tensor, noise: Tensor, log_ratio: Tensor) -> Tensor:
-    """Return the mean of values times ∇ ln P(w), with respect to (shift, ln s/s₀), as a (2, d) tensor.
-
-    For w = μ + √s z these gradients are z √(s₀/s) and (z² - 1)/2.
-    """
+    """Return the mean of values times ∇ ln P(w), with respect to (shift, ln s/s₀), as a (2, d) tensor."""
+    # For w = μ + √s z these gradients are z √(s₀/s) and (z² - 1)/2.
     by_shift = (values @ noise) * torch.exp(-0.5 * log_ratio)
     by_log_ratio = 0.5 * (values @ (noise**2 - 1))
     return torch.stack([by_shift, by_log_ratio]) / len(values)
@@ -172,7 +152,7 @@ def _linearize(
     """Return the bound at the mean cost, the divergence D in it, and what its gradient is made of.
 
     That is: the samples' prices, whose product with ∇ ln P(w) has the mean ∇D, and the bound's derivatives by
-    the cost and by D. For C + √R, price times derivative is e^(ln P(w)/P₀(w) - D₂) / (2 m √R).
+    the cost and by D.
     """
     ratios = gaussians.log_density_ratio(noise, shift, log_ratio)
     if bound == "pointwise":

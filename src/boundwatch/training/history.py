@@ -29,15 +29,7 @@ class History:
         D₂(P‖P₀). For the pointwise bound, ln P(w)/P₀(w): the mean over the sampled policies in
         Algorithm 3, the expectation KL(P‖P₀) in Algorithm 4.
     upper
-        Upper bound: the mean of those of the sampled policies in Algorithm 3, the bound at their mean cost
-        and at that divergence in Algorithm 4.
-
-    Examples
-    --------
-    >>> history = History("kl")
-    >>> history.append(cost=0.3, divergence=0.0, upper=0.4)
-    >>> len(history), history.upper
-    (1, [0.4])
+        The mean of the sampled policies' bounds, or the bound at their mean cost and that divergence.
     """
 
     bound: Bound
@@ -69,10 +61,7 @@ class History:
         write_text(path, json.dumps(asdict(self), indent=1) + "\n")
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw bound, training cost and divergence over the steps; the numbers go to a JSON file beside it.
-
-        Needs the extra ``plot``. The suffix of ``path`` chooses the format (png, pdf, svg).
-        """
+        """Draw bound, cost and divergence over the steps (extra ``plot``); write them as JSON beside it."""
         if len(self) == 0:
             raise InvalidSetting("the history has no steps to plot; train first")
         figure = new_figure(7, 5)
@@ -80,12 +69,10 @@ class History:
         steps = range(1, len(self) + 1)
         above.plot(steps, self.upper, color="black", label=f"upper bound ({self.bound})")
         above.plot(steps, self.cost, color="#0072B2", linestyle="--", label="training cost")
-        above.set_ylabel("cost")
-        above.set_ylim(bottom=0)
+        above.set(ylabel="cost", ylim=(0, None))
         above.legend(frameon=False)
         below.plot(steps, self.divergence, color="#D55E00")
-        below.set_ylabel("ln P(w)/P₀(w)" if self.bound == "pointwise" else "D₂(P‖P₀)")
-        below.set_xlabel("step")
+        below.set(xlabel="step", ylabel="ln P(w)/P₀(w)" if self.bound == "pointwise" else "D₂(P‖P₀)")
         for axes in (above, below):
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(alpha=0.3)

@@ -1,8 +1,8 @@
 """Adam and plain gradient descent on ψ, in coordinates where a step has the same meaning for every parameter.
 
 Gradients and steps are (2, d) tensors: the first row for the shift (μ - μ₀)/√s₀, the second for ln(s/s₀). So
-learning rates are in standard deviations of the prior, whether its variance is 1 or e⁻¹⁴. The state is a few
-tensors, replaced and never changed in place, which is what a checkpoint needs.
+learning rates are in standard deviations of the prior. The state is a few tensors, replaced and never changed
+in place, which is what a checkpoint needs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ class Optimizer:
     Examples
     --------
     >>> optimizer = Optimizer("adam", learning_rate=0.1, variance_rate=0.01, dim=1)
-    >>> optimizer.step(torch.tensor([[1e-3], [-2.0]], dtype=torch.float64))
-    tensor([[ 0.1000],
-            [-0.0100]], dtype=torch.float64)
+    >>> optimizer.step(torch.tensor([[1e-3], [-2.0]], dtype=torch.float64)).T
+    tensor([[ 0.1000, -0.0100]], dtype=torch.float64)
     """
 
     def __init__(
@@ -40,6 +39,7 @@ class Optimizer:
             if not 0 <= rate < float("inf"):
                 raise InvalidSetting(f"{label} = {rate!r} is not a number >= 0; choose e.g. 0.05")
         self._name = name
+        self.settings = [name, learning_rate, variance_rate]
         self._rates = torch.tensor([[learning_rate], [variance_rate]], dtype=torch.float64)
         moments = {"first": (2, dim), "second": (2, dim), "count": ()} if name == "adam" else {}
         self.state = {key: torch.zeros(shape, dtype=torch.float64) for key, shape in moments.items()}

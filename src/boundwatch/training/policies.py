@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import hashlib
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,16 +21,7 @@ LATENT = "latent"
 
 
 class LatentPolicy(nn.Module):
-    """A policy whose network takes a latent vector beside the observation, with that vector fixed.
-
-    Examples
-    --------
-    >>> class Shift(nn.Module):
-    ...     def forward(self, observation, latent):
-    ...         return observation + latent
-    >>> LatentPolicy(Shift(), torch.tensor([1.0, 2.0]))(torch.zeros(2))
-    tensor([1., 2.])
-    """
+    """A policy whose network takes a latent vector beside the observation, with that vector fixed."""
 
     latent: Tensor
 
@@ -60,48 +51,26 @@ def save_policy(path: str | os.PathLike[str], policy: nn.Module) -> str:
 
 
 def policy_sha256(policy: nn.Module) -> str:
-    """Return the SHA-256 of the file that `save_policy` would write.
-
-    Examples
-    --------
-    >>> policy = nn.Linear(3, 1)
-    >>> before = policy_sha256(policy)
-    >>> policy_sha256(policy.requires_grad_(False)) == before, policy_sha256(nn.Linear(3, 1)) == before
-    (True, False)
-    """
-    return hashlib.sha256(tensorfile.encode(policy.state_dict(), {"kind": _KIND})).hexdigest()
+    """Return the SHA-256 of the file that `save_policy` would write."""
+    return tensorfile.sha256(policy.state_dict(), {"kind": _KIND})
 
 
 @contextmanager
 def unchanged(policy: nn.Module) -> Iterator[None]:
-    """Refuse a policy whose ``state_dict`` the block changes: it would not be clear which was certified.
-
-    Examples
-    --------
-    >>> policy = nn.Linear(1, 1)
-    >>> with unchanged(policy), torch.no_grad():
-    ...     _ = policy.bias.add_(1.0)
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: rolling out Linear changed its state_dict, so that the policy ...
-    """
+    """Refuse a policy whose ``state_dict`` the block changes: it would not be clear which was certified."""
     before = policy_sha256(policy)
     yield
     if policy_sha256(policy) != before:
         raise InvalidSetting(
-            f"rolling out {type(policy).__name__} changed its state_dict, so that the policy rolled out is "
-            "not the one in the file; freeze statistics and counters, and keep the memory of a recurrent "
-            "policy in a plain attribute or a buffer with persistent=False, reset when an episode begins"
+            f"rolling out {type(policy).__name__} changed its state_dict; freeze statistics and counters, "
+            "and keep the memory of a recurrent policy in a plain attribute or a buffer with "
+            "persistent=False, reset when an episode begins"
         )
 
 
 def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:
-    """Return a copy of ``module``, in evaluation mode, with the parameters that `save_policy` wrote.
-
-    If the file holds a latent vector, the copy is wrapped in a `LatentPolicy`.
-    """
-    tensors, metadata = tensorfile.load(path)
-    if metadata.get("kind") != _KIND:
-        raise SchemaMismatch(f"{path} is not a policy of boundwatch; give the file that certify() wrote")
+    """Return a copy of ``module``, in evaluation mode, with the parameters that `save_policy` wrote."""
+    tensors, _ = tensorfile.load(path, _KIND)
     policy = copy.deepcopy(module)
     if LATENT in tensors and LATENT not in module.state_dict():
         policy = LatentPolicy(policy, torch.zeros_like(tensors[LATENT]))
@@ -112,27 +81,31 @@ def load_policy(path: str | os.PathLike[str], module: nn.Module) -> nn.Module:
 def load_state(module: nn.Module, tensors: Mapping[str, Tensor], inside: set[str], path: str) -> None:
     """Copy tensors into a module's parameters and buffers, all of them except those named ``inside``."""
     state = {name: value for name, value in module.state_dict().items() if name not in inside}
-    shapes = {name: (tuple(value.shape), value.dtype) for name, value in state.items()}
-    found = {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
-    if shapes != found:
-        wrong = sorted(name for name in shapes.keys() | found.keys() if shapes.get(name) != found.get(name))
-        raise SchemaMismatch(
-            f"{path} was written for another module: {wrong[0]} differs; rebuild that module"
-        )
+    forms, found = (
+        {(name, value.shape, value.dtype) for name, value in part.items()} for part in (state, tensors)
+    )
+    if forms != found:
+        wrong = min(name for name, *_ in forms ^ found)
+        raise SchemaMismatch(f"{path} was written for another module: {wrong} differs; rebuild that module")
     for name, value in state.items():
         value.copy_(tensors[name])
 
 
-def refuse_batch_statistics(module: nn.Module) -> None:
-    """Refuse layers that make the action in one environment depend on the others of the batch.
+def draw_first_weights(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw the first weights from a generator of our own; torch's layers draw theirs from the global one."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
 
-    The cost C_E(π) of a policy in one environment would then not be defined, and no theorem about it holds.
-    """
+
+def refuse_batch_statistics(module: nn.Module) -> None:
+    """Refuse layers by which the action in one environment depends on others: its cost is not defined."""
     for name, layer in module.named_modules():
         if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
             where = f"layer {name!r}" if name else "the module itself"
             raise InvalidSetting(
-                f"{where} ({type(layer).__name__}) normalizes by the statistics of its batch, so the action "
-                "in one environment depends on the others and its cost is not defined; call module.eval() "
-                "first (with track_running_stats=True), or use GroupNorm or LayerNorm"
+                f"{where} ({type(layer).__name__}) normalizes by the statistics of its batch; "
+                "call module.eval() first (with track_running_stats=True), or use GroupNorm or LayerNorm"
             )

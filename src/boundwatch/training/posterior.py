@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,19 +20,9 @@ from boundwatch.training import tensorfile
 from boundwatch.training.policies import LATENT, LatentPolicy, load_state, refuse_batch_statistics
 
 _KIND = "boundwatch.posterior/1"
+_PSI = ("mean", "log_variance", "prior_mean", "prior_variance")
 _VARIANCE_MARGIN = 0.01
 """Variances stay below 2 s₀ (1 - margin): D₂ is infinite at 2 s₀ and its gradient useless just below."""
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """Where a parameter lives in the flat vector w."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    start: int
-    stop: int
 
 
 class GaussianPosterior:
@@ -49,10 +37,8 @@ class GaussianPosterior:
         ψ = (μ, ln s), float64, of length `dim`; what training changes.
     prior_mean, prior_variance : Tensor
         μ₀ and s₀, float64; fixed.
-    dim : int
-        Number d of parameters in the posterior.
     names : tuple of str
-        Names of these parameters in the module.
+        Names of the parameters in the posterior, in the order of the flat vector w.
     drawn : str or None
         What `boundwatch.training.certify` has drawn from it, so that it draws once.
 
@@ -68,20 +54,16 @@ class GaussianPosterior:
     >>> weights = posterior.sample(3, np.random.default_rng(0))                 # three policies at once
     >>> posterior.apply(weights, torch.zeros(5, 4)).shape
     torch.Size([3, 5, 2])
-    >>> round(posterior.renyi_divergence(), 9)                                  # it starts at the prior
-    0.0
     """
 
     def __init__(
-        self,
-        module: nn.Module,
-        slots: tuple[_Slot, ...],
-        prior_mean: Tensor,
-        prior_variance: Tensor,
+        self, module: nn.Module, names: Iterable[str], prior_mean: Tensor, prior_variance: Tensor
     ) -> None:
         refuse_batch_statistics(module)
         self._module = copy.deepcopy(module).cpu().eval().requires_grad_(False)
-        self._slots = slots
+        self.names = tuple(names)
+        state = self._module.state_dict()
+        self._forms = [(state[name].shape, state[name].dtype) for name in self.names]
         self.prior_mean = prior_mean
         self.prior_variance = prior_variance
         self.mean = prior_mean.clone()
@@ -117,19 +99,13 @@ class GaussianPosterior:
 
         Examples
         --------
-        >>> GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0).names
-        ('weight', 'bias')
         >>> GaussianPosterior.over(nn.BatchNorm1d(3), prior_variance=1.0)
         Traceback (most recent call last):
         boundwatch.errors.InvalidSetting: the module itself (BatchNorm1d) normalizes by the statistics ...
         """
         chosen = _choose(module, parameters)
-        slots, start = [], 0
-        for name, value in chosen.items():
-            slots.append(_Slot(name, tuple(value.shape), value.dtype, start, start + value.numel()))
-            start += value.numel()
         mean = torch.cat([value.detach().cpu().double().reshape(-1) for value in chosen.values()])
-        return cls(module, tuple(slots), mean, _check_variance(prior_variance, start))
+        return cls(module, chosen, mean, _check_variance(prior_variance, mean.numel()))
 
     @classmethod
     def over_latent(
@@ -142,31 +118,21 @@ class GaussianPosterior:
 
         Examples
         --------
-        >>> class Shift(nn.Module):
-        ...     def forward(self, observation, latent):
-        ...         return observation + latent
-        >>> posterior = GaussianPosterior.over_latent(Shift(), 2)
-        >>> posterior.apply(torch.ones(1, 2), torch.zeros(3, 2)).shape
-        torch.Size([1, 3, 2])
+        >>> posterior = GaussianPosterior.over_latent(nn.Bilinear(3, 2, 1), 2)
+        >>> posterior.dim, posterior.names
+        (2, ('latent',))
         """
         if dim < 1:
             raise InvalidSetting(f"dim = {dim} is below 1; give the length of the latent vector")
         dtype = next((p.dtype for p in module.parameters()), torch.get_default_dtype())
-        slots = (_Slot(LATENT, (dim,), dtype, 0, dim),)
         prior = _check_variance(prior_variance, dim)
-        return cls(LatentPolicy(module, torch.zeros(dim, dtype=dtype)), slots, torch.zeros_like(prior), prior)
-
-    # What it is
+        policy = LatentPolicy(module, torch.zeros(dim, dtype=dtype))
+        return cls(policy, [LATENT], torch.zeros_like(prior), prior)
 
     @property
     def dim(self) -> int:
-        """Number of parameters in the posterior."""
-        return self._slots[-1].stop
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the parameters in the posterior, in the order of the flat vector."""
-        return tuple(slot.name for slot in self._slots)
+        """Number d of parameters in the posterior."""
+        return self.prior_mean.numel()
 
     @property
     def variance(self) -> Tensor:
@@ -183,17 +149,8 @@ class GaussianPosterior:
         """ln(s/s₀)."""
         return self.log_variance - self.prior_variance.log()
 
-    # Policies
-
     def sample(self, k: int, rng: np.random.Generator) -> Tensor:
-        """Draw k parameter vectors w ~ P, as a (k, d) float64 tensor.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> posterior.sample(2, np.random.default_rng(0)).shape
-        torch.Size([2, 4])
-        """
+        """Draw k parameter vectors w ~ P, as a (k, d) float64 tensor."""
         return self.weights(torch.from_numpy(rng.standard_normal((k, self.dim))))
 
     def weights(self, noise: Tensor) -> Tensor:
@@ -201,48 +158,29 @@ class GaussianPosterior:
         return self.mean + torch.exp(0.5 * self.log_variance) * noise
 
     def call(self, weights: Tensor, *inputs: Any) -> Any:
-        """Return the output of the policy with one parameter vector (d,); differentiable in it.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> posterior.call(torch.ones(4), torch.ones(2, 3))
-        tensor([[4.],
-                [4.]])
-        """
+        """Return the output of the policy with one parameter vector (d,); differentiable in it."""
         return torch.func.functional_call(self._module, self._unflatten(weights), inputs)
 
     def apply(self, weights: Tensor, *inputs: Any) -> Any:
-        """Return the outputs of k policies (k, d) for the same inputs, stacked along a new first axis.
-
-        All at once, by ``torch.func.vmap``: for simulators that take many policies.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> posterior.apply(torch.ones(5, 4), torch.ones(2, 3)).shape
-        torch.Size([5, 2, 1])
-        """
+        """Return the outputs of k policies (k, d) for the same inputs, stacked along a new first axis."""
         return torch.func.vmap(lambda w: self.call(w, *inputs))(weights)
 
     def policy(self, weights: Tensor) -> nn.Module:
-        """Return a stand-alone module, in evaluation mode, with one parameter vector (d,) put in.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> posterior.policy(torch.ones(4)).weight
-        Parameter containing:
-        tensor([[1., 1., 1.]])
-        """
+        """Return a stand-alone module, in evaluation mode, with one parameter vector (d,) put in."""
         module = copy.deepcopy(self._module)
         state = module.state_dict()  # its tensors share memory with the module's
         for name, value in self._unflatten(weights.detach()).items():
             state[name].copy_(value)
         return module
 
+    def flatten(self, state: Mapping[str, Tensor]) -> Tensor:
+        """Return the parameter vector (d,) in the ``state_dict`` of a policy."""
+        return torch.cat([state[name].reshape(-1).double() for name in self.names])
+
     def _unflatten(self, weights: Tensor) -> dict[str, Tensor]:
-        return {s.name: weights[s.start : s.stop].reshape(s.shape).to(s.dtype) for s in self._slots}
+        parts = torch.split(weights, [shape.numel() for shape, _ in self._forms])
+        formed = zip(self.names, parts, self._forms, strict=True)
+        return {name: part.reshape(shape).to(dtype) for name, part, (shape, dtype) in formed}
 
     # Divergences, by the functions that certificates use; for gradients see boundwatch.training.gaussians
 
@@ -255,35 +193,16 @@ class GaussianPosterior:
         return bounds.kl_divergence(*self._moments())
 
     def log_density_ratio(self, weights: Tensor) -> float:
-        """Return ln P(w)/P₀(w) of one parameter vector, by `boundwatch.bounds.log_density_ratio`.
-
-        Examples
-        --------
-        >>> GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0).log_density_ratio(torch.ones(4))
-        0.0
-        """
+        """Return ln P(w)/P₀(w) of one parameter vector, by `boundwatch.bounds.log_density_ratio`."""
         return bounds.log_density_ratio(_numpy(weights), *self._moments())
 
     def _moments(self) -> tuple[NDArray[np.float64], ...]:
-        parts = (self.mean, self.variance, self.prior_mean, self.prior_variance)
-        return tuple(_numpy(part) for part in parts)
-
-    # Training
+        return tuple(map(_numpy, (self.mean, self.variance, self.prior_mean, self.prior_variance)))
 
     def move(self, mean: Tensor, log_variance: Tensor) -> None:
-        """Set ψ, with the variances projected into s < 2 s₀, where D₂ is finite.
-
-        Examples
-        --------
-        >>> posterior = GaussianPosterior.over(nn.Linear(1, 1, bias=False), prior_variance=1.0)
-        >>> posterior.move(posterior.mean, torch.tensor([5.0], dtype=torch.float64))
-        >>> posterior.variance
-        tensor([1.9800], dtype=torch.float64)
-        """
+        """Set ψ, with the variances projected into s < 2 s₀, where D₂ is finite."""
         ceiling = (2 * (1 - _VARIANCE_MARGIN) * self.prior_variance).log()
         self.mean, self.log_variance = mean.detach(), torch.minimum(log_variance.detach(), ceiling)
-
-    # Files
 
     def save(self, path: str | os.PathLike[str]) -> str:
         """Write posterior, prior and the frozen parameters to a safetensors file; return its SHA-256.
@@ -304,28 +223,21 @@ class GaussianPosterior:
 
     def sha256(self) -> str:
         """Return the SHA-256 of the file that `save` would write."""
-        return hashlib.sha256(tensorfile.encode(*self._content())).hexdigest()
+        return tensorfile.sha256(*self._content())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], module: nn.Module) -> GaussianPosterior:
-        """Read a posterior that `save` wrote.
-
-        ``module`` gives the architecture (for a latent posterior, the network that takes the latent vector);
-        all its parameters come from the file.
-        """
-        tensors, metadata = tensorfile.load(path)
-        if metadata.get("kind") != _KIND:
-            raise SchemaMismatch(f"{path} is not a posterior of boundwatch; give the file that save() wrote")
+        """Read a posterior that `save` wrote; ``module`` gives the architecture, the file all parameters."""
+        tensors, metadata = tensorfile.load(path, _KIND)
         try:
-            names = json.loads(metadata["names"])
-            over_latent = metadata["over"] == LATENT
-            psi = [tensors.pop(name) for name in ("mean", "log_variance", "prior_mean", "prior_variance")]
+            names, over = json.loads(metadata["names"]), metadata["over"]
+            psi = [tensors.pop(name) for name in _PSI]
         except (KeyError, ValueError) as error:
             raise SchemaMismatch(f"{path} is not a whole posterior ({error} is missing)") from error
         dim = psi[0].numel()
         if not all(t.shape == (dim,) and t.dtype == torch.float64 and bool(t.isfinite().all()) for t in psi):
             raise SchemaMismatch(f"{path} holds a mean or variances that are not {dim} finite numbers each")
-        if over_latent:
+        if over == LATENT:
             posterior = cls.over_latent(module, dim, prior_variance=_numpy(psi[3]))
         else:
             posterior = cls.over(module, names, prior_variance=_numpy(psi[3]))
@@ -335,14 +247,9 @@ class GaussianPosterior:
         return posterior
 
     def _content(self) -> tuple[Mapping[str, Tensor], Mapping[str, str]]:
-        tensors = {
-            "mean": self.mean,
-            "log_variance": self.log_variance,
-            "prior_mean": self.prior_mean,
-            "prior_variance": self.prior_variance,
-        }
-        inside = set(self.names)
-        frozen = {f"module.{name}": t for name, t in self._module.state_dict().items() if name not in inside}
+        tensors = {name: getattr(self, name) for name in _PSI}
+        state = self._module.state_dict()
+        frozen = {f"module.{name}": value for name, value in state.items() if name not in self.names}
         over = LATENT if isinstance(self._module, LatentPolicy) else "parameters"
         return tensors | frozen, {"kind": _KIND, "over": over, "names": json.dumps(self.names)}
 
@@ -355,14 +262,12 @@ def _choose(module: nn.Module, parameters: Iterable[str] | None) -> dict[str, Te
         )
     if parameters is None:
         return available
-    wanted = [parameters] if isinstance(parameters, str) else list(parameters)
     chosen: set[str] = set()
-    for name in wanted:
+    for name in [parameters] if isinstance(parameters, str) else parameters:
         matches = {n for n in available if n == name or n.startswith(f"{name}.")}
         if not matches:
-            raise InvalidSetting(
-                f"parameters: {name!r} is not in the module; choose from {', '.join(available)}"
-            )
+            known = ", ".join(available)
+            raise InvalidSetting(f"parameters: {name!r} is not in the module; choose from {known}")
         chosen |= matches
     if not chosen:
         raise InvalidSetting("parameters is empty; name at least one, or leave it out for all")
@@ -372,9 +277,7 @@ def _choose(module: nn.Module, parameters: Iterable[str] | None) -> dict[str, Te
 def _check_variance(prior_variance: ArrayLike, dim: int) -> Tensor:
     values = np.array(prior_variance, dtype=np.float64)
     if values.shape not in ((), (dim,)):
-        raise InvalidSetting(
-            f"prior_variance has shape {values.shape}; give one number or {dim}, one per parameter"
-        )
+        raise InvalidSetting(f"prior_variance has shape {values.shape}; give one number, or {dim}")
     if not (np.isfinite(values).all() and (values > 0).all()):
         raise InvalidSetting(f"prior_variance = {values.min()} is not a positive number; choose e.g. 0.01")
     return torch.from_numpy(np.broadcast_to(values, (dim,)).copy())

@@ -15,11 +15,10 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.parallel import Backend, check_workers, in_parallel
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.tasks.base import Rollout
+from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.environments import environment_hash
 from boundwatch.training.policies import unchanged
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.seeds import Stream, generator
-from boundwatch.training.threads import single_thread
 
 Environment = TypeVar("Environment")
 Costs = NDArray[np.float64]
@@ -36,15 +35,11 @@ class TrainingCosts(Protocol):
     @property
     def fingerprint(self) -> str:
         """Tells one set of training environments from another, for checkpoints."""
-        ...
 
-    def __len__(self) -> int:
-        """Return the number m of training environments."""
-        ...
+    def __len__(self) -> int: ...
 
     def costs(self, posterior: GaussianPosterior, weights: Tensor, indices: Indices) -> Costs:
         """Return costs (n, b): those of policy ``weights[i]`` in the environments ``indices[i]``."""
-        ...
 
 
 class Rollouts(Generic[Environment]):
@@ -63,22 +58,18 @@ class Rollouts(Generic[Environment]):
     environments
         The m training environments, in any form that the simulator and `environment_hash` understand.
     seed
-        Each environment has its own generator, made from this seed and the environment's hash. The randomness
-        belongs to the environment: every policy meets the same. Different environments, such as those of
-        training and of deployment, have independent generators. So have equal ones in one set; but the same
-        environment in two sets needs two seeds.
-    jobs
-        Processes.
-    backend
-        ``"loky"`` (processes on this machine) or ``"ray"`` (a Ray cluster, extra ``ray``; one that is already
-        connected, else a local one).
+        Each environment has its own generator, made from this seed and the environment's hash: every policy
+        meets the same randomness. Different environments, and equal ones in one set, have independent
+        generators; but the same environment in two sets needs two seeds.
+    jobs, backend
+        Processes: ``"loky"`` on this machine, or ``"ray"`` on a Ray cluster (extra ``ray``; one that is
+        already connected, else a local one).
 
     Examples
     --------
     >>> def rollout(policy, environment, rng):
     ...     return float(policy(torch.tensor([environment])).sigmoid())
-    >>> rollouts = Rollouts(rollout, [0.0, 1.0, 2.0])
-    >>> rollouts(nn.Linear(1, 1)).shape
+    >>> Rollouts(rollout, [0.0, 1.0, 2.0])(nn.Linear(1, 1)).shape
     (3,)
     """
 
@@ -94,12 +85,8 @@ class Rollouts(Generic[Environment]):
         check_workers(jobs, backend)
         if len(environments) == 0:
             raise InvalidSetting("environments is empty; draw some")
-        self._rollout = rollout
-        self._environments = environments
-        self._keys = _keys(environments)
-        self._seed = seed
-        self._jobs = jobs
-        self._backend = backend
+        self._rollout, self._environments, self._keys = rollout, environments, _keys(environments)
+        self._seed, self._jobs, self._backend = seed, jobs, backend
 
     def __len__(self) -> int:
         return len(self._environments)
@@ -161,16 +148,10 @@ def _roll_out(
     """
     with single_thread(), torch.no_grad():
         policy = item if posterior is None else posterior.policy(item)
+        costs = []
         with unchanged(policy):
-            return np.array([_cost(rollout, policy, *environment, seed) for environment in environments])
-
-
-def _cost(
-    rollout: Rollout[Any], policy: nn.Module, index: int, environment: Any, key: tuple[int, int], seed: int
-) -> float:
-    cost = float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, *key)))
-    if not 0 <= cost <= 1:
-        raise InvalidCost(
-            f"the cost in environment {index} is {cost}; a rollout returns costs in [0, 1]: rescale"
-        )
-    return cost
+            for index, environment, key in environments:
+                costs.append(float(rollout(policy, environment, generator(seed, Stream.ENVIRONMENTS, *key))))
+                if not 0 <= costs[-1] <= 1:
+                    raise InvalidCost(f"the cost in environment {index} is {costs[-1]}, outside [0, 1]")
+        return np.array(costs)

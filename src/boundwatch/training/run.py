@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from types import TracebackType
+from typing import get_args
 
 import torch
 from rich.console import Console
 from torch import Tensor
 
-from boundwatch._support.files import make_folder
 from boundwatch._support.progress import progress_bar
-from boundwatch.bounds.pac_bayes import Bound
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.training import tensorfile
+from boundwatch._support.validation import check_choice, check_level
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
+from boundwatch.errors import InvalidSetting
+from boundwatch.training.checkpoints import Checkpoint
 from boundwatch.training.history import History
 from boundwatch.training.optimizers import Optimizer
 from boundwatch.training.posterior import GaussianPosterior
 
-_KIND = "boundwatch.checkpoint/1"
 _SERIES = ("cost", "divergence", "upper")
+
+
+def check_theorem(bound: Bound, delta: float, m: int) -> float:
+    """Return ``delta`` as a number; refuse what no certificate could be issued for."""
+    check_choice(bound, "bound", get_args(Bound))
+    if m < MIN_ENVIRONMENTS:
+        raise InvalidSetting(f"{m} training environments; the theorem needs at least {MIN_ENVIRONMENTS}")
+    return check_level(delta, "delta")
 
 
 class Run:
@@ -38,8 +42,8 @@ class Run:
 
     **Guarantee**: killed at any moment and started again with the same arguments, it continues from its last
     checkpoint and ends with the same bytes as if it had not been killed, provided that a step's randomness
-    depends on the number of the step alone. Checkpoints are replaced whole. Ctrl-C, and any error, saves the
-    last finished step; "the same arguments" include the posterior then left behind.
+    depends on the number of the step alone. Ctrl-C, and any error, saves the last finished step; "the same
+    arguments" include the posterior then left behind.
     """
 
     def __init__(
@@ -53,24 +57,16 @@ class Run:
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: int,
     ) -> None:
-        if steps < 1 or checkpoint_every < 1:
-            raise InvalidSetting(
-                f"steps = {steps}, checkpoint_every = {checkpoint_every} must both be at least 1"
-            )
-        self.posterior = posterior
-        self.optimizer = optimizer
+        if min(steps, checkpoint_every) < 1:
+            raise InvalidSetting(f"{steps = }, {checkpoint_every = } must both be at least 1")
+        self._posterior, self._optimizer = posterior, optimizer
         self.history = History(bound)
-        self._steps = steps
-        self._path = None if checkpoint is None else Path(checkpoint)
-        self._every = checkpoint_every
-        self._settings = {"bound": bound, **settings}
-        self._start = {"start.mean": posterior.mean, "start.log_variance": posterior.log_variance}
-        self._fingerprint = "" if self._path is None else self._identify()
+        self._steps, self._every = steps, checkpoint_every
+        start = "" if checkpoint is None else posterior.sha256()
+        settings = {"bound": bound, "optimizer": optimizer.settings, **settings}
+        self._checkpoint = Checkpoint(checkpoint, settings, start)
         self._progress = progress_bar("training")
-        if self._path is not None:
-            make_folder(self._path.parent)
-            if self._path.exists():
-                self._resume(self._path)
+        self._resume()
         self._finished = self._snapshot()
 
     def remaining(self) -> Iterator[int]:
@@ -87,11 +83,10 @@ class Run:
                 f"the gradient at step {len(self.history)} is not finite; lower the learning rates, "
                 "or look for NaN in the costs"
             )
-        move = self.optimizer.step(gradient)
-        deviation = self.posterior.prior_variance.sqrt()
-        self.posterior.move(
-            self.posterior.mean - deviation * move[0], self.posterior.log_variance - move[1]
-        )  # ψ <- ψ - γ grad, projected into s < 2 s₀
+        posterior, move = self._posterior, self._optimizer.step(gradient)
+        # ψ <- ψ - γ grad, projected into s < 2 s₀
+        mean = posterior.mean - posterior.prior_variance.sqrt() * move[0]
+        posterior.move(mean, posterior.log_variance - move[1])
         self.history.append(cost=cost, divergence=divergence, upper=upper)
         self._finished = self._snapshot()
         if len(self.history) % self._every == 0 or len(self.history) == self._steps:
@@ -108,72 +103,47 @@ class Run:
         if kind is None:
             return
         # Posterior and checkpoint at the last finished step, so that the same call continues from there.
-        tensors, metadata = self._finished
-        done = metadata["step"]
-        self.posterior.move(tensors["mean"], tensors["log_variance"])
-        if kind is KeyboardInterrupt or done != "0":
+        done, groups = self._finished
+        self._posterior.move(**groups["psi"])
+        if kind is KeyboardInterrupt or done > 0:
             self._save()
         if kind is KeyboardInterrupt:
-            where = (
-                "no checkpoint was asked for, so this training is lost"
-                if self._path is None
-                else f"{self._path} holds it; run the same command again to continue"
-            )
-            Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(
-                f"interrupted after step {done} of {self._steps}: {where}"
-            )
+            where = f"{self._checkpoint.path} holds it; run the same command again to continue"
+            if self._checkpoint.path is None:
+                where = "no checkpoint was asked for, so this training is lost"
+            console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+            console.print(f"interrupted after step {done} of {self._steps}: {where}")
 
-    def _identify(self) -> str:
-        """Return the SHA-256 of all that decides how a training goes: prior, start, data and settings."""
-        start = copy.copy(self.posterior)
-        start.mean, start.log_variance = self._start.values()
-        content = {"posterior": start.sha256(), **self._settings}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    # Every tensor in a snapshot is replaced, never changed, by the next step: it costs nothing to keep one.
-
-    def _snapshot(self) -> tuple[dict[str, Tensor], dict[str, str]]:
-        tensors = {"mean": self.posterior.mean, "log_variance": self.posterior.log_variance}
-        tensors |= {f"optimizer.{name}": value for name, value in self.optimizer.state.items()}
-        return tensors, {"kind": _KIND, "training": self._fingerprint, "step": str(len(self.history))}
+    def _snapshot(self) -> tuple[int, dict[str, dict[str, Tensor]]]:
+        # The next step replaces these tensors and changes none: it costs nothing to keep them.
+        psi = {"mean": self._posterior.mean, "log_variance": self._posterior.log_variance}
+        return len(self.history), {"psi": psi, "optimizer": self._optimizer.state}
 
     def _save(self) -> None:
-        if self._path is None:
+        if self._checkpoint.path is None:
             return
-        tensors, metadata = self._finished
-        done = int(metadata["step"])
-        series = {
-            f"history.{name}": torch.tensor(getattr(self.history, name)[:done], dtype=torch.float64)
-            for name in _SERIES
-        }
-        tensorfile.save(self._path, tensors | series | self._start, metadata)
+        done, groups = self._finished
+        numbers = {name: getattr(self.history, name)[:done] for name in _SERIES}
+        series = {name: torch.tensor(values, dtype=torch.float64) for name, values in numbers.items()}
+        self._checkpoint.save(groups | {"history": series}, step=done, state=self._posterior.sha256())
 
-    def _resume(self, path: Path) -> None:
-        tensors, metadata = tensorfile.load(path)
-        if metadata.get("kind") != _KIND:
-            raise SchemaMismatch(f"{path} is not a checkpoint of boundwatch; choose another path")
-        psi = {"mean": self.posterior.mean, "log_variance": self.posterior.log_variance}
-        if all(name in tensors and torch.equal(tensors[name], value) for name, value in psi.items()):
-            # The posterior of that very training, after an interruption: it started elsewhere.
-            self._start = {name: tensors.get(name, value) for name, value in self._start.items()}
-            self._fingerprint = self._identify()
-        if metadata.get("training") != self._fingerprint:
-            raise ProvenanceMismatch(
-                f"{path} belongs to a training with another prior, other data or other settings; "
-                "give the same ones to continue it, or another path to start over"
-            )
-        expected = self._snapshot()[0]
-        done = int(metadata["step"]) if metadata.get("step", "").isdecimal() else -1
+    def _resume(self) -> None:
+        """Go to where the checkpoint left off, if there is one."""
+        found = self._checkpoint.load()
+        if found is None:
+            return
+        done, groups = found
         if done > self._steps:
-            raise InvalidSetting(
-                f"steps = {self._steps} is below the {done} that {path} has already; raise it"
-            )
-        series = {name: tensors.get(f"history.{name}", torch.empty(0)) for name in _SERIES}
-        if any(tensors.get(k, torch.empty(0)).shape != v.shape for k, v in expected.items()) or any(
-            len(values) != done for values in series.values()
-        ):
-            raise SchemaMismatch(f"{path} is not a whole checkpoint; remove it to start over")
-        self.posterior.move(tensors["mean"], tensors["log_variance"])
-        self.optimizer.state = {name: tensors[f"optimizer.{name}"] for name in self.optimizer.state}
-        for name, values in series.items():
+            path = self._checkpoint.path
+            raise InvalidSetting(f"steps = {self._steps} is below the {done} that {path} has; raise it")
+        expected = _shapes(self._snapshot()[1] | {"history": dict.fromkeys(_SERIES, torch.empty(done))})
+        if _shapes(groups) != expected:
+            raise self._checkpoint.damaged()
+        self._posterior.move(**groups["psi"])
+        self._optimizer.state = groups.get("optimizer", {})
+        for name, values in groups["history"].items():
             setattr(self.history, name, values.tolist())
+
+
+def _shapes(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[tuple[str, str], torch.Size]:
+    return {(group, name): t.shape for group, parts in groups.items() for name, t in parts.items()}

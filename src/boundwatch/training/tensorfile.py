@@ -2,8 +2,6 @@
 
 Eight bytes of header length, a JSON header, then the raw little-endian numbers. Nothing in such a file can
 be executed, it holds no date, and its keys are sorted, so that hashes of two files can be compared.
-``torch.save`` pickles and ``numpy.savez`` stamps the time. Other programs read it with the ``safetensors``
-package.
 """
 
 from __future__ import annotations
@@ -20,18 +18,9 @@ from torch import Tensor
 from boundwatch._support.files import read_bytes, write_bytes
 from boundwatch.errors import SchemaMismatch
 
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
+_DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_DTYPES |= {"I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8}
+_DTYPES |= {"U8": torch.uint8, "BOOL": torch.bool}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 
@@ -39,26 +28,16 @@ def encode(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = N
     """Return the bytes of a file that holds ``tensors`` and ``metadata``.
 
     **Guarantee.** Equal names, values, dtypes and metadata give equal bytes, whatever their order.
-
-    Examples
-    --------
-    >>> encode({"a": torch.zeros(2), "b": torch.ones(1)}) == encode({"b": torch.ones(1), "a": torch.zeros(2)})
-    True
     """
     # Widest numbers first, so that every tensor is aligned to its own width.
     names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
-    header: dict[str, object] = {}
-    if metadata:
-        header["__metadata__"] = dict(sorted(metadata.items()))
+    header: dict[str, object] = {"__metadata__": dict(sorted(metadata.items()))} if metadata else {}
     blocks, offset = [], 0
     for name in names:
         tensor = tensors[name].detach().cpu().contiguous()
         block = tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
-        header[name] = {
-            "dtype": _CODES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + len(block)],
-        }
+        span = [offset, offset + len(block)]
+        header[name] = {"dtype": _CODES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": span}
         blocks.append(block)
         offset += len(block)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode()
@@ -71,16 +50,13 @@ def decode(data: bytes, source: str = "file") -> tuple[dict[str, Tensor], dict[s
 
     Examples
     --------
-    >>> tensors, metadata = decode(encode({"a": torch.arange(3)}, {"kind": "example"}))
-    >>> tensors, metadata
+    >>> decode(encode({"a": torch.arange(3)}, {"kind": "example"}))
     ({'a': tensor([0, 1, 2])}, {'kind': 'example'})
     """
     try:
         return _decode(data)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SchemaMismatch(
-            f"{source} is not a tensor file ({error}); write it with boundwatch.training"
-        ) from error
+        raise SchemaMismatch(f"{source} is not a tensor file ({error}); train again") from error
 
 
 def _decode(data: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -90,10 +66,8 @@ def _decode(data: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
     if length > len(data) - 8:
         raise ValueError("cut off in its header")
     header = json.loads(data[8 : 8 + length])
-    if not isinstance(header, dict):
-        raise ValueError("its header is not an object")
     metadata = header.pop("__metadata__", {})
-    if not all(isinstance(k, str) and isinstance(v, str) for k, v in metadata.items()):
+    if not all(isinstance(value, str) for value in metadata.values()):
         raise ValueError("its metadata is not text")
     body = data[8 + length :]
     tensors: dict[str, Tensor] = {}
@@ -113,24 +87,23 @@ def _decode(data: bytes) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, metadata
 
 
+def sha256(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> str:
+    """Return the SHA-256 of the file that `save` would write."""
+    return hashlib.sha256(encode(tensors, metadata)).hexdigest()
+
+
 def save(
     path: str | os.PathLike[str], tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> str:
-    """Write ``tensors`` to ``path`` atomically and return the SHA-256 of the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     digest = save(f"{folder}/a.safetensors", {"a": torch.zeros(2)})
-    ...     load(f"{folder}/a.safetensors")
-    ({'a': tensor([0., 0.])}, {})
-    """
+    """Write ``tensors`` to ``path`` atomically and return the SHA-256 of the file."""
     data = encode(tensors, metadata)
     write_bytes(path, data)
     return hashlib.sha256(data).hexdigest()
 
 
-def load(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read what :func:`save` wrote; see there."""
-    return decode(read_bytes(path), str(path))
+def load(path: str | os.PathLike[str], kind: str | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read what `save` wrote; refuse a file that is not of this kind, if one is given."""
+    tensors, metadata = decode(read_bytes(path), str(path))
+    if kind is not None and metadata.get("kind") != kind:
+        raise SchemaMismatch(f"{path} holds no {kind}; give the file that boundwatch wrote")
+    return tensors, metadata

@@ -44,12 +44,17 @@ class WithPredictions(Design):
     """A design with two more columns: what was predicted for the trial, and for scenes that were not run."""
 
     predicted: str = ""
-    unlabelled: str = ""
+    unlabeled: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are needed to place a row, and the predictions."""
-        return *super().columns, self.predicted, self.unlabelled
+        return *super().columns, self.predicted, self.unlabeled
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The columns whose cells may be lists."""
+        return self.predicted, self.unlabeled
 
 
 class Taken(NamedTuple):
@@ -293,7 +298,7 @@ class TrialReader:
         design = self._first.declared.design
         assert isinstance(design, WithPredictions)  # noqa: S101
         one = self._numbers(cells[design.predicted], number, design.predicted)
-        others = self._numbers(cells[design.unlabelled], number, design.unlabelled)
+        others = self._numbers(cells[design.unlabeled], number, design.unlabeled)
         if not one and not others:
             return None
         if len(one) != 1:

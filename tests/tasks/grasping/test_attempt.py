@@ -32,9 +32,10 @@ def test_expert_lifts_mugs():
     assert np.median([outcome.rise for outcome in outcomes]) == pytest.approx(APPROACH, abs=0.005)
 
 
-def test_expert_lifts_varied_mugs():
-    scenes = draw_scenes(12, np.random.default_rng(5), objects="varied-mugs")
-    assert sum(attempt(scene, expert_grasp(scene, 1.0)).cost for scene in scenes) <= 1
+@pytest.mark.parametrize(("objects", "failures"), [("varied-mugs", 1), ("bowls", 3)])
+def test_expert_lifts_other_objects(objects, failures):
+    scenes = draw_scenes(12, np.random.default_rng(5), objects=objects)
+    assert sum(attempt(scene, expert_grasp(scene, 1.0)).cost for scene in scenes) <= failures
 
 
 def test_an_unsteady_expert_fails_where_the_mug_is_narrow():
@@ -42,11 +43,6 @@ def test_an_unsteady_expert_fails_where_the_mug_is_narrow():
     inward, outward = (expert_grasp(narrow, 0.0, outward=off) for off in (-0.025, 0.025))
     assert attempt(narrow, inward).reason == "collision"  # the inner finger lands on the far side of the rim
     assert attempt(narrow, outward).reason == "lifted"
-
-
-def test_expert_lifts_bowls():
-    scenes = draw_scenes(12, np.random.default_rng(5), objects="bowls")
-    assert np.mean([attempt(scene, expert_grasp(scene, 1.0)).cost for scene in scenes]) <= 0.25
 
 
 @pytest.mark.parametrize(
@@ -75,20 +71,11 @@ def test_half_a_turn_is_the_same_grasp():
     assert turned.cost == 0.0
 
 
-def test_same_bits_in_every_process():
+def test_same_bits_in_every_process_and_order():
     work = list(cases(8, noise=1.0, seed=2))
     here = [attempt(*pair) for pair in work]
-    assert here == [attempt(*pair) for pair in work]
+    assert here == [attempt(*pair) for pair in work[::-1]][::-1]
     assert here == in_parallel(attempt, work, jobs=2, label="elsewhere")  # rises are compared bit by bit
-
-
-def test_order_of_grasps_does_not_matter():
-    work = list(cases(4, noise=1.0, seed=3))
-    forward = [attempt(*pair) for pair in work]
-    assert forward == [attempt(*pair) for pair in work[::-1]][::-1]
-
-
-def test_no_processes_are_refused():
     with pytest.raises(InvalidSetting, match="jobs = 0"):
         in_parallel(attempt, [], jobs=0, label="")
 

@@ -62,25 +62,16 @@ def test_the_authors_kind_of_file_is_read(recordings, tmp_path):
     assert Recordings.load(tmp_path / "alone.mat").counts == (1, 4)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"paths": 1.0}, "no cell array 'prims' in it"),
-        ({"prims": "left"}, "'prims' does not hold flights"),
-        ({"prims": 1.0}, "'prims' does not hold flights"),
-    ],
-)
-def test_bad_mat_files(tmp_path, content, message):
-    savemat(tmp_path / "prims.mat", content)
-    with pytest.raises(InvalidSetting, match=message) as raised:
-        Recordings.load(tmp_path / "prims.mat")
+@pytest.mark.parametrize("content", [{"paths": 1.0}, {"prims": "left"}, {"prims": 1.0}, None])
+def test_bad_mat_files(tmp_path, content):
+    path = tmp_path / "flights.mat"
+    if content is None:
+        path.write_bytes(b"MATLAB 7.3 MAT-file, not really" * 10)
+    else:
+        savemat(path, content)
+    with pytest.raises(InvalidSetting, match="MAT file" if content is None else "prims") as raised:
+        Recordings.load(path)
     assert "\n" not in str(raised.value)
-
-
-def test_a_file_that_is_no_mat_file(tmp_path):
-    (tmp_path / "prims.mat").write_bytes(b"MATLAB 7.3 MAT-file, not really" * 10)
-    with pytest.raises(InvalidSetting, match="no MAT file of version 7 or older"):
-        Recordings.load(tmp_path / "prims.mat")
 
 
 def test_a_changed_position_changes_the_fingerprint(recordings):
@@ -130,22 +121,14 @@ def test_bad_npz_files(tmp_path, arrays, message):
         Recordings.load(tmp_path / "flights.npz")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("flights.npz", b"not a zip", "no numeric array"),
-        ("flights.csv", b"\xff\xfe\x00", "cannot be read"),
-        ("flights.txt", b"", "unknown kind"),
-        ("missing.csv", None, "cannot be read"),
-    ],
-)
-def test_files_of_the_wrong_kind(tmp_path, name, content, message):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidSetting, match=message):
+WRONG = {"flights.npz": b"not a zip", "flights.csv": b"\xff\xfe\x00", "flights.txt": b"", "missing.csv": None}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_files_of_the_wrong_kind(recordings, tmp_path, name):
+    if WRONG[name] is not None:
+        (tmp_path / name).write_bytes(WRONG[name])
+    with pytest.raises(InvalidSetting, match=name):
         Recordings.load(tmp_path / name)
-
-
-def test_save_refuses_unknown_kinds(recordings, tmp_path):
-    with pytest.raises(InvalidSetting, match="unknown kind"):
+    with pytest.raises(InvalidSetting, match=r"flights\.mat"):
         recordings.save(tmp_path / "flights.mat")

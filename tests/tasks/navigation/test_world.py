@@ -79,17 +79,10 @@ def test_a_seed_is_the_same_however_it_is_written(world, seed):
     assert same(world.draw(TRAINING, 5, seed=seed), world.draw(TRAINING, 5, seed=0))
 
 
-@pytest.mark.parametrize(
-    ("seed", "first"),
-    [
-        (0, -0.39139986),
-        (7, -1.3514024),
-        ((0, 0), 1.9929566),
-        ((0, 1), 3.2443027),
-        ([3, 2**40], -0.92633796),
-        ((0, 2, 5), 0.2014885),
-    ],
-)
+FIRST = [(0, -0.39139986), (7, -1.3514024), ((0, 0), 1.9929566), ((0, 1), 3.2443027)]
+
+
+@pytest.mark.parametrize(("seed", "first"), [*FIRST, ([3, 2**40], -0.92633796), ((0, 2, 5), 0.2014885)])
 def test_streams_stay_what_they_were(world, seed, first):
     """Every published number rests on them."""
     assert world.draw(TRAINING, 1, seed=seed, images=False).obstacles[0, 0, 0] == np.float32(first)
@@ -144,19 +137,13 @@ def test_costs_rise_along_the_sweep(world):
     assert means == sorted(means)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nope", "is unknown; choose training"),
-        ("difficulty:x", "'x' is not a number"),
-        ("difficulty:10", "difficulty = 10.0 is outside"),
-        ("windy:7", "wind speed = 7.0"),
-        ("obstacles:two", "'two' is not a number"),
-        ("obstacles:-1", "obstacles = -1"),
-    ],
-)
-def test_unknown_distributions_are_refused(name, message):
-    with pytest.raises(InvalidSetting, match=message):
+UNKNOWN = {"nope": "'nope'", "difficulty:x": "'x'", "difficulty:10": "10.0", "windy:7": "7.0"}
+UNKNOWN |= {"obstacles:two": "'two'", "obstacles:-1": "-1"}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_unknown_distributions_are_refused(name):
+    with pytest.raises(InvalidSetting, match=UNKNOWN[name]):
         distribution(name)
 
 
@@ -229,13 +216,8 @@ def test_sensor_distances_make_another_world():
 def test_impossible_requests_are_refused(world, monkeypatch):
     with pytest.raises(InvalidSetting, match="n = 0 is below 1"):
         world.draw(TRAINING, 0, seed=0)
-    with pytest.raises(InvalidSetting, match="seed = -1 is empty or below 0"):
-        world.draw(TRAINING, 10, seed=-1)
-    for seed in ((), (1, -1)):
-        with pytest.raises(InvalidSetting, match="is empty or below 0"):
-            world.draw(TRAINING, 10, seed=seed)
-    for seed in (0.0, "0", (0, 0.5), None):
-        with pytest.raises(InvalidSetting, match="is not made of integers"):
+    for seed in (-1, (), (1, -1), 0.0, "0", (0, 0.5), None):
+        with pytest.raises(InvalidSetting, match="seed = "):
             world.draw(TRAINING, 10, seed=seed)
     with pytest.raises(InvalidSetting, match="is not below gap_below"):
         Distribution("none", gap_above=0.5, gap_below=0.4)

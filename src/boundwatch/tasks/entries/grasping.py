@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from boundwatch.tasks.entries.options import Backend, Bound, Delta
 
 if TYPE_CHECKING:  # torch comes with it, and --help does without
-    from boundwatch.tasks.grasping.runs import Run
+    from boundwatch.tasks.grasping.runs import Deployment, Run
 
 MOST_FILMS = 10
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")]
@@ -74,14 +71,6 @@ def load(folder: Path) -> Run:
     return load_run(folder)
 
 
-@dataclass(frozen=True)
-class Grasped:
-    """What happened to each object, with its film where one was drawn."""
-
-    costs: NDArray[np.float64]
-    columns: Mapping[str, Sequence[object]]
-
-
 def deploy(
     run: Run,
     n: int,
@@ -122,7 +111,7 @@ def deploy(
         Path | None,
         typer.Option(metavar="DIR", help=f"Draw films (GIF) of the first {MOST_FILMS} grasps; needs `plot`."),
     ] = None,
-) -> Grasped:
+) -> Deployment:
     """Let a trained policy grasp new objects.
 
     A row of the CSV has the cost (0 if the object was lifted by 10 cm, else 1), how far it rose in meters,
@@ -140,9 +129,7 @@ def deploy(
         jobs=jobs,
         backend=backend,
     )
-    columns = dict(deployed.columns)
-    if render is not None:
-        title = f"{objects or run.recipe.objects}, placement {placement}"
-        films = deployed.draw(render, title, MOST_FILMS)
-        columns["film"] = [*map(str, films), *[""] * (n - len(films))]
-    return Grasped(deployed.costs, columns)
+    if render is None:
+        return deployed
+    title = f"{objects or run.recipe.objects}, placement {placement}"
+    return deployed.draw(render, title, MOST_FILMS)

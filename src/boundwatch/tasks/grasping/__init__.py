@@ -22,18 +22,5 @@ from boundwatch.tasks.grasping.objects import Bowl, Mug, VariedMug
 from boundwatch.tasks.grasping.scenes import DRAWS, PLACEMENTS, Scene, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 
-__all__ = [
-    "DRAWS",
-    "PLACEMENTS",
-    "Bowl",
-    "Grasp",
-    "Mug",
-    "Outcome",
-    "Physics",
-    "Scene",
-    "VariedMug",
-    "attempt",
-    "draw_scenes",
-    "expert_grasp",
-    "photograph",
-]
+__all__ = ["DRAWS", "PLACEMENTS", "Bowl", "Grasp", "Mug", "Outcome", "Physics", "Scene", "VariedMug"]
+__all__ += ["attempt", "draw_scenes", "expert_grasp", "photograph"]

@@ -41,16 +41,7 @@ def attempt(
 ) -> Outcome:
     """Simulate one grasp.
 
-    Parameters
-    ----------
-    scene
-        The object and where it stands.
-    grasp
-        Where to grasp it.
-    physics
-        Friction, density, force; the defaults if left out.
-    observer
-        Called as ``observer(model, data)`` after every time step; must not change anything.
+    ``observer(model, data)`` is called after every time step; it must not change anything.
 
     **Guarantee**: the same arguments give the same outcome, bit for bit, in every process on one machine.
 

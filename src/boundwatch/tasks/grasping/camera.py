@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.tasks.grasping.scenes import CENTER, Scene
-from boundwatch.tasks.grasping.world import OBJECT_GROUP, TABLE_GROUP, Physics, compile_scene
+from boundwatch.tasks.grasping.world import (
+    OBJECT_GROUP,
+    TABLE_GROUP,
+    Array,
+    Physics,
+    cast_rays,
+    compile_scene,
+)
 
 PIXELS = 128
 VIEW = 0.35
@@ -24,7 +31,6 @@ FOCAL_LENGTH = 585.0
 STEEPEST = math.radians(80.0)
 """Largest angle between a ray and a surface's normal in the noise model, which has a pole at 90 degrees."""
 
-Array = NDArray[np.float64]
 Image = NDArray[np.uint8]
 
 
@@ -48,16 +54,9 @@ def look(model: mujoco.MjModel, data: mujoco.MjData, noise: np.random.Generator 
 
 
 def _cast(model: mujoco.MjModel, data: mujoco.MjData, aims: Array) -> tuple[Array, Array]:
-    """Return the share of the way to its aim, on the table, that each ray goes, and how it strikes there.
-
-    That is its angle to the surface's normal: 0 if it falls straight on it.
-    """
+    """Return the share of the way to its aim that each ray goes, and its angle to the normal it meets."""
     eye = np.array([*CENTER, CAMERA_HEIGHT])
-    groups = np.zeros(6, dtype=np.uint8)
-    groups[[TABLE_GROUP, OBJECT_GROUP]] = 1
-    n = len(aims)
-    hit, share, normals = np.empty(n, dtype=np.int32), np.empty(n), np.zeros((n, 3))
-    mujoco.mj_multiRay(model, data, eye, aims.ravel(), groups, True, -1, hit, share, normals.ravel(), n, 10.0)
+    _, share, normals = cast_rays(model, data, eye, aims, (TABLE_GROUP, OBJECT_GROUP))
     cosine = np.abs((normals * aims).sum(1)) / np.linalg.norm(aims, axis=1)
     return share, np.arccos(np.clip(cosine, math.cos(STEEPEST), 1.0))
 
@@ -83,13 +82,8 @@ def _aims() -> Array:
 def photograph(scene: Scene, *, noisy: bool = False) -> Image:
     """Return the depth image of a scene.
 
-    Parameters
-    ----------
-    scene
-        What to look at.
-    noisy
-        As a Kinect sees it: with its axial and lateral noise. The noise belongs to the scene, so that the
-        same scene gives the same image.
+    ``noisy`` is as a Kinect sees it: with its axial and lateral noise. The noise belongs to the scene, so
+    that the same scene gives the same image.
 
     Examples
     --------

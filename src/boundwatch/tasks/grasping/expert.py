@@ -18,8 +18,6 @@ def expert_grasp(scene: Scene, angle: float, *, outward: float = 0.0, upward: fl
 
     Parameters
     ----------
-    scene
-        The object and where it stands.
     angle
         Which point of the rim: 0 is opposite the handle. Demonstrations draw it between -ARC and ARC. Over
         the whole circle the demonstrations of an object would form a ring, which the Gaussian latent space

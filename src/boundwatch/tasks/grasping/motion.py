@@ -82,24 +82,18 @@ def plan(grasp: Grasp, timestep: float) -> Motion | None:
     down, up = (_ease(np.arange(1, steps + 1) / steps) for steps in (phases[0], phases[2]))
     height = APPROACH * np.concatenate([1.0 - down[0], np.zeros(phases[1]), up[0], np.ones(phases[3])])
     rates = (-down[1] / phases[0], np.zeros(phases[1]), up[1] / phases[2], np.zeros(phases[3]))
-    joints, velocities = (
-        line(height),
-        line(height, 1) * (APPROACH / timestep * np.concatenate(rates))[:, None],
-    )
+    velocities = line(height, 1) * (APPROACH / timestep * np.concatenate(rates))[:, None]
     fingers = np.full((len(height), 2), _CLOSED)
     fingers[: phases[0]] = panda.OPENING
     # Velocity feed-forward: without it the servos' damping holds the arm back, centimeters at this speed.
-    controls = np.hstack([joints + panda.DAMPING_TIME * velocities, fingers])
+    controls = np.hstack([line(height) + panda.DAMPING_TIME * velocities, fingers])
     return Motion(np.append(line(APPROACH), [panda.OPENING] * 2), controls, phases[0])
 
 
 def _ease(t: Floats) -> tuple[Floats, Floats, Floats]:
     """Return progress from 0 to 1 with the least jerk over a time from 0 to 1, and its two derivatives."""
-    return (
-        t**3 * (10.0 - 15.0 * t + 6.0 * t**2),
-        30.0 * t**2 * (1.0 - t) ** 2,
-        60.0 * t * (1.0 - t) * (1.0 - 2.0 * t),
-    )
+    progress = t**3 * (10.0 - 15.0 * t + 6.0 * t**2)
+    return progress, 30.0 * t**2 * (1.0 - t) ** 2, 60.0 * t * (1.0 - t) * (1.0 - 2.0 * t)
 
 
 def _shortest(line: CubicSpline) -> float:

@@ -19,7 +19,7 @@ from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, VIEW, Image
 from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.scenes import CENTER, Scene
-from boundwatch.tasks.grasping.world import ARM_GROUP, OBJECT_GROUP, Physics, compile_scene
+from boundwatch.tasks.grasping.world import ARM_GROUP, OBJECT_GROUP, Physics, cast_rays, compile_scene
 
 try:
     from PIL import Image as Pillow
@@ -34,12 +34,7 @@ SPEED = 0.5
 FRAMES_A_SECOND = 12
 _LIGHT = np.array([0.2, -1.2, 1.8])
 _SKY = np.array([236.0, 239.0, 243.0])
-_COLORS = {
-    "table": (214, 205, 190),
-    "object": (96, 160, 225),
-    "arm": (225, 225, 222),
-    "finger": (70, 70, 70),
-}
+_COLORS = {"table": (214, 205, 190), "object": (96, 160, 225), "arm": (225, 225, 222), "finger": (70, 70, 70)}
 _GRASP_COLOR = (230, 120, 20)
 _BORDER = 24
 _FRONT, _SWING = math.radians(-60.0), math.radians(55.0)  # where the spectator stands, and may go to
@@ -52,20 +47,7 @@ def film(
 ) -> Outcome:
     """Simulate a grasp again and draw it: ``path`` with suffix ``.gif`` is a film, ``.png`` its last frame.
 
-    Parameters
-    ----------
-    scene, grasp, physics
-        As in `boundwatch.tasks.grasping.attempt`.
-    image
-        What the overhead camera saw.
-    path
-        Where the picture goes.
-    title
-        Line under the picture; the outcome is added.
-
-    Returns
-    -------
-    The outcome, the same as without drawing.
+    ``image`` is what the overhead camera saw, ``title`` the line under the picture, before the outcome.
     """
     views: list[Pixels] = []
     every = max(1, round(SPEED / (FRAMES_A_SECOND * physics.timestep)))
@@ -119,7 +101,7 @@ def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
     across = np.linspace(-slope, slope, WIDTH) * WIDTH / HEIGHT
     along = np.linspace(slope, -slope, HEIGHT)
     aims = (forward + across[None, :, None] * right + along[:, None, None] * up).reshape(-1, 3)
-    hit, distance, normal = _cast(model, data, eye, aims)
+    hit, distance, normal = cast_rays(model, data, eye, aims)
     seen = hit >= 0
     points = eye + distance[:, None] * aims
     to_light = _LIGHT - points
@@ -127,21 +109,11 @@ def view(model: mujoco.MjModel, data: mujoco.MjData, grasp: Grasp) -> Pixels:
     facing = np.sign((normal * -aims).sum(1))[:, None]  # some surfaces are seen from within
     diffuse = np.clip((facing * normal * to_light).sum(1), 0.0, 1.0)
     # What the light meets first, other than the point itself, keeps it in the shade.
-    _, reach, _ = _cast(model, data, _LIGHT, points - _LIGHT)
+    _, reach, _ = cast_rays(model, data, _LIGHT, points - _LIGHT)
     lit = np.where(reach < 0.985, 0.35, 1.0)
     shade = 0.45 + 0.55 * diffuse * lit
     colors = _colors(model)[hit] * shade[:, None]
     return np.where(seen[:, None], colors, _SKY).clip(0, 255).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
-
-
-def _cast(
-    model: mujoco.MjModel, data: mujoco.MjData, origin: NDArray[np.float64], aims: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-    n = len(aims)
-    hit, distance, normal = np.empty(n, dtype=np.int32), np.empty(n), np.zeros((n, 3))
-    directions = np.ascontiguousarray(aims).ravel()
-    mujoco.mj_multiRay(model, data, origin, directions, None, True, -1, hit, distance, normal.ravel(), n, 1e3)
-    return hit, distance, normal
 
 
 def _colors(model: mujoco.MjModel) -> NDArray[np.float64]:
@@ -154,10 +126,7 @@ def _colors(model: mujoco.MjModel) -> NDArray[np.float64]:
 
 
 def overhead(image: Image, grasp: Grasp, size: int = HEIGHT - _BORDER) -> Pillow.Image:
-    """Return the depth image, enlarged, with the fingers of the grasp drawn in.
-
-    As seen by somebody behind the arm: away from the base is up, its left is left.
-    """
+    """Return the depth image, enlarged, with the fingers drawn in, as seen by somebody behind the arm."""
     bright = 255.0 - 215.0 * np.exp(-image[::-1, ::-1].astype(np.float64) / 90.0)  # low things stay visible
     picture = Pillow.fromarray(bright.astype(np.uint8)).convert("RGB").resize((size, size))
     draw = ImageDraw.Draw(picture)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from boundwatch.tasks.grasping.camera import PIXELS, Image
 from boundwatch.tasks.grasping.motion import Grasp
 from boundwatch.tasks.grasping.scenes import CENTER
+from boundwatch.training.policies import draw_first_weights
 
 LATENT = 10
 """Length of the latent vector z."""
@@ -27,9 +28,8 @@ LATENT_CHANNELS = 2
 POINTS = 20
 """How many points the paper's network finds."""
 SHARPNESS = 20.0
-"""What its maps are multiplied by before their softmax (one over its temperature). With 1 the softmax of an
-untrained network is almost uniform: all points lie in the middle of the image and hardly move. With 150 they
-jump from pixel to pixel, and learn more slowly than with 20."""
+"""What its maps are multiplied by before their softmax. With 1 all points of an untrained network lie in the
+middle of the image and hardly move; with 150 they jump from pixel to pixel, and learn more slowly."""
 ACTIONS = 5
 """x, y, z, and cosine and sine of the yaw."""
 SCALE = 0.1
@@ -42,6 +42,19 @@ RECONSTRUCTION = 0.1
 
 class GraspNetwork(nn.Module):
     """Maps depth images (n, 128, 128) and a latent vector (10,), or one for each image, to grasps (n, 5)."""
+
+    features: Callable[[Tensor], Tensor]
+    """What does not depend on the latent vector, for images (n, 128, 128)."""
+    decode: Callable[[Tensor, Tensor], Tensor]
+    """Outputs (n, 5) for such features and latent vectors."""
+
+    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
+        """Return outputs (n, 5) for images and latent vectors."""
+        return self.decode(self.features(images), latent)
+
+
+class FeatureNetwork(GraspNetwork):
+    """The plain network: 20 features of the image, joined by the latent vector."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,22 +73,18 @@ class GraspNetwork(nn.Module):
         )
 
     def features(self, images: Tensor) -> Tensor:
-        """Return the features (n, 20) of images (n, 128, 128)."""
+        """Return the features (n, 20)."""
         found: Tensor = self.eye(images[:, None].float() / 255.0)
         return found
 
     def decode(self, features: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for features and latent vectors."""
+        """Return outputs for features and latent vectors."""
         latent = latent.expand(len(features), LATENT)
         outputs: Tensor = self.hand(torch.cat([features, latent], dim=1))
         return outputs
 
-    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for images and latent vectors."""
-        return self.decode(self.features(images), latent)
 
-
-class PointNetwork(nn.Module):
+class PointNetwork(GraspNetwork):
     """The paper's network: each channel of the convolutions is a point in the image, its spatial softmax.
 
     The first two latent numbers are two more channels of the image, the other eight join the points.
@@ -92,12 +101,12 @@ class PointNetwork(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # an eighth faster here
 
     def features(self, images: Tensor) -> Tensor:
-        """Return what does not depend on the latent vector: the image's part of the first convolution."""
+        """Return the image's part of the first convolution."""
         seen = images[:, None].float() / 255.0
         return functional.conv2d(seen, self.look.weight[:, :1], self.look.bias, stride=2, padding=2)
 
     def decode(self, features: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for features and latent vectors."""
+        """Return outputs for features and latent vectors."""
         latent = latent.expand(len(features), LATENT)
         channels, rest = latent[:, :LATENT_CHANNELS], latent[:, LATENT_CHANNELS:]
         # A latent channel is constant over the image, so its part of the convolution is that of a white
@@ -108,10 +117,6 @@ class PointNetwork(nn.Module):
         maps = self.eye(features + torch.einsum("nk,kchw->nchw", channels, planes))
         outputs: Tensor = self.hand(torch.cat([spatial_softmax(SHARPNESS * maps), rest], dim=1))
         return outputs
-
-    def forward(self, images: Tensor, latent: Tensor) -> Tensor:
-        """Return outputs (n, 5) for images and latent vectors."""
-        return self.decode(self.features(images), latent)
 
 
 def spatial_softmax(maps: Tensor) -> Tensor:
@@ -129,10 +134,7 @@ def spatial_softmax(maps: Tensor) -> Tensor:
     return torch.cat([weights.sum(3) @ down, weights.sum(2) @ right], dim=1)
 
 
-NETWORKS: dict[str, Callable[[], GraspNetwork | PointNetwork]] = {
-    "features": GraspNetwork,
-    "points": PointNetwork,
-}
+NETWORKS: dict[str, Callable[[], GraspNetwork]] = {"features": FeatureNetwork, "points": PointNetwork}
 """By the names that a recipe gives them."""
 
 
@@ -140,19 +142,15 @@ class GraspAutoencoder(nn.Module):
     """The network with an encoder, which guesses the latent vector from how the expert grasped the rim.
 
     The encoder sees the angle in the object's frame, how far off an unsteady expert was (``manners`` = 3
-    numbers in all), and nothing else. If it saw the grasp itself, the latent vector would learn its direction
-    in the room: a ring, with a hole in the middle of the latent space where policies fail.
+    numbers in all), and nothing else. From the grasp itself the latent vector would learn a direction in the
+    room: a ring, with a hole in the middle of the latent space where policies fail.
     """
 
     def __init__(self, generator: torch.Generator, network: str = "features", manners: int = 1) -> None:
         super().__init__()
         self.network = NETWORKS[network]()
         self.encoder = nn.Sequential(nn.Linear(manners, 32), nn.ReLU(), nn.Linear(32, 2 * LATENT))
-        for layer in self.modules():  # torch's layers draw their first weights from the global generator
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
-                if layer.bias is not None:
-                    nn.init.zeros_(layer.bias)
+        draw_first_weights(self, generator)
 
     def loss(self, images: Tensor, actions: Tensor, manner: Tensor, generator: torch.Generator) -> Tensor:
         """Return the negative evidence lower bound of each demonstration."""
@@ -179,13 +177,7 @@ def to_action(grasp: Grasp) -> list[float]:
 
 
 def to_grasp(output: Tensor) -> Grasp:
-    """Return the grasp that one output (5,) of the network means.
-
-    Examples
-    --------
-    >>> to_grasp(torch.tensor([1.0, -1.0, -9.0, 0.0, 2.0]))
-    Grasp(x=0.6, y=-0.1, z=0.005, yaw=1.57...)
-    """
+    """Return the grasp that one output (5,) of the network means."""
     x, y, z, cos, sin = output.double().tolist()
     height = min(max(SCALE * z, FLOOR), CEILING)
     return Grasp(CENTER[0] + SCALE * x, CENTER[1] + SCALE * y, height, math.atan2(sin, cos))

@@ -12,8 +12,8 @@ import numpy as np
 from boundwatch._support.validation import check_choices, check_level
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
+from boundwatch.training.determinism import Stream, generator
 from boundwatch.training.optimizers import OptimizerName
-from boundwatch.training.seeds import Stream, generator
 
 
 class Draw(IntEnum):
@@ -70,24 +70,14 @@ class Recipe:
     """The paper's, in which each channel of the convolutions is a point in the image, or a plain one."""
 
     def __post_init__(self) -> None:
-        least = {
-            "demonstrations": self.clone_batch,
-            "clone_batch": 1,
-            "clone_steps": 6,
-            "prior_environments": 1,
-        }
-        for name, low in (least | {"environments": 8, "steps": 1, "seed": 0}).items():
+        least = {"demonstrations": self.clone_batch, "clone_batch": 1, "clone_steps": 6, "environments": 8}
+        for name, low in (least | {"prior_environments": 1, "steps": 1, "seed": 0}).items():
             if getattr(self, name) < low:
                 raise InvalidSetting(f"{name} = {getattr(self, name)} is below {low}; training needs more")
-        for name in ("clone_rate", "rate", "variance_rate"):
-            if not 0.0 < getattr(self, name) < math.inf:
-                raise InvalidSetting(
-                    f"{name} = {getattr(self, name)} is not above 0; leave it out if in doubt"
-                )
-        if not 0.0 <= self.unsteadiness < math.inf:
-            raise InvalidSetting(
-                f"unsteadiness = {self.unsteadiness} is below 0; leave it out for a steady hand"
-            )
+        for name in ("clone_rate", "rate", "variance_rate", "unsteadiness"):
+            value = getattr(self, name)
+            if not 0.0 <= value < math.inf or (value == 0.0 and name != "unsteadiness"):
+                raise InvalidSetting(f"{name} = {value} is not above 0; leave it out if in doubt")
         check_choices(self)
         check_level(self.delta, "delta")
 
@@ -98,10 +88,8 @@ class Recipe:
 
 HARDER = Recipe(
     demonstrations=4_000,
-    clone_steps=4_000,
     clone_batch=32,
     prior_environments=200,
-    steps=10,
     rate=10.0,
     variance_rate=3.0,
     optimizer="sgd",
@@ -112,20 +100,11 @@ HARDER = Recipe(
     network="features",
 )
 """Mugs of many shapes, seen through a real sensor's noise and shown by an unsteady hand."""
-FEATURES: dict[str, Any] = {
-    "network": "features",
-    "demonstrations": 9_000,
-    "clone_steps": 3_000,
-    "clone_batch": 128,
-}
+FEATURES: dict[str, Any] = {"network": "features", "demonstrations": 9_000}
+FEATURES |= {"clone_steps": 3_000, "clone_batch": 128}
 """How the plain network is cloned where the paper's is the usual one."""
 HARDER_POINTS: dict[str, Any] = {"network": "points", "clone_steps": 12_000, "clone_batch": 16}
 """How the paper's network is cloned in the harder world, where it learns more slowly."""
-SMALL: dict[str, Any] = {
-    "demonstrations": 1_000,
-    "clone_steps": 800,
-    "prior_environments": 50,
-    "environments": 60,
-    "steps": 2,
-}
+SMALL: dict[str, Any] = {"demonstrations": 1_000, "clone_steps": 800, "prior_environments": 50}
+SMALL |= {"environments": 60, "steps": 2}
 """What makes a recipe small enough to wait for, for a looser certificate."""

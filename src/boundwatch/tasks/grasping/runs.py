@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.files import make_folder
 from boundwatch._support.parallel import Backend
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.errors import SchemaMismatch
 from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping.attempt import Outcome
 from boundwatch.tasks.grasping.camera import Image
@@ -26,7 +25,7 @@ from boundwatch.tasks.grasping.recipe import Draw, Recipe
 from boundwatch.tasks.grasping.scenes import Scene
 from boundwatch.tasks.grasping.task import Grasping
 from boundwatch.tasks.grasping.world import Physics
-from boundwatch.training import GaussianPosterior, LatentPolicy, load_policy
+from boundwatch.training import load_policy
 
 NAME = "grasping"
 
@@ -40,6 +39,7 @@ class Deployment:
     images: list[Image]
     grasps: list[Grasp]
     outcomes: list[Outcome]
+    films: Sequence[Path] = ()
 
     def __repr__(self) -> str:
         return one_line(self, {"n": len(self.outcomes), "mean_cost": float(self.costs.mean())})
@@ -53,23 +53,22 @@ class Deployment:
         return np.array([outcome.cost for outcome in self.outcomes])
 
     @property
-    def columns(self) -> dict[str, Sequence[object]]:
-        """How far each object rose, in meters, and what happened."""
-        return {
-            "rise": [f"{outcome.rise:.4f}" for outcome in self.outcomes],
-            "reason": [outcome.reason for outcome in self.outcomes],
-        }
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """How far each object rose, in meters, what happened, and its film where one was drawn."""
+        rises = [f"{outcome.rise:.4f}" for outcome in self.outcomes]
+        films = [*map(str, self.films), *[""] * (len(rises) - len(self.films))]
+        told = {"rise": rises, "reason": [outcome.reason for outcome in self.outcomes]}
+        return told | {"film": films} if self.films else told
 
-    def draw(self, folder: str | Path, title: str, most: int) -> list[Path]:
-        """Draw films of the first grasps, at most so many, into a folder; return their paths."""
+    def draw(self, folder: Path, title: str, most: int) -> Deployment:
+        """Draw films of the first grasps, at most so many, into a folder; return the deployment with them."""
         from boundwatch.tasks.grasping.pictures import film
 
-        folder = Path(folder)
         make_folder(folder)
         paths = [folder / f"{number:02d}.gif" for number in range(1, min(most, len(self.scenes)) + 1)]
         for path, scene, image, grasp in zip(paths, self.scenes, self.images, self.grasps, strict=False):
             film(scene, image, grasp, self.physics, path, f"{title}, number {path.stem}: ")
-        return paths
+        return dataclasses.replace(self, films=paths)
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,7 @@ class Run:
     ) -> Deployment:
         """Try the policy on n new objects, by default such as it was trained on.
 
-        They are independent of the training's, and of those of other objects and placements, whatever the
-        seed. With another ``physics`` they are the same objects.
+        They are independent of all others, whatever the seed. Another ``physics`` meets the same objects.
         """
         objects = self.recipe.objects if objects is None else objects
         physics = self.physics if physics is None else physics
@@ -130,29 +128,6 @@ class Run:
 def settings(recipe: Recipe, physics: Physics) -> dict[str, Any]:
     """Return everything that determines a training, as plain JSON values."""
     return {"recipe": dataclasses.asdict(recipe), "physics": dataclasses.asdict(physics)}
-
-
-def finish(
-    claimed: folders.Claim,
-    recipe: Recipe,
-    posterior: GaussianPosterior,
-    *,
-    prior_cost: float,
-    expert_success: float,
-) -> None:
-    """Write the summary."""
-    certificate = Certificate.load(claimed.folder / folders.CERTIFICATE)
-    policy = load_policy(claimed.folder / folders.POLICY, NETWORKS[recipe.network]())
-    if not isinstance(policy, LatentPolicy):
-        raise SchemaMismatch(f"{claimed.folder / folders.POLICY} has no latent vector; train again")
-    limits = folders.three_bounds(
-        float(certificate.mean_cost or 0.0),
-        recipe.environments,
-        recipe.delta,
-        renyi=posterior.renyi_divergence(),
-        log_ratio=posterior.log_density_ratio(policy.latent.detach().double()),
-    )
-    claimed.finish({"expert_success": expert_success, "prior_cost": prior_cost} | limits)
 
 
 def load_run(folder: str | Path) -> Run:

@@ -46,16 +46,12 @@ def draw_scenes(
 
     Parameters
     ----------
-    n
-        How many.
-    rng
-        Where the randomness comes from.
+    n, rng
+        How many, and where the randomness comes from.
     objects
-        ``"mugs"``, ``"varied-mugs"`` (of many shapes), ``"bowls"`` (12-18 cm) or ``"wide-bowls"``
-        (15-21 cm).
+        ``"mugs"``, ``"varied-mugs"`` (many shapes), ``"bowls"`` (12-18 cm), ``"wide-bowls"`` (15-21 cm).
     placement
-        1 (training) to 6: uniform on a square with a side of 10, 20, 30, 40, 50 or 60 cm around (0.5, 0) m.
-        The yaw is uniform.
+        1 (training) to 6: uniform on a square with a side of 10 to 60 cm around (0.5, 0) m, at any yaw.
 
     Examples
     --------

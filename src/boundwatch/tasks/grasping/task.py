@@ -16,11 +16,11 @@ from boundwatch._support.parallel import Backend, in_parallel
 from boundwatch.tasks.grasping.attempt import Outcome, attempt
 from boundwatch.tasks.grasping.camera import Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.policy import GraspNetwork, PointNetwork, choose, to_grasp
+from boundwatch.tasks.grasping.policy import GraspNetwork, choose, to_grasp
 from boundwatch.tasks.grasping.scenes import Scene, check_distribution, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 from boundwatch.training import GaussianPosterior, environment_hash
-from boundwatch.training.threads import single_thread
+from boundwatch.training.determinism import single_thread
 
 Costs = NDArray[np.float64]
 
@@ -39,9 +39,8 @@ class Grasping:
     """
 
     objects: str = "mugs"
-    """``"mugs"``, ``"varied-mugs"``, ``"bowls"`` or ``"wide-bowls"``."""
+    """As in `boundwatch.tasks.grasping.draw_scenes`, like the placement."""
     placement: int = 1
-    """1 (training) to 6."""
     physics: Physics = field(default_factory=Physics)
     jobs: int = 1
     """Processes."""
@@ -49,7 +48,6 @@ class Grasping:
     """Where they run: ``"loky"``, on this machine, or ``"ray"``, on a Ray cluster (extra ``ray``)."""
     depth_noise: bool = False
     """Whether the camera sees as a real sensor does, with noise."""
-    binary: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         check_distribution(self.objects, self.placement)
@@ -64,8 +62,11 @@ class Grasping:
 
     def rollout(self, policy: nn.Module, environments: Sequence[Scene]) -> Costs:
         """Return the policy's cost in each environment: 0 if it lifted the object, else 1."""
-        grasps = self.grasps(policy, self.photographs(environments))
-        return np.array([outcome.cost for outcome in self.attempts(environments, grasps)])
+        return self.costs(environments, self.grasps(policy, self.photographs(environments)))
+
+    def costs(self, scenes: Sequence[Scene], grasps: Sequence[Grasp], *, label: str = "grasps") -> Costs:
+        """Return the costs of one grasp in each scene."""
+        return np.array([outcome.cost for outcome in self.attempts(scenes, grasps, label=label)])
 
     def photographs(self, scenes: Sequence[Scene]) -> list[Image]:
         """Return the depth images of scenes."""
@@ -86,22 +87,12 @@ class Grasping:
 
 
 class LatentCosts:
-    """The training environments, as `boundwatch.training.train_evolution` runs them.
-
-    The images' features are computed once: only the latent vector differs between policies.
-    """
+    """The training environments, as `train_evolution` runs them; the images' features are computed once."""
 
     def __init__(
-        self,
-        task: Grasping,
-        network: GraspNetwork | PointNetwork,
-        scenes: Sequence[Scene],
-        images: Sequence[Image],
-    ):
-        self._task = task
-        self._network = network
-        self._scenes = scenes
-        self._images = images
+        self, task: Grasping, network: GraspNetwork, scenes: Sequence[Scene], images: Sequence[Image]
+    ) -> None:
+        self._task, self._network, self._scenes, self._images = task, network, scenes, images
         world = [list(scenes), task.physics]
         self.fingerprint = environment_hash([*world, "noisy"] if task.depth_noise else world)
         with torch.no_grad(), single_thread():
@@ -112,8 +103,7 @@ class LatentCosts:
 
     def __call__(self, policy: nn.Module) -> Costs:
         """Return one policy's costs in all training environments."""
-        outcomes = self._task.attempts(self._scenes, self._task.grasps(policy, self._images))
-        return np.array([outcome.cost for outcome in outcomes])
+        return self._task.costs(self._scenes, self._task.grasps(policy, self._images))
 
     def costs(self, _posterior: GaussianPosterior, weights: Tensor, indices: NDArray[np.intp]) -> Costs:
         """Return costs (n, b): those of latent vector ``weights[i]`` in the environments ``indices[i]``."""
@@ -124,5 +114,5 @@ class LatentCosts:
                 for j in row
             ]
         scenes = [self._scenes[j] for j in indices.ravel().tolist()]
-        outcomes = self._task.attempts(scenes, grasps, label="")  # the training shows a bar already
-        return np.array([outcome.cost for outcome in outcomes]).reshape(indices.shape)
+        # Without a label: the training shows a bar already.
+        return self._task.costs(scenes, grasps, label="").reshape(indices.shape)

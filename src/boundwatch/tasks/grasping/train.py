@@ -22,20 +22,13 @@ from boundwatch.tasks import folder as folders
 from boundwatch.tasks.grasping import runs
 from boundwatch.tasks.grasping.camera import Image
 from boundwatch.tasks.grasping.expert import ARC, expert_grasp
-from boundwatch.tasks.grasping.policy import LATENT, GraspAutoencoder, GraspNetwork, PointNetwork, to_action
+from boundwatch.tasks.grasping.policy import LATENT, GraspAutoencoder, GraspNetwork, to_action
 from boundwatch.tasks.grasping.recipe import Draw, Recipe
 from boundwatch.tasks.grasping.runs import Run
 from boundwatch.tasks.grasping.scenes import Scene
 from boundwatch.tasks.grasping.task import Grasping, LatentCosts
 from boundwatch.tasks.grasping.world import Physics
-from boundwatch.training import (
-    GaussianPosterior,
-    certify,
-    check_disjoint,
-    tensorfile,
-    train_evolution,
-    train_prior,
-)
+from boundwatch.training import GaussianPosterior, check_disjoint, tensorfile, train_evolution, train_prior
 
 _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""
@@ -52,18 +45,9 @@ def train(
 ) -> Run:
     """Train, draw and certify a policy; write everything to a folder.
 
-    Parameters
-    ----------
-    recipe
-        What to do.
-    folder
-        Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
-        ``draw.json``, ``settings.json``, ``summary.json`` and ``training.json`` go. A folder that holds
-        another training is refused; one that holds this one is loaded, or continued if it was interrupted.
-    physics
-        Of training; by default as documented.
-    jobs, backend
-        Processes, on this machine (``"loky"``) or a Ray cluster (``"ray"``): they change the time only.
+    A folder that holds another training is refused; one that holds this one is loaded, or continued if it was
+    interrupted: see `boundwatch.tasks.folder.claim`. Processes, on this machine (``"loky"``) or a Ray cluster
+    (``"ray"``), change the time only.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost on such environments lies between the certificate's limits. The same recipe
@@ -107,23 +91,15 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
         seed=recipe.seed,
         checkpoint=claimed.checkpoints / "evolution.safetensors",
     )
-    certify(
-        posterior,
-        costs,
-        claimed.folder,
-        bound=recipe.bound,
-        delta=recipe.delta,
-        binary=True,
-        seed=recipe.seed,
-        created=claimed.started,
-    )
+    rule = {"bound": recipe.bound, "delta": recipe.delta, "seed": recipe.seed, "binary": True}
+    limits = claimed.certify(posterior, costs, **rule)
     history.save(claimed.folder / "training.json")
-    runs.finish(claimed, recipe, posterior, prior_cost=prior_cost, expert_success=success)
+    claimed.finish({"expert_success": success, "prior_cost": prior_cost} | limits)
 
 
 def _clone(
     recipe: Recipe, checkpoints: Path, demonstrations: Sequence[Tensor], training_images: Image
-) -> GraspNetwork | PointNetwork:
+) -> GraspNetwork:
     """Return the network cloned from images, actions and the manner of grasping."""
     generator = torch.Generator().manual_seed(recipe.seed)
     manners = demonstrations[2].reshape(len(demonstrations[2]), -1).shape[1]

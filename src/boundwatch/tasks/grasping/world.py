@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import mujoco
+import numpy as np
+from numpy.typing import NDArray
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.grasping import panda
 from boundwatch.tasks.grasping.scenes import Scene
 
 TABLE_GROUP, OBJECT_GROUP, ARM_GROUP = 0, 1, 2
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,18 @@ def scene_xml(scene: Scene | None, physics: Physics) -> str:
 def compile_scene(scene: Scene, physics: Physics) -> mujoco.MjModel:
     """Return the engine's model of a scene: nine joints of the arm and the hand, then the object's pose."""
     return mujoco.MjModel.from_xml_string(scene_xml(scene, physics))
+
+
+def cast_rays(
+    model: mujoco.MjModel, data: mujoco.MjData, eye: Array, aims: Array, groups: tuple[int, ...] | None = None
+) -> tuple[NDArray[np.int32], Array, Array]:
+    """Return which geom (of these groups) each ray meets, or -1, how far away in aims, and its normal."""
+    n = len(aims)
+    hit, distance, normals = np.empty(n, dtype=np.int32), np.empty(n), np.zeros((n, 3))
+    seen = None if groups is None else np.isin(np.arange(6), groups).astype(np.uint8)
+    directions = np.ascontiguousarray(aims).ravel()
+    mujoco.mj_multiRay(model, data, eye, directions, seen, True, -1, hit, distance, normals.ravel(), n, 1e3)
+    return hit, distance, normals
 
 
 def arm_alone() -> tuple[mujoco.MjModel, mujoco.MjData]:

@@ -26,24 +26,6 @@ from boundwatch.tasks.navigation.scene import (
 )
 from boundwatch.tasks.navigation.world import Environments, World
 
-__all__ = [
-    "DIFFICULTIES",
-    "NAMED",
-    "THRESHOLDS",
-    "TRAINING",
-    "Distribution",
-    "DroneSettings",
-    "Environments",
-    "Primitive",
-    "Recordings",
-    "Scene",
-    "Wind",
-    "World",
-    "clearance",
-    "cost",
-    "depth_images",
-    "difficulty",
-    "distribution",
-    "fly",
-    "place_obstacles",
-]
+__all__ = ["DIFFICULTIES", "NAMED", "THRESHOLDS", "TRAINING", "Distribution", "DroneSettings", "Environments"]
+__all__ += ["Primitive", "Recordings", "Scene", "Wind", "World", "clearance", "cost", "depth_images"]
+__all__ += ["difficulty", "distribution", "fly", "place_obstacles"]

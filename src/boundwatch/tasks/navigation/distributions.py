@@ -58,11 +58,6 @@ def difficulty(v: float) -> Distribution:
 
     9 + round(v) obstacles; accepted for v < 0 if M > 100 - 10 v mm, else if 100 - 12 v < M < 100 max(20 -
     v^2, 1) mm.
-
-    Examples
-    --------
-    >>> difficulty(-9).obstacles, difficulty(4.05).obstacles, difficulty(9).obstacles
-    (0, 13, 18)
     """
     if not -9.0 <= v <= 9.0:
         raise InvalidSetting(f"difficulty = {v} is outside [-9, 9]")
@@ -82,8 +77,6 @@ def distribution(name: str) -> Distribution:
 
     Examples
     --------
-    >>> distribution("easier").obstacles
-    6
     >>> distribution("windy:2.5").wind.speed, distribution("windy:5@4").wind.center
     (2.5, 4.0)
     """

@@ -3,12 +3,9 @@
 The Parrot Swing holds a commanded attitude and nothing else: no position, no velocity is fed back. Seen from
 above it is a point mass with three forces per unit of mass: forward thrust, the sideways component of thrust
 that a bank angle gives (``g tan(bank)``), and quadratic drag against its velocity *relative to the air*. A
-wind therefore moves it, and nothing on board notices.
-
-A motion primitive is a bank command over time: out to one side, back, level. Two rollouts of one primitive
-differ in three numbers, drawn once a flight: how late the motors start, a trim error of the bank angle, an
-error of the thrust.
-
+wind therefore moves it, and nothing on board notices. A motion primitive is a bank command over time: out to
+one side, back, level. Two rollouts of one primitive differ in three numbers, drawn once a flight: how late
+the motors start, a trim error of the bank angle, an error of the thrust.
 Units are meters, seconds and degrees; x points right, y ahead.
 """
 
@@ -112,14 +109,10 @@ class Wind:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.speed <= 5.0:
-            raise InvalidSetting(
-                f"wind speed = {self.speed} is outside [0, 5] m/s; the drone is modeled up to there"
-            )
+            raise InvalidSetting(f"wind speed = {self.speed} is outside [0, 5] m/s, which the model covers")
         if not (self.gust >= 0.0 and self.gust_time > 0.0 and self.width > 0.0):
-            raise InvalidSetting(
-                f"gust = {self.gust}, gust_time = {self.gust_time}, width = {self.width}: "
-                "gust must be at least 0, the other two above 0"
-            )
+            given = f"gust = {self.gust}, gust_time = {self.gust_time}, width = {self.width}"
+            raise InvalidSetting(f"{given}: gust must be at least 0, the other two above 0")
 
 
 def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
@@ -133,23 +126,15 @@ def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
     -------
     array of shape (primitives, rollouts, 3)
         Start delay, trim, thrust.
-
-    Examples
-    --------
-    >>> recorded_noise(DroneSettings()).std(axis=1, ddof=1).round(6).tolist()[0]
-    [1.0, 1.0, 1.0]
     """
     if settings.rollouts < 4:
-        raise InvalidSetting(
-            f"rollouts = {settings.rollouts} is below 4; three noises cannot be standardized over fewer"
-        )
+        raise InvalidSetting(f"rollouts = {settings.rollouts} is below 4; three noises need more")
     rng = np.random.default_rng(settings.seed)
     draw = rng.standard_normal((len(settings.primitives), settings.rollouts, 3))
     draw -= draw.mean(axis=1, keepdims=True)
     orthonormal, triangle = np.linalg.qr(draw)
-    signs = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[
-        :, None, :
-    ]  # QR leaves the signs open; keep the draw's
+    # QR leaves the signs open; keep the draw's.
+    signs = np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None, :]
     noise: NDArray[np.float64] = orthonormal * signs * np.sqrt(settings.rollouts - 1)
     return noise
 
@@ -163,29 +148,13 @@ def fly(
 ) -> NDArray[np.float64]:
     """Fly maneuvers and record the positions.
 
-    Parameters
-    ----------
-    settings
-        The drone.
-    primitive
-        Which primitive each flight uses; any shape.
-    noise
-        The flights' noise in standard units, of shape ``(*primitive.shape, 3)``; zeros fly as commanded.
-    wind
-        The wind, the same for every flight except for its gusts; None is calm air.
-    rng
-        Draws the gusts; needed with wind only.
-
-    Returns
-    -------
-    array of shape (*primitive.shape, steps, 2)
-        Positions x, y in meters, the first one the origin.
+    Each flight uses a ``primitive``, an array of any shape; ``noise``, shape ``(*primitive.shape, 3)``,
+    is in standard units, zeros fly as commanded. The wind is the same for all except for its gusts, which
+    ``rng`` draws. Returns positions x, y in meters, shape ``(*primitive.shape, steps, 2)``.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> drone = DroneSettings()
-    >>> calm = fly(drone, np.arange(7), np.zeros((7, 3)))
+    >>> calm = fly(DroneSettings(), np.arange(7), np.zeros((7, 3)))
     >>> calm.shape, bool(np.all(np.diff(calm[:, 200, 0]) > 0))  # primitives are ordered from left to right
     ((7, 341, 2), True)
     """

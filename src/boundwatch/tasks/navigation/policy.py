@@ -1,4 +1,4 @@
-"""The policy: a small convolutional network from one depth image to a score for each primitive.
+"""The policy, a small convolutional network from one depth image to a score for each primitive; its costs.
 
 It is a function of one observation: no layer looks at the rest of a batch. Rows of the image (elevations) are
 merged quickly, columns (azimuths) slowly, because vertical cylinders look the same in every row.
@@ -10,13 +10,18 @@ directions, scaled alike, so that one prior variance fits them all and moving al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.training.threads import single_thread
+from boundwatch.tasks.navigation.distributions import TRAINING, Distribution
+from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.training.determinism import single_thread
 
 CHANNELS = 16
 HIDDEN = 64
@@ -39,19 +44,12 @@ class Adapter(nn.Module):
 class Policy(nn.Module):
     """Depth images in meters, shape (n, pixels, pixels), to logits, shape (n, primitives).
 
-    Parameters
-    ----------
-    primitives
-        How many to choose from.
-    pixels, depth_range
-        Of the depth sensor.
-    directions
-        Principal components of the features that the adapter can use; with 0 it has offsets only.
+    ``directions`` principal components of the features are what the adapter can use; with 0 it has offsets
+    only.
 
     Examples
     --------
-    >>> policy = Policy(primitives=7)
-    >>> policy(torch.full((2, 50, 50), 7.0)).shape
+    >>> Policy(primitives=7)(torch.full((2, 50, 50), 7.0)).shape
     torch.Size([2, 7])
     """
 
@@ -78,13 +76,17 @@ class Policy(nn.Module):
         self.features = nn.Sequential(convolutions, nn.Linear(flat, HIDDEN), nn.ReLU())
         self.head = nn.Linear(HIDDEN, primitives)
         self.adapter = Adapter(directions, primitives)
-        self.register_buffer("centre", torch.zeros(HIDDEN))  # the spelling of policies that were saved
+        self.register_buffer("centre", torch.zeros(HIDDEN))  # a name in files, and so in certificates' hashes
         self.register_buffer("basis", torch.zeros(HIDDEN, directions))
 
     def embed(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Return what the adapter takes: the uncorrected scores, and the coordinates of the features."""
-        features = self.features(1.0 - images[:, None] / self.depth_range)  # far is 0, near is 1
+        features = self._see(images)
         return self.head(features), (features - self.centre) @ self.basis
+
+    def _see(self, images: Tensor) -> Tensor:
+        features: Tensor = self.features(1.0 - images[:, None] / self.depth_range)  # far is 0, near is 1
+        return features
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits."""
@@ -94,13 +96,10 @@ class Policy(nn.Module):
     def choose_directions(self, images: Tensor) -> None:
         """Take the principal components of the features of these images, each scaled to unit variance.
 
-        The images must be the prior's: directions chosen with the training environments would be a choice
-        that the bound does not pay for.
+        The images must be the prior's: the bound does not pay for a choice with the training environments.
         """
         with torch.no_grad(), single_thread():
-            features = torch.cat(
-                [self.features(1.0 - part[:, None] / self.depth_range) for part in torch.split(images, BATCH)]
-            )
+            features = torch.cat([self._see(part) for part in torch.split(images, BATCH)])
             values, vectors = torch.linalg.eigh(torch.cov(features.double().T))
             leading = values.argsort(descending=True)[: self.basis.shape[1]]
             # Units that never fire leave components without variance; they get no weight instead of infinite.
@@ -115,11 +114,6 @@ def logits_of(policy: nn.Module, images: NDArray[np.float32]) -> NDArray[np.floa
 
     One thread, and batches of one size, the last one padded: the same numbers to the last bit on every
     machine of a kind, however many are asked. Sums over few rows would be rounded differently.
-
-    Examples
-    --------
-    >>> logits_of(Policy(primitives=7), np.full((3, 50, 50), 7.0, dtype=np.float32)).shape
-    (3, 7)
     """
     parts = []
     with torch.inference_mode(), single_thread():
@@ -128,3 +122,40 @@ def logits_of(policy: nn.Module, images: NDArray[np.float32]) -> NDArray[np.floa
             padding = batch.new_zeros(BATCH - len(batch), *batch.shape[1:])
             parts.append(policy(torch.cat([batch, padding]))[: len(batch)])
     return torch.cat(parts).double().numpy()
+
+
+@dataclass(frozen=True)
+class Navigation:
+    """Fly through obstacle fields: a world, a distribution over its environments, and the cost's threshold.
+
+    Examples
+    --------
+    >>> from boundwatch.tasks.navigation.policy import Policy, logits_of
+    >>> costs, logits = Navigation().deploy(Policy(primitives=7), 20, seed=1)
+    >>> costs.shape, logits.shape
+    ((20,), (20, 7))
+    """
+
+    world: World = field(default_factory=World)
+    distribution: Distribution = TRAINING
+    d_thresh: float = 0.5
+    """Clearance from which a flight costs nothing, meters."""
+
+    def rollout(self, policy: nn.Module, environments: Environments) -> NDArray[np.float64]:
+        """Return the cost of the primitive that the policy scores highest, in each environment."""
+        return self.costs(logits_of(policy, environments.images), environments)
+
+    def costs(self, logits: NDArray[np.float64], environments: Environments) -> NDArray[np.float64]:
+        """Return the cost of the primitive with the largest logit, in each environment."""
+        table, chosen = environments.costs(self.d_thresh), logits.argmax(axis=1, keepdims=True)
+        return np.take_along_axis(table, chosen, axis=1)[:, 0]
+
+    def deploy(
+        self, policy: nn.Module, n: int, *, seed: int | Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Fly n new environments block by block; return costs (n,) and logits (n, primitives)."""
+        costs, logits = [], []
+        for environments in self.world.stream(self.distribution, n, seed=seed):
+            logits.append(logits_of(policy, environments.images))
+            costs.append(self.costs(logits[-1], environments))
+        return np.concatenate(costs), np.concatenate(logits)

@@ -32,9 +32,7 @@ from boundwatch._support.files import write_bytes
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import DroneSettings, fly, recorded_noise
 
-LONGEST_FLIGHT = (
-    100.0  # meters; a depth sensor of 7 m and a flight of 100 m mean that the file is in millimeters
-)
+LONGEST_FLIGHT = 100.0  # meters; with a depth sensor of 7 m, a longer one means a file in millimeters
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +82,8 @@ class Recordings:
             if (read := _READERS.get(path.suffix.lower())) is not None:
                 return cls(read(path))
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(
-                f"trajectories = {path} cannot be read ({error}); pass a CSV, NPZ or MAT file"
-            ) from error
+            problem = f"trajectories = {path} cannot be read ({error})"
+            raise InvalidSetting(f"{problem}; pass a CSV, NPZ or MAT file") from error
         except InvalidSetting as error:
             raise InvalidSetting(f"trajectories = {path}: {error}") from error
         raise InvalidSetting(
@@ -97,21 +94,20 @@ class Recordings:
         """Write the flights to an NPZ or CSV file that `load` reads."""
         path = Path(path)
         if path.suffix.lower() == ".npz":
-            steps = self.paths[0].shape[1]
-            positions = np.full((len(self.paths), max(self.counts), steps, 2), np.nan)
+            positions = np.full((len(self.paths), max(self.counts), self.paths[0].shape[1], 2), np.nan)
             for number, flights in enumerate(self.paths):
                 positions[number, : len(flights)] = flights
             buffer = io.BytesIO()
             np.savez_compressed(buffer, positions=positions)
             write_bytes(path, buffer.getvalue())
         elif path.suffix.lower() == ".csv":
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(["primitive", "rollout", "x", "y"])
-            for number, flights in enumerate(self.paths):
-                for rollout, flight in enumerate(flights):
-                    writer.writerows([number, rollout, repr(float(x)), repr(float(y))] for x, y in flight)
-            write_bytes(path, text.getvalue().encode())
+            rows = (
+                f"{number},{rollout},{x!r},{y!r}\n"
+                for number, flights in enumerate(self.paths)
+                for rollout, flight in enumerate(flights)
+                for x, y in flight.tolist()
+            )
+            write_bytes(path, f"primitive,rollout,x,y\n{''.join(rows)}".encode())
         else:
             raise InvalidSetting(f"path = {path} is of an unknown kind; name a file ending in .csv or .npz")
 
@@ -139,9 +135,8 @@ def _check_path(path: NDArray[np.float64], where: str) -> None:
         raise InvalidSetting(f"{where} has shape {path.shape}; it must be (rollouts >= 1, steps >= 2, 2)")
     if not np.all(np.isfinite(path)):
         rollout, step, _ = np.argwhere(~np.isfinite(path))[0]
-        raise InvalidSetting(
-            f"{where}, rollout {rollout}, step {step} is not finite; leave out whole rollouts only"
-        )
+        place = f"{where}, rollout {rollout}, step {step}"
+        raise InvalidSetting(f"{place} is not finite; leave out whole rollouts only")
     if np.abs(path).max() > LONGEST_FLIGHT:
         raise InvalidSetting(
             f"{where} reaches {np.abs(path).max():g}; positions must be meters within {LONGEST_FLIGHT:g} "
@@ -154,13 +149,11 @@ def _from_npz(path: Path) -> tuple[NDArray[np.float64], ...]:
         with np.load(path, allow_pickle=False) as archive:
             positions = np.asarray(archive["positions"], dtype=np.float64)
     except (KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise InvalidSetting(
-            f"no numeric array 'positions' in it ({error}); save one with numpy.savez"
-        ) from error
+        problem = f"no numeric array 'positions' in it ({error})"
+        raise InvalidSetting(f"{problem}; save one with numpy.savez") from error
     if positions.ndim != 4 or positions.shape[-1] not in (2, 3):
-        raise InvalidSetting(
-            f"positions has shape {positions.shape}; it must be (primitives, rollouts, steps, 2 or 3)"
-        )
+        wanted = "(primitives, rollouts, steps, 2 or 3)"
+        raise InvalidSetting(f"positions has shape {positions.shape}; it must be {wanted}")
     return tuple(flights[~np.isnan(flights).all(axis=(1, 2))][..., :2] for flights in positions)
 
 
@@ -170,27 +163,22 @@ def _from_csv(path: Path) -> tuple[NDArray[np.float64], ...]:
         reader = csv.DictReader(file)
         missing = {"primitive", "rollout", "x", "y"} - set(reader.fieldnames or ())
         if missing:
-            raise InvalidSetting(
-                f"column {min(missing)!r} is missing; the header must name primitive, rollout, x, y"
-            )
+            wanted = "the header must name primitive, rollout, x, y"
+            raise InvalidSetting(f"column {min(missing)!r} is missing; {wanted}")
         for row in reader:
             try:
                 key = int(row["primitive"]), int(row["rollout"])
                 flights.setdefault(key, []).append((float(row["x"]), float(row["y"])))
             except (TypeError, ValueError) as error:
-                raise InvalidSetting(
-                    f"line {reader.line_num} is not four numbers ({error}); correct it"
-                ) from error
+                where = f"line {reader.line_num}"
+                raise InvalidSetting(f"{where} is not four numbers ({error}); correct it") from error
     names = sorted({primitive for primitive, _ in flights})
     if names != list(range(len(names))):
         raise InvalidSetting(f"primitives are numbered {names}; they must be 0, 1, 2, ... without gaps")
-    lengths = {key: len(flight) for key, flight in flights.items()}
-    if len(set(lengths.values())) > 1:
-        short, long = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
-        raise InvalidSetting(
-            f"primitive {short[0]}, rollout {short[1]} has {lengths[short]} steps and primitive {long[0]}, "
-            f"rollout {long[1]} has {lengths[long]}; cut every flight to the same length"
-        )
+    lengths = sorted((len(flight), *key) for key, flight in flights.items())
+    if lengths and lengths[0][0] != lengths[-1][0]:
+        short, long = (f"primitive {p}, rollout {r} has {n} steps" for n, p, r in (lengths[0], lengths[-1]))
+        raise InvalidSetting(f"{short} and {long}; cut every flight to the same length")
     return tuple(np.array([flights[key] for key in sorted(flights) if key[0] == name]) for name in names)
 
 
@@ -201,17 +189,13 @@ def _from_mat(path: Path) -> tuple[NDArray[np.float64], ...]:
     try:
         content = loadmat(path, simplify_cells=True)
     except (MatReadError, NotImplementedError, ValueError) as error:
-        raise InvalidSetting(
-            f"it is no MAT file of version 7 or older ({error}); save it with -v7"
-        ) from error
+        problem = f"it is no MAT file of version 7 or older ({error})"
+        raise InvalidSetting(f"{problem}; save it with -v7") from error
     if "prims" not in content:
-        raise InvalidSetting(
-            "there is no cell array 'prims' in it; prims{j}{k} must be rollout k of primitive j"
-        )
+        raise InvalidSetting("it has no cell array 'prims'; prims{j}{k} must be rollout k of primitive j")
     try:
-        flights = [
-            [np.asarray(f, dtype=np.float64) for f in _cells(prim)] for prim in _cells(content["prims"])
-        ]
+        primitives = [_cells(primitive) for primitive in _cells(content["prims"])]
+        flights = [[np.asarray(flight, dtype=np.float64) for flight in each] for each in primitives]
         steps = min(len(flight) for rollouts in flights for flight in rollouts)
         # The recordings stop a step or two apart; nobody is near an obstacle at their end.
         return tuple(np.stack([f[:steps, :2] / 1000.0 for f in rollouts]) for rollouts in flights)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import read_bytes, write_bytes
@@ -21,15 +20,14 @@ from boundwatch.errors import SchemaMismatch
 from boundwatch.tasks import folder as folders
 from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
-from boundwatch.tasks.navigation.policy import Policy, logits_of
+from boundwatch.tasks.navigation.policy import Navigation, Policy
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.scene import Scene
-from boundwatch.tasks.navigation.task import Navigation
-from boundwatch.tasks.navigation.world import Environments, World
-from boundwatch.training import GaussianPosterior, load_policy
+from boundwatch.tasks.navigation.world import World
+from boundwatch.training import load_policy
 
-NAME = "navigation"
+NAME, _LOGITS = "navigation", "logits.npy"
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,7 @@ class Run:
         return Navigation(self.world, distribution(name or self.recipe.distribution), self.recipe.d_thresh)
 
     def deploy(self, name: str, n: int, *, seed: int | tuple[int, ...] = 0) -> Deployment:
-        """Fly n new environments of a distribution.
-
-        They are independent of the training's, whatever the seed.
-        """
+        """Fly n new environments of a distribution, independent of the training's whatever the seed."""
         seeds = (seed,) if isinstance(seed, int) else seed
         stream = (self.recipe.seed, Draw.DEPLOYMENT, *seeds)
         return Deployment(*self.task(name).deploy(self.policy, n, seed=stream))
@@ -94,56 +89,21 @@ class Run:
         )
 
 
-def finish(
-    claimed: folders.Claim,
-    recipe: Recipe,
-    world: World,
-    posterior: GaussianPosterior,
-    training_set: Environments,
-) -> None:
-    """Write what deployment, the baselines and a reader need besides the certificate."""
-    policy = load_policy(claimed.folder / folders.POLICY, network(recipe, world))
-    certificate = Certificate.load(claimed.folder / folders.CERTIFICATE)
-    # The draw is a stream of its own: comparing with it tells nothing about the certified one.
-    rng = np.random.default_rng([recipe.seed, len(Draw)])
-    untrained = posterior.prior_mean + posterior.prior_variance.sqrt() * torch.from_numpy(
-        rng.standard_normal(posterior.dim)
-    )
-    task = Navigation(world, distribution(recipe.distribution), recipe.d_thresh)
-    prior_cost = float(task.rollout(posterior.policy(untrained), training_set).mean())
+def save_logits(folder: Path, logits: NDArray[np.float64]) -> None:
+    """Write the certified policy's outputs on the training environments."""
     buffer = io.BytesIO()
-    np.save(buffer, logits_of(policy, training_set.images).astype(np.float32), allow_pickle=False)
-    write_bytes(claimed.folder / "logits.npy", buffer.getvalue())
-    n, delta = recipe.environments, recipe.delta
-    claimed.finish(
-        {
-            "trained": folders.three_bounds(
-                float(certificate.mean_cost or 0.0),
-                n,
-                delta,
-                renyi=posterior.renyi_divergence(),
-                log_ratio=posterior.log_density_ratio(_adapter_weights(policy)),
-            ),
-            "prior_draw": folders.three_bounds(prior_cost, n, delta, renyi=0.0, log_ratio=0.0),
-        }
-    )
+    np.save(buffer, logits.astype(np.float32), allow_pickle=False)
+    write_bytes(folder / _LOGITS, buffer.getvalue())
 
 
 def load_run(folder: str | Path) -> Run:
-    """Load a training that `boundwatch.tasks.navigation.train` wrote; see `boundwatch.tasks.folder.load`.
-
-    Examples
-    --------
-    >>> load_run("no/such/folder")
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: no/such/folder holds no settings.json; give the folder that ...
-    """
+    """Load a training that `boundwatch.tasks.navigation.train` wrote; see `boundwatch.tasks.folder.load`."""
     folder = Path(folder)
     saved = folders.load(folder, NAME)
     with folders.whole(folder, NAME):
         recipe = Recipe(**saved.settings["recipe"])
         world = _world(saved.settings, folder)
-        logits = np.load(io.BytesIO(read_bytes(folder / "logits.npy")), allow_pickle=False)
+        logits = np.load(io.BytesIO(read_bytes(folder / _LOGITS)), allow_pickle=False)
         policy = load_policy(saved.policy, network(recipe, world))
     return Run(recipe, world, policy, saved.certificate, logits, saved.summary)
 
@@ -173,15 +133,7 @@ def _world(settings: dict[str, Any], folder: Path) -> World:
 
 def network(recipe: Recipe, world: World) -> Policy:
     """Return the policy's network, not yet trained."""
+    pixels, depth_range = world.scene.pixels, world.scene.depth_range
     return Policy(
-        primitives=world.primitives,
-        pixels=world.scene.pixels,
-        depth_range=world.scene.depth_range,
-        directions=recipe.directions,
-    )
-
-
-def _adapter_weights(policy: nn.Module) -> Tensor:
-    return torch.cat(
-        [value.reshape(-1) for name, value in policy.named_parameters() if name.startswith("adapter.")]
+        primitives=world.primitives, pixels=pixels, depth_range=depth_range, directions=recipe.directions
     )

@@ -69,7 +69,6 @@ def cost(clearance: NDArray[np.floating], d_thresh: float) -> NDArray[np.float64
 
     Examples
     --------
-    >>> import numpy as np
     >>> cost(np.array([-0.1, 0.25, 0.8]), d_thresh=0.5).tolist()
     [1.0, 0.5, 0.0]
     """
@@ -83,14 +82,13 @@ def place_obstacles(scene: Scene, n: int, obstacles: int, rng: np.random.Generat
 
     Examples
     --------
-    >>> import numpy as np
     >>> place_obstacles(Scene(), 2, 9, np.random.default_rng(0)).shape
     (2, 9, 2)
     """
     unit = rng.random((n, obstacles, 2), dtype=np.float32)
-    low = np.array([scene.x_range[0], scene.y_range[0]], dtype=np.float32)
-    high = np.array([scene.x_range[1], scene.y_range[1]], dtype=np.float32)
-    return low + unit * (high - low)
+    low, high = np.transpose([scene.x_range, scene.y_range]).astype(np.float32)
+    placed: Floats = low + unit * (high - low)
+    return placed
 
 
 def depth_images(scene: Scene, obstacles: Floats) -> Floats:
@@ -102,7 +100,6 @@ def depth_images(scene: Scene, obstacles: Floats) -> Floats:
 
     Examples
     --------
-    >>> import numpy as np
     >>> image = depth_images(Scene(pixels=3, field_of_view=60.0), np.array([[[0.0, 5.0]]], dtype=np.float32))
     >>> image[0].astype(float).round(2).tolist()
     [[7.0, 5.54, 7.0], [7.0, 4.8, 7.0], [7.0, 5.54, 7.0]]
@@ -131,23 +128,12 @@ def horizontal_depth(scene: Scene, obstacles: Floats) -> Floats:
 def clearance(scene: Scene, path: Floats, obstacles: Floats) -> Floats:
     """Return how close flights come to the obstacles: surface to surface, negative in a collision.
 
-    Parameters
-    ----------
-    scene
-        Radii, and whether the state or the depth sensor measures.
-    path
-        Positions: one flight for all environments, shape (steps, 2), or one each, (environments, steps, 2).
-    obstacles
-        Their centers, shape (environments, obstacles, 2).
-
-    Returns
-    -------
-    array of shape (environments,)
-        In meters; infinity where nothing is near or, with ``distance="sensor"``, where nothing was ever seen.
+    ``path`` holds positions: one flight for all environments, shape (steps, 2), or one each,
+    (environments, steps, 2). The result, shape (environments,), is in meters; infinity where nothing is near
+    or, with ``distance="sensor"``, was ever seen.
 
     Examples
     --------
-    >>> import numpy as np
     >>> ahead = np.stack([np.zeros(11), np.arange(11.0)], axis=1).astype(np.float32)
     >>> obstacle = np.array([[[1.0, 5.0]]], dtype=np.float32)
     >>> [round(float(clearance(Scene(distance=d), ahead, obstacle)[0]), 2) for d in ("exact", "sensor")]
@@ -160,8 +146,7 @@ def clearance(scene: Scene, path: Floats, obstacles: Floats) -> Floats:
     nearest = np.empty(n * k, dtype=np.float32)
     for start in range(0, n * k, CHUNK):
         part = slice(start, start + CHUNK)
-        # Steps come first: the minimum over them is then taken between rows, which is what numpy does
-        # fastest.
+        # Steps come first: the minimum over them is then taken between rows, which numpy does fastest.
         steps = path[:, None] if path.ndim == 2 else path[np.arange(n * k)[part] // k].swapaxes(0, 1)
         away_x = steps[..., 0] - x[part]
         away_y = steps[..., 1] - y[part]

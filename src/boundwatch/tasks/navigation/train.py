@@ -18,36 +18,27 @@ from torch import Tensor, nn
 from boundwatch.tasks import folder as folders
 from boundwatch.tasks.navigation import runs
 from boundwatch.tasks.navigation.distributions import distribution
-from boundwatch.tasks.navigation.policy import BATCH, Policy
+from boundwatch.tasks.navigation.policy import BATCH, Navigation, Policy, logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.runs import Run
-from boundwatch.tasks.navigation.task import Navigation
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import (
     GaussianPosterior,
     History,
-    certify,
     check_disjoint,
+    load_policy,
     train_backprop,
     train_prior,
 )
-from boundwatch.training.threads import single_thread
+from boundwatch.training.determinism import single_thread
+from boundwatch.training.policies import draw_first_weights
 
 
 def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run:
-    """Train, draw and certify a policy; write everything to a folder.
+    """Train, draw and certify a policy in a world, by default the published one; write all to a folder.
 
-    Parameters
-    ----------
-    recipe
-        What to do.
-    folder
-        Where ``policy.safetensors``, ``posterior.safetensors``, ``certificate.json``, ``costs.csv``,
-        ``settings.json``, ``summary.json``, ``training.json`` and ``logits.npy`` go, and ``recordings.npz``
-        if the world flies recordings. A folder that holds another training is refused; one that holds this
-        one is loaded, or continued if it was interrupted.
-    world
-        Scene and drone; by default the published ones.
+    A folder that holds another training is refused; one that holds this one is loaded, or continued if it was
+    interrupted: see `boundwatch.tasks.folder.claim`.
 
     **Guarantee**: with probability at least 1 - delta over the training environments and the policy drawn,
     the policy's expected cost in `recipe.distribution` lies between the certificate's limits.
@@ -84,17 +75,17 @@ def _train(claimed: folders.Claim, recipe: Recipe, world: World) -> None:
     posterior, history = _posterior(
         recipe, policy, training_set, claimed.checkpoints / "posterior.safetensors"
     )
-    certify(
-        posterior,
-        lambda drawn: task.rollout(drawn, training_set),
-        claimed.folder,
-        bound=recipe.bound,
-        delta=recipe.delta,
-        seed=recipe.seed,
-        created=claimed.started,
-    )
+    rule = {"bound": recipe.bound, "delta": recipe.delta, "seed": recipe.seed}
+    trained = claimed.certify(posterior, lambda drawn: task.rollout(drawn, training_set), **rule)
     history.save(claimed.folder / "training.json")
-    runs.finish(claimed, recipe, world, posterior, training_set)
+    certified = load_policy(claimed.folder / folders.POLICY, runs.network(recipe, world))
+    runs.save_logits(claimed.folder, logits_of(certified, training_set.images))
+    # The draw is a stream of its own: comparing with it tells nothing about the certified one.
+    noise = np.random.default_rng([recipe.seed, len(Draw)]).standard_normal(posterior.dim)
+    untrained = posterior.prior_mean + posterior.prior_variance.sqrt() * torch.from_numpy(noise)
+    cost = float(task.rollout(posterior.policy(untrained), training_set).mean())
+    prior = folders.three_bounds(cost, recipe.environments, recipe.delta, renyi=0.0, log_ratio=0.0)
+    claimed.finish({"trained": trained, "prior_draw": prior})
 
 
 def _check_disjoint(prior_set: Environments, training_set: Environments) -> None:
@@ -114,14 +105,13 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
     """Train the network on the prior's environments."""
     policy = runs.network(recipe, world)
     policy.adapter.requires_grad_(False)
-    _initialize(policy, torch.Generator().manual_seed(recipe.seed))
+    draw_first_weights(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
     if recipe.prior_loss == "cross-entropy":
-        useful = np.clip(prior_set.clearances, -recipe.d_thresh, recipe.d_thresh)
+        loss, useful = _cross_entropy, np.clip(prior_set.clearances, -recipe.d_thresh, recipe.d_thresh)
         targets = torch.from_numpy(useful / (recipe.label_temperature * recipe.d_thresh)).softmax(dim=1)
     else:
-        targets = torch.from_numpy(prior_set.costs(recipe.d_thresh)).float()
-    loss = _cross_entropy if recipe.prior_loss == "cross-entropy" else _expected_cost
+        loss, targets = _expected_cost, torch.from_numpy(prior_set.costs(recipe.d_thresh)).float()
     slow = recipe.prior_steps // 3
     for name, steps, rate in (("fast", recipe.prior_steps - slow, 1.0), ("slow", slow, 0.1)):
         train_prior(
@@ -137,15 +127,6 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
         )
     policy.choose_directions(images)
     return policy.eval()
-
-
-def _initialize(policy: Policy, generator: torch.Generator) -> None:
-    """Draw the first weights from a generator of our own; torch's layers draw theirs from the global one."""
-    for layer in policy.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
 
 
 def _cross_entropy(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor:

@@ -12,8 +12,9 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,7 @@ from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.scene import Floats, Scene
 
 BLOCK = 1024
-CANDIDATES = (
-    1280  # a little more than BLOCK / 0.878, the acceptance rate in training: mostly one round fills a block
-)
+CANDIDATES = 1280  # a little more than BLOCK / 0.878, the acceptance rate in training: mostly one round does
 HOPELESS = 2000  # rounds without a full block: acceptance below 4e-4
 ALONE = 0x5EED  # numpy pads seeds with zeros, so that 0 would be the same as (0, 0); this tells them apart
 
@@ -70,27 +69,18 @@ class Environments:
 
     def take(self, numbers: slice | NDArray[np.intp]) -> Environments:
         """Return those with these numbers."""
-        return Environments(*(getattr(self, field.name)[numbers] for field in fields(self)))
+        return Environments(*(part[numbers] for part in vars(self).values()))
 
     @staticmethod
     def join(parts: Sequence[Environments]) -> Environments:
         """Put blocks together."""
-        return Environments(
-            *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Environments))
-        )
+        return Environments(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 class World:
     """Draws environments and flies every primitive through them.
 
-    Parameters
-    ----------
-    scene
-        Obstacles, sensor, cost.
-    drone
-        The model of the drone.
-    recordings
-        Recorded flights in place of the model's; winds then cannot be flown.
+    Recorded flights may take the place of the drone's model; winds then cannot be flown.
 
     Examples
     --------
@@ -98,8 +88,6 @@ class World:
     >>> environments = World().draw(TRAINING, 100, seed=0)
     >>> environments.images.shape, environments.clearances.shape
     ((100, 50, 50), (100, 7))
-    >>> bool((environments.clearances.max(axis=1) > 0.1).all())
-    True
     """
 
     def __init__(
@@ -109,9 +97,7 @@ class World:
         recordings: Recordings | None = None,
     ) -> None:
         if drone is not None and recordings is not None:
-            raise InvalidSetting(
-                "drone and recordings were both given; the recordings replace the drone: pass one"
-            )
+            raise InvalidSetting("drone and recordings were both given; recordings replace a drone: pass one")
         self.scene = Scene() if scene is None else scene
         self.drone: DroneSettings | None = None
         if recordings is None:
@@ -135,13 +121,7 @@ class World:
     def every_rollout(self, obstacles: Floats) -> Floats:
         """Return the clearance of every recording in every environment: (n, primitives, rollouts).
 
-        Where fewer were recorded than of another primitive, the rest is NaN. An oracle that knows the
-        obstacles, but not which rollout will be flown, chooses by the mean cost over the last axis.
-
-        Examples
-        --------
-        >>> World().every_rollout(np.zeros((3, 9, 2), dtype=np.float32)).shape
-        (3, 7, 5)
+        Where fewer were recorded than of another primitive, the rest is NaN.
         """
         counts = self.recordings.counts
         result = np.full((len(obstacles), len(counts), max(counts)), np.nan, dtype=np.float32)
@@ -150,19 +130,9 @@ class World:
                 result[:, primitive, rollout] = scenes.clearance(self.scene, flight, obstacles)
         return result
 
-    def draw(
-        self,
-        distribution: Distribution,
-        n: int,
-        *,
-        seed: int | Sequence[int],
-        images: bool = True,
-        flights: bool = False,
-        workers: int | None = None,
-    ) -> Environments:
-        """Draw `n` environments at once (10 kB each with images); `stream` holds a few blocks only."""
-        blocks = self.stream(distribution, n, seed=seed, images=images, flights=flights, workers=workers)
-        return Environments.join(list(blocks))
+    def draw(self, distribution: Distribution, n: int, **options: Any) -> Environments:
+        """Draw `n` environments at once, as `stream` does block by block (10 kB each with images)."""
+        return Environments.join(list(self.stream(distribution, n, **options)))
 
     def stream(
         self,
@@ -178,17 +148,13 @@ class World:
 
         Parameters
         ----------
-        distribution
-            What to draw from.
-        n
-            How many.
+        distribution, n
+            What to draw from, and how many.
         seed
             One number or several, of any type of integer; different seeds give independent environments.
             Several that hold one number are that number; zeros at the end of more do not count.
-        images, flights
-            Whether to compute depth images, and to keep the paths flown.
-        workers
-            Threads; by default one a core. The environments do not depend on it.
+        images, flights, workers
+            Whether to compute depth images, and to keep the paths flown; threads, by default one a core.
         """
         if n < 1:
             raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
@@ -196,19 +162,17 @@ class World:
         if distribution.wind is not None and self.drone is None:
             raise InvalidSetting(
                 f"distribution = {distribution.name!r} has wind, which recorded trajectories cannot fly; "
-                "leave the trajectories out to use the model, or choose a distribution without wind"
+                "leave them out to use the model, or choose a distribution without wind"
             )
         workers = (os.cpu_count() or 1) if workers is None else workers
-        blocks = range(-(-n // BLOCK))
-        sizes = deque(min(BLOCK, n - block * BLOCK) for block in blocks)
         waiting: deque[Future[Environments]] = deque()
         with ThreadPoolExecutor(max_workers=workers) as pool:
-            for block in blocks:
+            for block, start in enumerate(range(0, n, BLOCK)):
                 waiting.append(pool.submit(self._block, distribution, entropy, block, images, flights))
-                if len(waiting) > 2 * workers:  # bounds the memory
-                    yield waiting.popleft().result().head(sizes.popleft())
-            while waiting:
-                yield waiting.popleft().result().head(sizes.popleft())
+                last = start + BLOCK >= n
+                while waiting and (last or len(waiting) > 2 * workers):  # bounds the memory
+                    full = waiting.popleft().result()
+                    yield full if waiting or not last else full.head(n - start)
 
     def _block(
         self, distribution: Distribution, entropy: Sequence[int], block: int, images: bool, flights: bool
@@ -233,16 +197,11 @@ class World:
                 "environments; widen gap_above and gap_below or change the number of obstacles"
             )
         obstacles, rollouts, clearances = (np.concatenate(part)[:BLOCK] for part in zip(*kept, strict=True))
-        pixels = self.scene.pixels
-        seen = (
-            scenes.depth_images(self.scene, obstacles)
-            if images
-            else np.empty((0, pixels, pixels), np.float32)
-        )
-        if distribution.wind is None:
-            paths = self._recorded(rollouts) if flights else np.empty((0, 0, 0, 2), np.float32)
+        seen = scenes.depth_images(self.scene, obstacles if images else obstacles[:0])
+        if distribution.wind is None or self.drone is None:  # `stream` refuses wind without a drone
+            paths = self._recorded(rollouts if flights else rollouts[:0])
         else:
-            paths = self._windy(distribution.wind, rollouts, rng)
+            paths = _in_wind(self.drone, distribution.wind, rollouts, rng)
             columns = [scenes.clearance(self.scene, paths[:, p], obstacles) for p in range(self.primitives)]
             clearances = np.stack(columns, axis=1)
         return Environments(obstacles, rollouts, clearances, seen, paths if flights else paths[:0])
@@ -261,13 +220,14 @@ class World:
         paths = [flights[rollouts[:, p]] for p, flights in enumerate(self.recordings.paths)]
         return np.stack(paths, axis=1).astype(np.float32)
 
-    def _windy(self, wind: Wind, rollouts: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-        """Fly the rollouts that were drawn once more, in the wind."""
-        if self.drone is None:  # `stream` has refused already; this tells the type checker
-            raise InvalidSetting("wind needs the model of the drone")
-        primitive = np.broadcast_to(np.arange(self.primitives), rollouts.shape)
-        noise = recorded_noise(self.drone)[primitive, rollouts]
-        return fly(self.drone, primitive, noise, wind, rng).astype(np.float32)
+
+def _in_wind(
+    drone: DroneSettings, wind: Wind, rollouts: NDArray[np.intp], rng: np.random.Generator
+) -> Floats:
+    """Fly the rollouts that were drawn once more, in the wind."""
+    primitive = np.broadcast_to(np.arange(len(drone.primitives)), rollouts.shape)
+    noise = recorded_noise(drone)[primitive, rollouts]
+    return fly(drone, primitive, noise, wind, rng).astype(np.float32)
 
 
 def _entropy(seed: int | Sequence[int]) -> tuple[int, ...]:
@@ -291,18 +251,16 @@ def _modeled(scene: Scene, drone: DroneSettings) -> tuple[Recordings, list[list[
 
 
 def _cut(scene: Scene, recordings: Recordings) -> list[list[Floats]]:
-    return [
-        [_relevant(scene, flight) for flight in flights.astype(np.float32)] for flights in recordings.paths
-    ]
+    flown = (flights.astype(np.float32) for flights in recordings.paths)
+    return [[_relevant(scene, flight) for flight in flights] for flights in flown]
 
 
 def _relevant(scene: Scene, flight: Floats) -> Floats:
     """Cut a flight to the steps that can be the nearest to some obstacle: faster, and the same distances.
 
-    The places nearest to one step form a convex cell around it. A cell that reaches into the obstacle region
-    from outside crosses the region's border, so that only steps inside it and the nearest steps of its border
-    matter; three steps more at either end cover what lies between the border's sampled points. With
-    ``distance="sensor"`` an obstacle is seen before it is nearest: nothing is cut.
+    The places nearest to one step form a convex cell around it, so that only steps inside the obstacle region
+    and the nearest steps of its border matter; three steps more at either end cover what lies between the
+    border's sampled points. With ``distance="sensor"`` an obstacle is seen before it is nearest.
     """
     if scene.distance == "sensor":
         return flight
@@ -312,9 +270,7 @@ def _relevant(scene: Scene, flight: Floats) -> Floats:
     border = np.concatenate(sides).astype(np.float32)
     x, y = border.T[:, :, None] - flight.T[:, None]
     nearest = np.unique((x**2 + y**2).argmin(axis=1))
-    inside_x = (flight[:, 0] >= scene.x_range[0]) & (flight[:, 0] <= scene.x_range[1])
-    inside = np.flatnonzero(
-        inside_x & (flight[:, 1] >= scene.y_range[0]) & (flight[:, 1] <= scene.y_range[1])
-    )
+    low, high = np.transpose([scene.x_range, scene.y_range]).astype(np.float32)
+    inside = np.flatnonzero(((flight >= low) & (flight <= high)).all(axis=1))
     steps = np.concatenate([nearest, inside])
     return flight[max(int(steps.min()) - 3, 0) : int(steps.max()) + 4]

@@ -1,0 +1,234 @@
+"""The wealth of a mixture of bets: what one gains who bets that the mean of costs exceeds a bound.
+
+A bet of size b against "the mean cost is at most m" multiplies its capital by 1 - b + b x/m at a cost x. The
+capital is shared out over bets of many sizes before any cost is seen; the wealth is their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from boundwatch.bounds.rows import Rows, Where, numbers
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+NODES = 16
+# The share put on b = 1, the best bet when costs vary so little that hardly any lies below the bound.
+WHOLE_SHARE = 0.2
+# Testing a slightly larger mean than the certified one is valid, and spares every formula a division by 0.
+SMALLEST_BOUND = 1e-9
+# Below this the leading bet has lost everything, and the others are far behind.
+_WIPED_OUT = 1e-250
+
+
+@dataclass(frozen=True)
+class Bets:
+    """Sizes of the bets and the share of the capital behind each.
+
+    Examples
+    --------
+    >>> bets = Bets.for_costs(binary=True)
+    >>> bets.sizes.size, float(bets.shares.sum().round(12)), float((bets.shares * bets.sizes).sum().round(12))
+    (16, 1.0, 0.5)
+    """
+
+    sizes: Array
+    shares: Array
+
+    @classmethod
+    def for_costs(cls, *, binary: bool) -> Bets:
+        """Return the uniform mixture over [0, 1]; unless costs are binary, with a share on the whole capital.
+
+        Gauss-Legendre nodes in the cube root of b are closer together near 0, where small shifts have their
+        best bets: with 16 of them no shift above 1e-6 is out of reach.
+        """
+        return cls(*_mixture(binary))
+
+    def log_factors(self, bound: float) -> tuple[Array, Array]:
+        """Return the logarithms of what a cost of 0 and a cost of 1 do to each bet's capital."""
+        with np.errstate(divide="ignore"):  # the whole capital is lost at a cost of 0
+            return np.log1p(-self.sizes), np.log1p(self.sizes * (1 / bound - 1))
+
+    def log_wealth(self, points: Array, weights: Array, mean: float) -> float:
+        """Return the log wealth against `mean` after costs at `points`, `weights` of them at each."""
+        with np.errstate(divide="ignore"):
+            capitals = np.log((1 - self.sizes) + np.outer(points / mean, self.sizes))
+        return log_sum(weights @ capitals + np.log(self.shares))
+
+    def log_wealth_path(self, costs: Array, mean: float) -> list[float]:
+        """Return the log wealth against `mean` before the first cost and after each.
+
+        Examples
+        --------
+        >>> path = Bets.for_costs(binary=False).log_wealth_path(np.array([0.5, 0.9, 0.4]), 0.2)
+        >>> [round(log, 2) for log in path]
+        [0.0, 0.64, 1.86, 2.44]
+        """
+        with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
+            factors = np.log((1 - self.sizes) + np.outer(costs / clamp_bound(mean), self.sizes))
+        wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(self.shares), axis=1)
+        return [0.0, *wealth.tolist()]
+
+
+@cache
+def _mixture(binary: bool) -> tuple[Array, Array]:
+    points, weights = roots_legendre(NODES)
+    root = (points + 1) / 2
+    sizes, shares = root**3, 1.5 * weights * root**2
+    if not binary:
+        sizes, shares = np.append(sizes, 1.0), np.append(shares * (1 - WHOLE_SHARE), WHOLE_SHARE)
+    shares /= shares.sum()
+    sizes.flags.writeable = shares.flags.writeable = False  # everybody has the same
+    return sizes, shares
+
+
+class Wealth:
+    """The wealth of bets against some bounds on many streams, one cost at a time and in constant memory.
+
+    The first bound is one of the mean cost from above: its side bets that costs are higher. The others bound
+    the mean of 1 - cost, and their sides bet that costs are lower. All that is known of a stream is in a row:
+
+    ``log``, ``best``
+        The log wealth of each side now, and the largest so far.
+    ``logs``, ``product``
+        The capital of each bet is exp(logs) * product; logs are touched only when products may leave the
+        floats.
+    ``tops``, ``scale``
+        What follows from the logs: the largest of each side, and how far the others are behind.
+
+    Examples
+    --------
+    >>> wealth = Wealth(Bets.for_costs(binary=False), 0.2, 0.9)
+    >>> rows = Rows(wealth.first, size=2)
+    >>> for n, costs in enumerate([[0.5, 0.0], [0.9, 0.0], [0.4, 0.1]], start=1):
+    ...     log_wealth = wealth.step(rows, slice(2), np.array(costs), np.array([n, n]))
+    >>> log_wealth[0].round(2)
+    array([ 2.44, -1.08])
+    """
+
+    def __init__(self, bets: Bets, upper: float, *rests: float) -> None:
+        self._sides = 1 + len(rests)
+        self._intercept, self._slope = linear_factors(bets, upper, *rests)
+        self._fold_every = fold_interval(upper, *rests)
+        logs = np.tile(np.log(bets.shares), self._sides)
+        tops, scale = self._scaled(logs[None])
+        self.first: dict[str, Array] = {
+            "log": np.zeros(self._sides),
+            "best": np.zeros(self._sides),
+            "logs": logs,
+            "product": np.ones(logs.size),
+            "tops": tops[0],
+            "scale": scale[0],
+        }
+        """The row of a stream without costs."""
+
+    def step(self, rows: Rows, where: Where, costs: Array, n: Counts) -> Array:
+        """Count one cost for each of some different streams; return their log wealth, one column per side.
+
+        Parameters
+        ----------
+        rows, where
+            The rows of all streams, and which of them have a cost.
+        costs, n
+            Their costs, and how many each has now.
+        """
+        factor = costs[:, None] * self._slope
+        factor += self._intercept
+        product = rows["product"][where]
+        product *= factor
+        rows["product"][where] = product
+        sums = np.matmul(product[:, None], rows["scale"][where])[:, 0]
+        totals = sums.ravel().tolist()  # lists: on the few numbers of one stream they are quicker than arrays
+        if min(totals) < _WIPED_OUT or 0 in (n % self._fold_every).tolist():
+            due = (n % self._fold_every == 0) | (sums < _WIPED_OUT).any(axis=1)
+            fold = numbers(where, rows.size)[due]
+            self._fold(rows, fold)
+            sums[due] = np.matmul(rows["product"][fold][:, None], rows["scale"][fold])[:, 0]
+            totals = sums.ravel().tolist()
+        # numpy's logarithm differs in the last digit on some processors.
+        log: Array = rows["tops"][where] + np.array([*map(math.log, totals)]).reshape(sums.shape)
+        rows["log"][where] = log
+        rows["best"][where] = np.maximum(rows["best"][where], log)
+        return log
+
+    def rescale(self, rows: Rows, where: Where) -> None:
+        """Compute what follows from the logs of some streams."""
+        rows["tops"][where], rows["scale"][where] = self._scaled(rows["logs"][where])
+
+    def _fold(self, rows: Rows, where: Where) -> None:
+        with np.errstate(divide="ignore"):  # a bet may have lost everything
+            rows["logs"][where] += np.log(rows["product"][where])
+        rows["product"][where] = 1.0
+        self.rescale(rows, where)
+
+    def _scaled(self, logs: Array) -> tuple[Array, Array]:
+        by_side = logs.reshape(len(logs), self._sides, -1)
+        tops = by_side.max(axis=2)
+        scale = np.zeros((*by_side.shape, self._sides))
+        for side in range(self._sides):
+            scale[:, side, :, side] = np.exp(by_side[:, side] - tops[:, side, None])
+        return tops, scale.reshape(len(logs), -1, self._sides)
+
+
+def bet_bounds(lower: float, upper: float) -> tuple[float, float]:
+    """Return what the bets of each side divide by: a wrong ADVERSE needs a mean cost of at most `upper`.
+
+    A wrong BENIGN needs one of at least `lower`: that is a mean of 1 - cost of at most 1 - `lower`.
+    """
+    return clamp_bound(upper), clamp_bound(1 - lower)
+
+
+def clamp_bound(bound: float) -> float:
+    """Return a bound that a bet can divide by."""
+    return min(max(bound, SMALLEST_BOUND), 1.0)
+
+
+def linear_factors(bets: Bets, upper: float, *rests: float) -> tuple[Array, Array]:
+    """Return a and s such that a + s x is what a cost x does to each bet, adverse bets first.
+
+    The benign side bets on 1 - x against 1 - lower, called rest here; there may be several.
+    """
+    sizes = bets.sizes
+    intercept = [1 - sizes, *[(1 - sizes) + sizes / rest for rest in rests]]
+    slope = [sizes / upper, *[-sizes / rest for rest in rests]]
+    return np.concatenate(intercept), np.concatenate(slope)
+
+
+def fold_interval(*bounds: float) -> int:
+    """Return for how many episodes a product of factors is sure to stay between 1e-120 and 1e60.
+
+    That is of a bet of less than everything, whose factor is at least 0.015, against any of the bounds.
+    """
+    return max(1, min(64, int(138 / max(-math.log(min(bounds)), 1.0))))
+
+
+def log_sum(logs: Array) -> float:
+    """Return the logarithm of a sum from the logarithms of its terms.
+
+    Examples
+    --------
+    >>> round(log_sum(np.log([1.0, 2.0, 3.0])), 6) == round(math.log(6), 6)
+    True
+    """
+    top = float(logs.max())
+    return top + math.log(float(np.exp(logs - top).sum()))
+
+
+def log_sums(logs: Array) -> Array:
+    """Return the same along the last axis; scipy's logsumexp is ten times slower on so few numbers.
+
+    Examples
+    --------
+    >>> np.exp(log_sums(np.log([[1.0, 2.0], [3.0, 4.0]]))).round(6).tolist()
+    [3.0, 7.0]
+    """
+    top = logs.max(axis=-1, keepdims=True)
+    sums: Array = top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1))
+    return sums

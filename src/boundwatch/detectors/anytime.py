@@ -1,0 +1,167 @@
+"""The base of the detectors that may be read after every episode. Only these have `update`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from numpy.typing import ArrayLike
+
+from boundwatch._support.describing import arguments, one_line
+from boundwatch._support.validation import check_level
+from boundwatch.bounds.rows import Rows
+from boundwatch.certificates.certificate import Certificate, require_certificate
+from boundwatch.detectors import saving
+from boundwatch.detectors.base import Finding, Verdict, new_costs
+from boundwatch.errors import InvalidCost
+
+Found = TypeVar("Found", bound=Finding)
+SIDES = (Verdict.ADVERSE, Verdict.BENIGN)
+"""The two sides in the order in which every anytime-valid detector keeps them."""
+ONLY = slice(0, 1)
+"""The row of the one stream."""
+
+
+class AnytimeDetector(ABC, Generic[Found]):
+    """Base of the detectors that count one episode at a time and stay valid however often you look."""
+
+    certificate: Certificate
+    alpha_adverse: float
+    alpha_benign: float
+    n: int
+    verdict: Verdict
+    first_alarm: int | None
+    _total: float
+    _rows: Rows
+    """All else that is known of the one stream."""
+    _kind: ClassVar[str]
+    """What its states are called."""
+
+    def _accept(self, certificate: Certificate, alpha_adverse: float, alpha_benign: float) -> None:
+        self.certificate = require_certificate(certificate)
+        self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
+        self.alpha_benign = check_level(alpha_benign, "alpha_benign")
+
+    def __repr__(self) -> str:
+        return one_line(self, arguments(self) | {"n": self.n, "verdict": self.verdict})
+
+    def __str__(self) -> str:
+        words = f"{type(self).__name__}: {self.verdict.name} after {self.n} episode{'s' * (self.n != 1)}"
+        return words if self.first_alarm is None else f"{words}, since episode {self.first_alarm}"
+
+    def update(self, cost: float) -> Found:
+        """Count one more episode and return the finding.
+
+        Parameters
+        ----------
+        cost
+            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
+        """
+        self._step(self._check(cost))
+        return self._finding()
+
+    def update_many(self, costs: ArrayLike) -> Found:
+        """Count many episodes in their order; the result is that of `update` on each.
+
+        Parameters
+        ----------
+        costs
+            At least one cost. If one of them is invalid, none is counted. What is suspicious about `Episodes`
+            is said as a Python warning; the certificate's own are refused.
+        """
+        for cost in new_costs(costs, self.certificate).tolist():
+            self._step(cost)
+        return self._finding()
+
+    def finding(self) -> Found:
+        """Return what is known after the latest episode; at least one is needed."""
+        if self.n == 0:
+            raise InvalidCost("no cost has been counted; call update(cost) first")
+        return self._finding()
+
+    def reset(self) -> None:
+        """Forget all costs and any alarm: what follows is a new watch, with its own chance of a false one."""
+        self.n = 0
+        self.first_alarm = None
+        self.verdict = Verdict.WITHIN
+        self._total = 0.0
+        self._rows.begin(ONLY)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> import json
+        >>> import boundwatch as bw
+        >>> test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+        >>> _ = test.update_many([0.3, 0.1, 0.4])
+        >>> again = bw.SequentialTest.from_state_dict(json.loads(json.dumps(test.state_dict())))
+        >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
+        True
+        """
+        content = {
+            "settings": saving.settings(self),
+            "n": self.n,
+            "total": self._total,
+            "verdict": self.verdict.value,
+            "first_alarm": self.first_alarm,
+            "evidence": self._evidence_state(),
+        }
+        return saving.seal(self._kind, self.certificate, content)
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
+        """Return the detector that `state_dict` described.
+
+        Parameters
+        ----------
+        state
+            What `state_dict` returned, possibly through a JSON file.
+        certificate
+            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
+        """
+        detector = saving.remade(cls, saving.unseal(cls._kind, state, certificate), state)
+        detector.n = saving.count(state, "n")
+        detector._total = saving.number(state, "total")
+        detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)
+        detector._restore(saving.table(state, "evidence"))
+        return detector
+
+    def _evidence_state(self) -> dict[str, Any]:
+        return saving.pack_rows(self._rows, 1)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `_evidence_state` returned."""
+        saving.unpack_rows(self._rows, state, 1)
+
+    @abstractmethod
+    def _step(self, cost: float) -> None:
+        """Count a cost that has been checked."""
+
+    @abstractmethod
+    def _finding(self) -> Found:
+        """Return the finding after at least one episode."""
+
+    def _alarm(self, side: int) -> bool:
+        """Take an alarm of a side; return whether it changed the verdict.
+
+        Alarms latch, but BENIGN must not silence ADVERSE: each side spends its own level, whatever the other
+        did.
+        """
+        if self.verdict is not Verdict.WITHIN and (side == 1 or self.verdict is Verdict.ADVERSE):
+            return False
+        self.first_alarm, self.verdict = self.n, SIDES[side]
+        return True
+
+    def _check(self, cost: float) -> float:
+        # The common case first: this runs once per episode, and the careful check takes longer than the test.
+        if (
+            isinstance(cost, float | int)
+            and not isinstance(cost, bool)
+            and 0 <= cost <= 1
+            and (not self.certificate.binary or cost in (0, 1))
+        ):
+            return float(cost)
+        return float(self.certificate.check_costs([cost])[0])

@@ -1,0 +1,130 @@
+"""Which tests a fleet has begun, and what share of the false discovery rate each of them may spend.
+
+e-BH lists the k tests with the largest e_i g_i, for the largest k whose k-th is at least 1/(k rate). A test
+that is listed has 1/k <= rate e_i g_i, so the expected share of wrong ones is at most rate times the sum of
+g_i E[e_i], and that is at most the rate if the shares g_i add up to 1 or less. They must not depend on costs:
+dividing by the number of tests begun so far is wrong when that number grows while somebody looks, or when
+those that look fine are begun again until one does not.
+
+So the shares are dealt out in advance. The streams of the first look divide one half, equally. The other half
+is kept for tests that begin later: streams that appear after the first look, and streams that are reset. The
+next m (as many as there were at the first look) divide 1/6, the 2m after those 1/12, and so on: block b has
+1/((b + 1)(b + 2)), and all of them add up to one half. If the total number of tests is declared, no
+reserve is needed: each test has an equal share of the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.detectors import saving
+from boundwatch.errors import InvalidSetting, SchemaMismatch
+
+Array = NDArray[np.float64]
+
+
+class DiscoveryShares:
+    """The tests of a fleet in the order in which they began; see the top of the file.
+
+    Examples
+    --------
+    >>> shares = DiscoveryShares()
+    >>> np.exp(shares.look(4)).round(4)
+    array([0.125, 0.125, 0.125, 0.125])
+    >>> shares.add(4, 6)  # two more streams
+    >>> shares.restart(0)
+    >>> np.exp(shares.look(6)).round(4)
+    array([0.0417, 0.125 , 0.125 , 0.125 , 0.0417, 0.0417])
+    """
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self.declared: int | None = None
+        self.restarts = 0
+        self.late: dict[int, int] = {}  # row to its place in the reserve
+        self._used = 0
+
+    def add(self, start: int, stop: int) -> None:
+        """Begin the tests of new streams."""
+        if self.first is not None:
+            for row in range(start, stop):
+                self._take_place(row)
+
+    def restart(self, row: int) -> None:
+        """Begin a stream's test anew; the old one is not listed any more, and its share is spent."""
+        self.restarts += 1
+        self._take_place(row)
+
+    def look(self, total: int, streams: int | None = None) -> Array:
+        """Return the logarithms of the shares of all streams, as the first look fixed them.
+
+        Parameters
+        ----------
+        total
+            How many streams there are; at least one.
+        streams
+            How many tests there will be at most, if that was declared.
+        """
+        if self.first is None:
+            self.first, self.declared = total, streams
+        elif streams is not None and streams != self.declared:
+            said = "no number" if self.declared is None else f"streams = {self.declared}"
+            raise InvalidSetting(
+                f"streams = {streams}, but the first look declared {said}, and a number chosen after a look "
+                "keeps no rate; leave it out, or begin a new Fleet"
+            )
+        if self.declared is None:
+            shares = np.full(total, -math.log(2 * self.first))
+            for row, place in self.late.items():
+                shares[row] = _reserved(place, self.first)
+            return shares
+        begun = total + self.restarts
+        if begun > self.declared:
+            resets = f", {self.restarts} of them by reset" if self.restarts else ""
+            raise InvalidSetting(
+                f"streams = {self.declared} is below the {begun} tests begun{resets}; begin a new Fleet and "
+                "declare more, or declare nothing"
+            )
+        return np.full(total, -math.log(self.declared))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "first": self.first,
+            "declared": self.declared,
+            "restarts": self.restarts,
+            "used": self._used,
+            "late": {str(row): place for row, place in self.late.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, content: object, total: int) -> DiscoveryShares:
+        """Return the shares that `to_dict` described, of so many streams."""
+        if not isinstance(content, Mapping) or not isinstance(content.get("late"), Mapping):
+            raise SchemaMismatch("state['shares'] is not a table; the state is damaged")
+        shares = cls()
+        shares.first = saving.optional_count(content, "first")
+        shares.declared = saving.optional_count(content, "declared")
+        shares.restarts = saving.count(content, "restarts")
+        shares._used = saving.count(content, "used")
+        for row in content["late"]:
+            place = saving.count(content["late"], row)
+            if not (str(row).isdecimal() and int(row) < total) or place >= shares._used:
+                raise SchemaMismatch(f"state['shares'] has the unknown place {row!r}; the state is damaged")
+            shares.late[int(row)] = place
+        return shares
+
+    def _take_place(self, row: int) -> None:
+        self.late[row] = self._used
+        self._used += 1
+
+
+def _reserved(place: int, first: int) -> float:
+    """Return the log share of a place in the reserve, counted from 0."""
+    block = math.floor(math.log2(place / first + 1)) + 1
+    return -math.log((block + 1) * (block + 2) * first * 2 ** (block - 1))

@@ -1,0 +1,122 @@
+"""What one detector achieves, with the searches and checks that every plan shares."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc
+
+from boundwatch._support.text import shown
+from boundwatch._support.validation import shortest
+from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName
+from boundwatch.errors import InvalidSetting
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+# What detectors take by default: those that look once, and those that may be read after every trial.
+ALPHA_ONCE, ALPHA_WATCH, DELTA = LOOK_LEVEL, ANYTIME_LEVEL, 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """What one detector achieves.
+
+    Attributes
+    ----------
+    detector, tail
+        Which one. ``sequential-test`` may be read after every trial, the others once.
+    level
+        What it may spend on a false alarm: in all if the tail is ``joint``, else without the certificate's
+        delta.
+    trials
+        Power to the fewest trials that reach it, None if the plan's `most_trials` do not suffice. For the
+        sequential test: the number within which the alarm comes with this probability.
+    mean_trials, median_trials
+        Trials to the alarm; of the sequential test only. None if too many streams outlast the computation.
+    mean_trials_at_least
+        What is then sure of the mean: streams that have not alarmed count as if they did at the end.
+    n, power
+        The curve: numbers of trials, and the power at each.
+    """
+
+    detector: str
+    tail: EvidenceName
+    level: float
+    trials: dict[float, int | None]
+    mean_trials: float | None = None
+    median_trials: int | None = None
+    mean_trials_at_least: float | None = None
+    n: Array = dataclasses.field(repr=False)
+    power: Array = dataclasses.field(repr=False)
+
+    def __str__(self) -> str:
+        needed = ", ".join(
+            f"{'more than were computed' if trials is None else trials} for a power of {100 * power:g} %"
+            for power, trials in self.trials.items()
+        )
+        return f"{self.detector} with {self.tail} evidence at level {self.level:g} needs trials: {needed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; the curve is left out."""
+        content = dataclasses.asdict(self) | {"trials": {str(k): v for k, v in self.trials.items()}}
+        return {name: value for name, value in content.items() if name not in ("n", "power")}
+
+
+def chance_of(needed: ArrayLike, n: ArrayLike, rate: float) -> Array:
+    """Return P[at least so many failures among n]."""
+    least, trials = np.asarray(needed), np.asarray(n)
+    chances = np.where(least <= 0, 1.0, bdtrc(np.maximum(least - 1, 0), trials, rate))
+    return np.where(least > trials, 0.0, chances)
+
+
+def first_reaching(curve: Array, power: float) -> int | None:
+    """Return the first place of a curve with at least this power."""
+    return int(np.argmax(curve >= power)) if curve.max() >= power else None
+
+
+def fewest(suffices: Callable[[int], bool], low: int, high: int) -> int:
+    """Halve the range between a number that does not suffice and one that does.
+
+    Powers go up and down by a little, as failures are whole: this is one after which they stay above.
+    """
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def refined(target: float, curve: Array, sizes: list[int], power: Callable[[int], float]) -> int | None:
+    """Return the fewest trials that reach a power, from the powers of a grid of sizes; None if none does."""
+    first = first_reaching(curve, target)
+    if first is None:
+        return None
+    return fewest(lambda n: power(n) >= target, sizes[first - 1] if first else 0, sizes[first])
+
+
+def mean_wait(reached: Array) -> float:
+    """Return the mean number of trials, from P[done within 0, 1, …]; who is not done counts as at the end."""
+    return float((1 - reached[:-1]).sum())
+
+
+def check_rate(value: object, name: str, *, inside: bool = False) -> float:
+    """Return an expected cost in [0, 1], or in (0, 1) if neither end has a plan, or raise an error."""
+    number = None if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+    if number is None or not 0 <= number <= 1 or (inside and number in (0, 1)):
+        given = shown(value) if number is None else shortest(number)
+        allowed = "(0, 1)" if inside else "[0, 1]"
+        raise InvalidSetting(f"{name} = {given} is outside {allowed}; give an expected cost such as 0.1")
+    return number
+
+
+def check_size(size: object, name: str) -> int:
+    """Return a number of trials, or raise an error."""
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise InvalidSetting(f"{name} {shown(size)}; give whole numbers of trials, of at least 1")
+    return int(size)

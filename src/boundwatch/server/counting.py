@@ -1,0 +1,397 @@
+"""Counts episodes: each exactly once, in order per stream, on the disk before it is acknowledged.
+
+One thread per process takes whatever has been reported since the last commit and commits it at once, so
+all who wait share the price of a durable write. A request is taken whole or not at all; those that share
+a commit do not share their errors.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import secrets
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from boundwatch.detectors import Verdict
+from boundwatch.errors import BoundwatchError
+from boundwatch.server import outbox
+from boundwatch.server.access import EVERYBODY
+from boundwatch.server.bindings import Binding, bind, lock_bindings
+from boundwatch.server.database import Database, log_failure
+from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence, load_certificate, load_detector
+from boundwatch.server.models import Report
+from boundwatch.server.tables import alarms, checkpoints, streams, watches
+
+MOST_PER_COMMIT = 4000
+MOST_WAITING = 2000
+CHECKPOINT_EVERY = 128
+CACHED_DETECTORS = 20_000  # some 10 kB each
+_ATTEMPTS = 5
+_LONGEST_END = 30.0
+
+
+class _Unbound(Exception):
+    """Streams of which the first episode has come."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
+class Refused(BoundwatchError):
+    """A request that cannot be taken: its HTTP status, and what to do."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+@dataclass
+class _Request:
+    reports: Sequence[Report]
+    actor: str
+    future: Future[dict[str, Any]]
+
+
+class Ledger:
+    """Takes reports from any number of threads and counts them in one.
+
+    Parameters
+    ----------
+    database
+        Where everything is kept.
+    default
+        What a stream is bound to when its first episode comes; None refuses unknown streams.
+    channels
+        Where alarms go.
+    most_begun
+        How many streams one token may begin by reporting for them.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        default: Binding | None = None,
+        channels: Iterable[outbox.Channel] = (),
+        most_begun: int = 1000,
+    ) -> None:
+        self.database = database
+        self.default = default
+        self.channels = tuple(channels)
+        self.most_begun = most_begun
+        self.counted = 0
+        self.commits = 0
+        self._binary: dict[int, bool] = {}
+        self._detectors: OrderedDict[int, LiveDetector] = OrderedDict()
+        self._requests: queue.Queue[_Request | None] = queue.Queue(MOST_WAITING)
+        self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
+        self._thread.start()
+
+    def submit(self, reports: Sequence[Report], actor: str = "local") -> Future[dict[str, Any]]:
+        """Return what will be the acknowledgment, or raise `Refused` when too many wait already."""
+        future: Future[dict[str, Any]] = Future()
+        try:
+            self._requests.put_nowait(_Request(reports, actor, future))
+        except queue.Full:
+            raise Refused(503, "too many reports are waiting; send this one again in a second") from None
+        return future
+
+    def close(self) -> None:
+        """Count what waits, then stop; do not wait for a database that is away: nobody was told it counts."""
+        self._requests.put(None)
+        self._thread.join(_LONGEST_END)
+
+    def _run(self) -> None:
+        while (first := self._requests.get()) is not None:
+            group, size, last = [first], len(first.reports), False
+            while size < MOST_PER_COMMIT:
+                try:
+                    request = self._requests.get_nowait()
+                except queue.Empty:
+                    break
+                if request is None:
+                    last = True
+                    break
+                group.append(request)
+                size += len(request.reports)
+            self._commit(group)
+            if last:
+                return
+
+    def _commit(self, group: list[_Request]) -> None:
+        answers = self._try(group)
+        self.commits += 1
+        for request, answer in zip(group, answers, strict=True):
+            if isinstance(answer, Refused):
+                request.future.set_exception(answer)
+            else:
+                self.counted += answer["counted"]
+                request.future.set_result(answer)
+
+    def _try(self, group: list[_Request]) -> list[dict[str, Any] | Refused]:
+        new: list[str] = []
+        for attempt in range(1, _ATTEMPTS + 1):
+            count = _Count(self, group)
+            try:
+                with self.database.write() as connection:
+                    return count.run(connection, new)
+            except _Unbound as found:
+                new = found.names
+            except Exception as error:  # the thread must outlive whatever the database does
+                for watch_id in count.touched:
+                    self._detectors.pop(watch_id, None)
+                if attempt == _ATTEMPTS or not _is_transient(error):
+                    log_failure(f"a commit of {len(group)} requests failed", error)
+                    break
+        return [Refused(503, "the database did not take it; nothing was counted; send it again")] * len(group)
+
+    def is_binary(self, connection: Connection, certificate_id: int) -> bool:
+        """Return whether a certificate promises costs of 0 and 1; certificates never change."""
+        if certificate_id not in self._binary:
+            self._binary[certificate_id] = load_certificate(connection, certificate_id).binary
+        return self._binary[certificate_id]
+
+    def live(self, connection: Connection, watch: RowMapping) -> LiveDetector:
+        """Return the detector of a watch whose stream is locked: from memory, if nobody else has counted."""
+        known = self._detectors.get(watch["id"])
+        if known is not None and known.detector.n == watch["n"]:
+            self._detectors.move_to_end(watch["id"])
+            return known
+        loaded = load_detector(connection, watch, watch["n"])
+        self._detectors[watch["id"]] = loaded
+        while len(self._detectors) > CACHED_DETECTORS:
+            self._detectors.popitem(last=False)
+        return loaded
+
+
+class _Count:
+    """One commit: looks everything up, judges each request, counts what is new."""
+
+    def __init__(self, ledger: Ledger, group: list[_Request]) -> None:
+        self.ledger = ledger
+        self.group = group
+        self.touched: list[int] = []
+        self.too_many: set[str] = set()
+        self.now = time.time()
+
+    def run(self, connection: Connection, new: list[str]) -> list[dict[str, Any] | Refused]:
+        """Count, after binding new streams; raise `_Unbound` if others have to be bound first."""
+        self._bind(connection, new)
+        names = sorted({report.stream for request in self.group for report in request.reports})
+        self.streams = self._lock(connection, names)
+        missing = [name for name in names if name not in self.streams and name not in self.too_many]
+        if missing and self.ledger.default is not None:
+            raise _Unbound(missing)
+        self.watches = self._find_watches(connection)
+        self.known = self._find_episodes(connection)
+        self.new: dict[int, list[Report]] = defaultdict(list)
+        judged = [self._judge(connection, request) for request in self.group]
+        self._write(connection)
+        return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
+
+    def _bind(self, connection: Connection, names: list[str]) -> None:
+        if not names or self.ledger.default is None:
+            return
+        lock_bindings(connection)
+        # Another server may have bound some of them since they were missed.
+        bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
+        by = {each.stream: request.actor for request in reversed(self.group) for each in request.reports}
+        left = {actor: self._left_to_begin(connection, actor) for actor in {by[name] for name in names}}
+        for name in names:
+            if name in bound:
+                continue
+            left[by[name]] -= 1
+            if left[by[name]] < 0:
+                self.too_many.add(name)
+            else:
+                bind(connection, name, self.ledger.default, actor=by[name], reason="first episode")
+
+    def _left_to_begin(self, connection: Connection, actor: str) -> float:
+        """Return how many streams a token may still begin; without tokens there is no limit."""
+        if actor == EVERYBODY.name:
+            return math.inf
+        begun = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
+        return self.ledger.most_begun - (connection.execute(begun).scalar() or 0)
+
+    def _lock(self, connection: Connection, names: list[str]) -> dict[str, RowMapping]:
+        # Locks are taken in one order, so two servers cannot wait for each other.
+        query = select(streams).where(streams.c.name.in_(names)).order_by(streams.c.id).with_for_update()
+        return {row["name"]: row for row in connection.execute(query).mappings()}
+
+    def _find_watches(self, connection: Connection) -> dict[int, RowMapping]:
+        query = select(watches).where(
+            watches.c.stream_id.in_([row["id"] for row in self.streams.values()]), watches.c.closed.is_(None)
+        )
+        return {row["stream_id"]: row for row in connection.execute(query).mappings()}
+
+    def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
+        keys = {
+            (self.streams[report.stream]["id"], report.episode)
+            for request in self.group
+            for report in request.reports
+            if report.stream in self.streams
+        }
+        if not keys:
+            return {}
+        if self.ledger.database.kind == "sqlite":
+            table = f"(VALUES {','.join(['(?,?)'] * len(keys))}) AS asked"
+            values: tuple[Any, ...] = tuple(value for key in keys for value in key)
+        else:
+            table = "unnest(%s::bigint[], %s::text[]) AS asked(column1, column2)"
+            values = [key[0] for key in keys], [key[1] for key in keys]
+        found = connection.exec_driver_sql(_FIND_EPISODES.replace("ASKED", table), values)
+        return {(stream_id, episode): cost for stream_id, episode, cost in found}
+
+    def _judge(self, connection: Connection, request: _Request) -> Refused | dict[str, Any]:
+        fresh: dict[tuple[int, str], Report] = {}
+        for index, report in enumerate(request.reports):
+            where = f"episodes[{index}]." if len(request.reports) > 1 else ""
+            stream = self.streams.get(report.stream)
+            if stream is None and report.stream in self.too_many:
+                return Refused(
+                    403,
+                    f"{where}stream = {report.stream!r} is new, and this token has begun "
+                    f"{self.ledger.most_begun} streams; bind it on the page, or raise streams_per_token",
+                )
+            if stream is None:
+                return Refused(
+                    404,
+                    f"{where}stream = {report.stream!r} is not watched; bind it to a certificate first, or "
+                    "start the server with --certificate, to which new streams are then bound",
+                )
+            key = stream["id"], report.episode
+            seen = fresh[key].cost if key in fresh else self.known.get(key)
+            if seen is not None and seen != report.cost:
+                return Refused(
+                    409,
+                    f"{where}episode = {report.episode!r} of stream {report.stream!r} was counted with cost "
+                    f"{seen:g}, not {report.cost:g}; nothing was changed; give a new episode its own id",
+                )
+            if seen is None:
+                if refused := self._refuse(connection, report, self.watches[stream["id"]], where):
+                    return refused
+                fresh[key] = report
+        for (stream_id, episode), report in fresh.items():
+            self.known[stream_id, episode] = report.cost
+            self.new[stream_id].append(report)
+        names = dict.fromkeys(report.stream for report in request.reports)
+        return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": names}
+
+    def _refuse(
+        self, connection: Connection, report: Report, watch: RowMapping, where: str
+    ) -> Refused | None:
+        """Return why a watch does not count a new episode; None if it does."""
+        if report.cost not in (0.0, 1.0) and self.ledger.is_binary(connection, watch["certificate_id"]):
+            return Refused(
+                422,
+                f"{where}cost = {report.cost:g} is not 0 or 1, as the certificate of stream "
+                f"{report.stream!r} promises; send success, or a cost of 0 or 1",
+            )
+        # What a robot did before its repair and reports after it says nothing about the repaired robot.
+        if watch["generation"] > 1 and report.time is not None and report.time < watch["created"]:
+            return Refused(
+                409,
+                f"{where}episode = {report.episode!r} of stream {report.stream!r} ended at "
+                f"{_utc(report.time)}, before generation {watch['generation']} began at "
+                f"{_utc(watch['created'])}, so it was not counted; if it ran later, set the robot's clock "
+                "and report it again",
+            )
+        return None
+
+    def _write(self, connection: Connection) -> None:
+        self.live: dict[int, LiveDetector] = {}
+        rows: list[tuple[Any, ...]] = []
+        saved: list[dict[str, Any]] = []
+        for stream_id, reports in self.new.items():
+            watch = self.watches[stream_id]
+            live = self.ledger.live(connection, watch)
+            self.touched.append(watch["id"])
+            for report in reports:
+                before = live.detector.verdict
+                live.count(report.cost)
+                if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
+                    self._alarm(connection, report.stream, watch, live)
+                key = watch["id"], live.detector.n, stream_id
+                rows.append((*key, report.episode, report.cost, report.time, self.now, report.meta))
+            self.live[stream_id] = live
+            if live.detector.n - live.checkpointed >= CHECKPOINT_EVERY:
+                saved.append({"watch_id": watch["id"], "n": live.detector.n, "state": live.state()})
+                live.checkpointed = live.detector.n
+        if rows:
+            self.ledger.database.run_many(connection, _INSERT_EPISODE, rows)
+            summaries = [
+                (*live.summary().values(), self.now, self.watches[stream_id]["id"])
+                for stream_id, live in self.live.items()
+            ]
+            self.ledger.database.run_many(connection, _UPDATE_WATCH, summaries)
+        if saved:
+            connection.execute(
+                checkpoints.delete().where(checkpoints.c.watch_id.in_([s["watch_id"] for s in saved]))
+            )
+            connection.execute(insert(checkpoints), saved)
+
+    def _alarm(self, connection: Connection, stream: str, watch: RowMapping, live: LiveDetector) -> None:
+        alarm = {
+            "id": secrets.token_hex(16),
+            "watch_id": watch["id"],
+            "verdict": live.detector.verdict.value,
+            "number": live.detector.first_alarm,
+            "created": self.now,
+        }
+        connection.execute(insert(alarms).values(alarm))
+        # What is stored may be as of an earlier episode; the message says what was known at this one.
+        standing = live.summary() | {
+            "evidence_adverse": evidence(live.detector.finding())[0],
+            "threshold_adverse": None if live.is_exact else watch["threshold_adverse"],
+            "binary": live.detector.certificate.binary,
+        }
+        outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, standing)
+
+    def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
+        standing = {}
+        for name in judged["streams"]:
+            stream_id = self.streams[name]["id"]
+            watch = self.watches[stream_id]
+            live = self.live.get(stream_id)
+            n, verdict = (
+                (watch["n"], watch["verdict"])
+                if live is None
+                else (live.detector.n, live.detector.verdict.value)
+            )
+            standing[name] = {"generation": watch["generation"], "n": n, "verdict": verdict}
+        return {**judged, "streams": standing}
+
+
+# The three statements of every commit, written out: building them anew each time took half of it.
+_EPISODE_COLUMNS = "watch_id, number, stream_id, episode, cost, time, received, meta"
+_INSERT_EPISODE = f"INSERT INTO episodes ({_EPISODE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_UPDATE_WATCH = (
+    f"UPDATE watches SET {', '.join(f'{name} = ?' for name in SUMMARY)}, last_seen = ? WHERE id = ?"  # noqa: S608
+)
+# SQLite uses the index with this order of tables; for (stream_id, episode) IN … it reads all episodes.
+_FIND_EPISODES = (
+    "SELECT stream_id, episode, cost FROM ASKED CROSS JOIN episodes "
+    "WHERE episodes.stream_id = asked.column1 AND episodes.episode = asked.column2"
+)
+
+
+def _utc(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+def _is_transient(error: Exception) -> bool:
+    """Return whether another server was quicker, or the connection was lost: then look again."""
+    if isinstance(error, IntegrityError):
+        return True
+    state = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return isinstance(error, DBAPIError) and (error.connection_invalidated or state in ("40001", "40P01"))

@@ -1,0 +1,84 @@
+"""`boundwatch serve --demo`: drones from the simulation, most of the flights done, the rest as you watch.
+
+The flights were recorded by ``tools/record_flights.py``, so that nobody needs the simulator to see the page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from boundwatch.server import acts, process
+from boundwatch.server.bindings import Binding, find_certificate
+from boundwatch.server.client import Client
+from boundwatch.server.counting import Ledger
+from boundwatch.server.database import Database
+from boundwatch.server.models import Bind, Report, Upload
+from boundwatch.server.settings import Settings
+
+_SHOWN_AT_ONCE = 44  # a few flights after the wind began: the alarm comes while you watch
+_PAUSE = 1.0
+
+
+def serve_demo(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Serve a temporary database with the recorded flights until the process is told to end."""
+    with tempfile.TemporaryDirectory(prefix="boundwatch-demo-") as folder:
+        chosen = dataclasses.replace(settings, database=str(Path(folder) / "demo.sqlite"), certificate=None)
+        with closing(process.prepare(chosen)) as database:
+            process.settle(chosen, database)
+            flights = load_flights()
+            fill(database, flights, _SHOWN_AT_ONCE)
+        announce(f"boundwatch serve: {chosen.url}  (a demo; nothing is kept; Ctrl+C ends it)")
+        announce(f"  {flights['windy']} flies into wind; its alarm comes within a minute")
+        ended = threading.Event()
+        arguments = (chosen.url, flights, Path(folder) / "spool.sqlite", ended)
+        thread = threading.Thread(target=_fly, args=arguments, daemon=True)
+        thread.start()
+        try:
+            process.run(chosen)
+        finally:
+            ended.set()
+            thread.join(5)
+
+
+def load_flights() -> dict[str, Any]:
+    """Return the recorded flights: the certificate, and the costs of each drone."""
+    content: dict[str, Any] = json.loads(files("boundwatch.server").joinpath("flights.json").read_text())
+    return content
+
+
+def fill(database: Database, flights: dict[str, Any], count: int) -> None:
+    """Bind the drones and count the first flights of each."""
+    with database.write() as connection:
+        acts.upload(connection, Upload("drone", flights["certificate"]), by="demo")
+        acts.bind_streams(connection, Bind(list(flights["drones"]), "drone"), by="demo")
+        row = find_certificate(connection, "drone")
+    ledger = Ledger(database, default=Binding.of(row["id"]))
+    now = time.time()
+    for name, costs in flights["drones"].items():
+        reports = [
+            Report(name, f"flight {number}", cost, now - 60 * (count - number), None)
+            for number, cost in enumerate(costs[:count], start=1)
+        ]
+        ledger.submit(reports).result()
+    ledger.close()
+
+
+def _fly(url: str, flights: dict[str, Any], spool: Path, ended: threading.Event) -> None:
+    client = Client(url, spool=spool)
+    last = max(map(len, flights["drones"].values()))
+    for number in range(_SHOWN_AT_ONCE, last):
+        for name, costs in flights["drones"].items():
+            if ended.wait(_PAUSE / len(flights["drones"])):
+                client.close(timeout=0)
+                return
+            client.report(name, cost=costs[number], episode=f"flight {number + 1}")
+    client.close()

@@ -1,0 +1,301 @@
+"""What people and programs may know: read from stored columns, so that many streams cost little."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select
+from sqlalchemy.engine import Connection
+
+from boundwatch.bounds.multiple import e_bh_rows
+from boundwatch.detectors import Verdict
+from boundwatch.detectors.discovery import DiscoveryShares
+from boundwatch.detectors.joint import is_joint
+from boundwatch.server.bindings import USUAL_FLEET
+from boundwatch.server.counting import Refused
+from boundwatch.server.live_detectors import load_certificate, parse_certificate
+from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
+
+PAGE = 50
+_CURRENT = watches.c.closed.is_(None)
+# The certificate of a watch that may alarm at a line of failures; `threshold_of` needs it.
+_COUNTED = case(
+    (and_(certificates.c.binary == 1, watches.c.detector == "sequential-test"), certificates.c.content)
+).label("counted")
+_STANDING = select(
+    streams.c.name,
+    watches,
+    certificates.c.name.label("certificate"),
+    certificates.c.version.label("certificate_version"),
+    certificates.c.fingerprint,
+    certificates.c.binary,
+    _COUNTED,
+).select_from(watches.join(streams).join(certificates))
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which streams to show."""
+
+    verdict: str = ""
+    search: str = ""
+    certificate: str = ""
+    silent_before: float | None = None
+
+    def clauses(self) -> list[ColumnElement[bool]]:
+        """Return them as conditions."""
+        found: list[ColumnElement[bool]] = []
+        if self.verdict:
+            found.append(watches.c.verdict == self.verdict)
+        if self.search:
+            found.append(streams.c.name.icontains(self.search, autoescape=True))
+        if self.certificate:
+            found.append(certificates.c.name == self.certificate)
+        if self.silent_before is not None:
+            found.append(_is_silent(self.silent_before))
+        return found
+
+
+def _is_silent(before: float) -> ColumnElement[bool]:
+    return or_(watches.c.last_seen < before, and_(watches.c.last_seen.is_(None), watches.c.created < before))
+
+
+def list_streams(
+    connection: Connection, filters: Filters, *, page: int = 1, size: int = PAGE
+) -> tuple[list[RowMapping], int]:
+    """Return one page of streams, the strongest evidence first, and how many there are in all."""
+    clauses = filters.clauses()
+    count = (
+        select(func.count()).select_from(watches.join(streams).join(certificates)).where(_CURRENT, *clauses)
+    )
+    order = (
+        (watches.c.verdict == Verdict.ADVERSE.value).desc(),
+        watches.c.evidence_adverse.desc(),
+        streams.c.name,
+    )
+    query = _STANDING.where(_CURRENT, *clauses).order_by(*order).limit(size).offset((page - 1) * size)
+    return list(connection.execute(query).mappings()), connection.execute(count).scalar_one()
+
+
+def totals(connection: Connection, silent_before: float | None = None) -> dict[str, int]:
+    """Return how many streams have each verdict, how many are silent, episodes, and alarms that wait."""
+    counted = {verdict.value: 0 for verdict in Verdict}
+    query = select(watches.c.verdict, func.count(), func.sum(watches.c.n)).where(_CURRENT)
+    n = 0
+    for verdict, count, total in connection.execute(query.group_by(watches.c.verdict)):
+        counted[verdict] = count
+        n += total
+    waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
+    silent = 0
+    if silent_before is not None:
+        query = select(func.count()).select_from(watches).where(_CURRENT, _is_silent(silent_before))
+        silent = connection.execute(query).scalar_one()
+    return counted | {
+        "streams": sum(counted.values()),
+        "episodes": n,
+        "open_alarms": connection.execute(waiting).scalar_one(),
+        "silent": silent,
+    }
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Which streams' costs have risen, at one false discovery rate.
+
+    **Guarantee**: the expected share of streams listed although their world is not worse is at most `rate`
+    plus `delta`, whatever the dependence between streams, for the list at one look, also when streams and
+    generations are added after looks. **Assumes**: as in `boundwatch.Fleet`; and when you look does not
+    depend on costs after the last point of a stream's curve, where its evidence is computed.
+    """
+
+    rate: float
+    delta: float
+    """The `delta_upper` of the certificates whose costs are not judged jointly with the new ones, in all."""
+    size: int
+    streams: int
+    left_out: int
+    discoveries: list[RowMapping]
+
+
+def fleet(connection: Connection, rate: float) -> Fleet:
+    """Return the discoveries among all streams that a sequential test watches."""
+    levels = watches.c.alpha_adverse, watches.c.alpha_benign
+    query = select(
+        watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.place, *levels
+    )
+    rows = connection.execute(query.where(_CURRENT)).all()
+    tested = [row for row in rows if row.place is not None]
+    declared = select(declarations.c.value).where(declarations.c.name == "fleet_size")
+    size = connection.execute(declared).scalar() or USUAL_FLEET
+    chosen = select_discoveries(
+        [row.evidence_adverse for row in tested], [row.place for row in tested], size=size, rate=rate
+    )
+    keys = [tested[index].id for index in chosen]
+    found = connection.execute(_STANDING.where(watches.c.id.in_(keys))).mappings()
+    order = {key: place for place, key in enumerate(keys)}
+    kinds = {(row.certificate_id, row.alpha_adverse, row.alpha_benign) for row in tested}
+    used = {key: load_certificate(connection, key) for key in {key for key, *_ in kinds}}
+    limited = {key for key, *alphas in kinds if not is_joint(used[key], (alphas[0], alphas[1]))}
+    return Fleet(
+        rate,
+        min(1.0, sum(used[key].delta_upper for key in limited)),
+        size,
+        len(tested),
+        len(rows) - len(tested),
+        sorted(found, key=lambda row: order[row["id"]]),
+    )
+
+
+def select_discoveries(
+    e_values: Sequence[float], places: Sequence[int], *, size: int, rate: float
+) -> list[int]:
+    """Return which tests are discoveries (e-BH), the strongest first.
+
+    Parameters
+    ----------
+    e_values, places
+        Of each test: its e-value, and whether it began as the first, second, ….
+    size
+        The first so many tests divide one half of the rate; those that began later divide the other.
+    rate
+        The false discovery rate.
+
+    Examples
+    --------
+    >>> select_discoveries([1.0, 200.0, 90.0, 0.2], [1, 2, 3, 4], size=4, rate=0.05)
+    [1, 2]
+    >>> select_discoveries([1.0, 200.0, 90.0, 0.2], [1, 2, 17, 4], size=4, rate=0.05)
+    [1]
+    """
+    if not e_values:
+        return []
+    roll = DiscoveryShares()
+    roll.look(size)
+    total = max(size, *places)
+    roll.add(size, total)
+    shares = roll.look(total)[np.asarray(places) - 1]
+    with np.errstate(divide="ignore"):  # an e-value may have been rounded to 0
+        found: list[int] = e_bh_rows(np.log(np.asarray(e_values)), shares, rate).tolist()
+    return found
+
+
+def find_stream(connection: Connection, name: str, generation: int | None = None) -> RowMapping:
+    """Return a stream's watch, the current one or that of a generation."""
+    which_one = _CURRENT if generation is None else watches.c.generation == generation
+    query = _STANDING.where(streams.c.name == name, which_one)
+    if (row := connection.execute(query).mappings().first()) is None:
+        which = "" if generation is None else f", generation {generation},"
+        raise Refused(
+            404, f"stream = {name[:80]!r}{which} is not watched here; GET /api/v1/streams lists them"
+        )
+    return row
+
+
+def generations(connection: Connection, stream_id: int) -> list[RowMapping]:
+    """Return all watches of a stream, the latest first."""
+    query = _STANDING.where(watches.c.stream_id == stream_id).order_by(watches.c.generation.desc())
+    return list(connection.execute(query).mappings())
+
+
+def list_episodes(
+    connection: Connection, watch_id: int, *, after: int = 0, limit: int = 500
+) -> list[RowMapping]:
+    """Return episodes of a watch after a number, in their order."""
+    query = select(episodes).where(episodes.c.watch_id == watch_id, episodes.c.number > after)
+    return list(connection.execute(query.order_by(episodes.c.number).limit(limit)).mappings())
+
+
+def list_alarms(
+    connection: Connection, *, waiting: bool | None = None, watch_id: int | None = None, limit: int = 200
+) -> list[RowMapping]:
+    """Return alarms, the latest first."""
+    query = select(
+        alarms,
+        streams.c.name.label("stream"),
+        watches.c.generation,
+        watches.c.n,
+        watches.c.total,
+        watches.c.closed,
+        certificates.c.binary,
+    ).select_from(alarms.join(watches).join(streams).join(certificates))
+    if waiting is not None:
+        query = query.where(
+            alarms.c.acknowledged.is_(None) if waiting else alarms.c.acknowledged.is_not(None)
+        )
+    if watch_id is not None:
+        query = query.where(alarms.c.watch_id == watch_id)
+    return list(connection.execute(query.order_by(alarms.c.created.desc()).limit(limit)).mappings())
+
+
+def list_certificates(connection: Connection) -> list[RowMapping]:
+    """Return the certificates with how many streams each watches now."""
+    used = (
+        select(watches.c.certificate_id, func.count().label("streams"))
+        .where(_CURRENT)
+        .group_by(watches.c.certificate_id)
+        .subquery()
+    )
+    query = (
+        select(certificates, func.coalesce(used.c.streams, 0).label("streams"))
+        .select_from(certificates.outerjoin(used, used.c.certificate_id == certificates.c.id))
+        .order_by(certificates.c.name, certificates.c.version.desc())
+    )
+    return list(connection.execute(query).mappings())
+
+
+def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
+    """Return the latest administrative acts."""
+    return list(connection.execute(select(audit).order_by(audit.c.id.desc()).limit(limit)).mappings())
+
+
+def changed_since(connection: Connection, moment: float) -> dict[str, float]:
+    """Return the streams with an episode after a moment, and the time of their last one."""
+    query = select(streams.c.name, watches.c.last_seen).select_from(watches.join(streams))
+    latest = query.where(watches.c.last_seen > moment).order_by(watches.c.last_seen.desc()).limit(1000)
+    return {row.name: row.last_seen for row in connection.execute(latest)}
+
+
+def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
+    """Return where a stream stands, for programs."""
+    seen = row["last_seen"] or row["created"]
+    return {
+        "stream": row["name"],
+        "generation": row["generation"],
+        "certificate": {
+            "name": row["certificate"],
+            "version": row["certificate_version"],
+            "fingerprint": row["fingerprint"],
+        },
+        "detector": row["detector"],
+        "alpha_adverse": row["alpha_adverse"],
+        "alpha_benign": row["alpha_benign"],
+        "verdict": row["verdict"],
+        "first_alarm": row["first_alarm"],
+        "n": row["n"],
+        "mean_cost": row["total"] / row["n"] if row["n"] else None,
+        "evidence_adverse": row["evidence_adverse"],
+        "evidence_benign": row["evidence_benign"],
+        "threshold_adverse": threshold_of(row, "adverse"),
+        "threshold_benign": threshold_of(row, "benign"),
+        "last_seen": row["last_seen"],
+        "silent": silent_before is not None and seen < silent_before,
+        "closed": row["closed"],
+    }
+
+
+def threshold_of(row: RowMapping, side: str) -> float | None:
+    """Return the evidence at which a side alarms; None for joint counts, which alarm at an exact line."""
+    levels = row["alpha_adverse"], row["alpha_benign"]
+    if row["counted"] is not None and is_joint(parse_certificate(row["counted"]), levels):
+        return None
+    found: float = row[f"threshold_{side}"]
+    return found
+
+
+def silent_before(minutes: float) -> float | None:
+    """Return the moment before which a stream's last episode makes it silent; None if none ever is."""
+    return time.time() - 60 * minutes if minutes > 0 else None

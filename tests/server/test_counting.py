@@ -1,0 +1,251 @@
+"""Counting: once each, whole or not at all, and equal to a replay byte for byte."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sqlalchemy import func, select, update
+
+import boundwatch as bw
+from boundwatch.server import acts, counting, verifying
+from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.counting import Ledger, Refused
+from boundwatch.server.database import Database
+from boundwatch.server.live_detectors import Curve
+from boundwatch.server.models import Bind, Report, Upload
+from boundwatch.server.tables import alarms, checkpoints, episodes, watches
+
+
+@pytest.fixture
+def binding(database, certificate):
+    with database.write() as connection:
+        return Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+
+
+@pytest.fixture
+def ledger(database, binding):
+    opened = Ledger(database, default=binding)
+    yield opened
+    opened.close()
+
+
+def report(stream, episode, cost):
+    return Report(stream, str(episode), float(cost), None, None)
+
+
+def assert_replays(database):
+    assert [each for each in verifying.verify(database) if each.fault] == []
+
+
+def test_counts_what_the_detector_counts(database, ledger, certificate):
+    costs = (np.random.default_rng(1).random(300) < 0.3).astype(float)
+    for start in range(0, 300, 7):
+        batch = [report("arm", start + i, cost) for i, cost in enumerate(costs[start : start + 7])]
+        answer = ledger.submit(batch).result()
+    finding = bw.SequentialTest(certificate).update_many(costs)
+    assert answer["streams"]["arm"] == {"generation": 1, "n": 300, "verdict": "adverse"}
+    with database.read() as connection:
+        row = connection.execute(select(watches)).mappings().one()
+        alarm = connection.execute(select(alarms)).mappings().one()
+    points = Curve.from_json(row["curve"]).episodes
+    assert (
+        row["evidence_adverse"] == bw.SequentialTest(certificate).update_many(costs[: points[-2]]).e_adverse
+    )
+    assert (points[0], points[-2] <= 300 < points[-1]) == (1, True)
+    assert row["first_alarm"] == alarm["number"] == finding.first_alarm
+    assert_replays(database)
+
+
+def test_a_repeat_counts_once_and_another_cost_is_a_conflict(ledger):
+    assert ledger.submit([report("arm", 1, 0)]).result()["counted"] == 1
+    assert ledger.submit([report("arm", 1, 0)]).result()["repeated"] == 1
+    with pytest.raises(Refused, match="was counted with cost 0, not 1") as refused:
+        ledger.submit([report("arm", 1, 1)]).result()
+    assert refused.value.status == 409
+    same = ledger.submit([report("arm", 2, 1), report("arm", 2, 1)]).result()
+    assert (same["counted"], same["repeated"], same["streams"]["arm"]["n"]) == (1, 1, 2)
+
+
+def test_a_batch_is_taken_whole_or_not_at_all(database, ledger):
+    good, bad = report("arm", 1, 0), report("arm", 1, 1)
+    futures = [
+        ledger.submit(batch) for batch in ([good, bad], [report("arm", 2, 0.5)], [report("arm", 3, 0)])
+    ]
+    for future, status in zip(futures[:2], (409, 422), strict=True):
+        with pytest.raises(Refused) as refused:
+            future.result()
+        assert refused.value.status == status
+    assert futures[2].result()["streams"]["arm"]["n"] == 1
+    with database.read() as connection:
+        assert connection.execute(select(episodes.c.episode)).scalars().all() == ["3"]
+
+
+def test_an_unknown_stream_is_refused_without_a_default(database):
+    strict = Ledger(database)
+    with pytest.raises(Refused, match="is not watched; bind it to a certificate first"):
+        strict.submit([report("arm", 1, 0)]).result()
+    strict.close()
+
+
+def test_two_servers_and_the_same_streams_count_each_episode_once(database, database_url, ledger, binding):
+    other_database = Database(database_url)
+    other = Ledger(other_database, default=binding)
+    names = [f"arm-{i}" for i in range(5)]
+    sent = [(name, i, float(i % 9 == 0)) for name in names for i in range(80)]
+
+    def send(seed):
+        rng = np.random.default_rng(seed)
+        mine = [sent[i] for i in rng.permutation(len(sent))]
+        servers = [ledger, other]
+        futures = [
+            servers[rng.integers(2)].submit([report(*x) for x in mine[i : i + 8]]) for i in range(0, 400, 8)
+        ]
+        return sum(future.result()["counted"] for future in futures)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(send, range(4))) == len(sent)
+    other.close()
+    other_database.close()
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(episodes)).scalar() == len(sent)
+        assert connection.execute(select(watches.c.n)).scalars().all() == [80] * 5
+    assert_replays(database)
+
+
+def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres, certificate, monkeypatch):
+    databases = [Database(url) for url in [postgres()] * 2]
+    databases[0].migrate()
+    with databases[0].write() as connection:
+        added = add_certificate(connection, certificate.to_dict(), "lab", "test")
+    first, other = (Ledger(each, default=Binding.of(added["id"])) for each in databases)
+    real = counting._Count._lock
+
+    def lock(self, connection, names):
+        found = real(self, connection, names)
+        if self.ledger is first and not found:  # it is about to bind the stream
+            other.submit([report("arm", "other", 0)]).result()
+        return found
+
+    monkeypatch.setattr(counting._Count, "_lock", lock)
+    answer = first.submit([report("arm", "first", 0), report("leg", "first", 0)]).result()
+    assert answer["streams"]["arm"] == {"generation": 1, "n": 2, "verdict": "within"}
+    assert answer["streams"]["leg"]["n"] == 1
+    assert_replays(databases[0])
+    for each in (first, other, *databases):
+        each.close()
+
+
+def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, ledger, monkeypatch):
+    ledger.submit([report("arm", 1, 1)]).result()
+    real = counting._Count._write
+
+    def fail(self, connection):
+        real(self, connection)
+        raise OSError("disk full")
+
+    monkeypatch.setattr(counting._Count, "_write", fail)
+    with pytest.raises(Refused, match="nothing was counted"):
+        ledger.submit([report("arm", 2, 1)]).result()
+    monkeypatch.setattr(counting._Count, "_write", real)
+    assert ledger.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
+    assert_replays(database)
+
+
+def test_states_survive_checkpoints_and_cold_caches(database, ledger, monkeypatch):
+    monkeypatch.setattr(counting, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(counting, "CACHED_DETECTORS", 2)
+    rng = np.random.default_rng(3)
+    for i in range(40):
+        ledger.submit(
+            [report(f"arm-{j}", f"{i}-{k}", rng.random() < 0.2) for j in range(4) for k in range(3)]
+        ).result()
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(checkpoints)).scalar() == 4
+    assert_replays(database)
+
+
+def test_a_state_of_another_version_is_rebuilt(database, ledger, monkeypatch):
+    monkeypatch.setattr(counting, "CHECKPOINT_EVERY", 5)
+    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+    with database.write() as connection:
+        state = connection.execute(select(checkpoints.c.state)).scalar_one()
+        connection.execute(update(checkpoints).values(state=state.replace('"version":1', '"version":0')))
+    ledger._detectors.clear()
+    assert ledger.submit([report("arm", 20, 0)]).result()["streams"]["arm"]["n"] == 21
+
+
+@pytest.mark.parametrize("change", [{"n": 19}, {"evidence_adverse": 2.0}, {"verdict": "adverse"}])
+def test_verify_notices_what_was_altered(database, ledger, change):
+    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+    assert_replays(database)
+    with database.write() as connection:
+        connection.execute(update(watches).values(change))
+    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+
+
+def test_verify_notices_an_altered_cost(database, ledger):
+    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+    with database.write() as connection:
+        connection.execute(update(episodes).where(episodes.c.number == 7).values(cost=1.0))
+    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+
+
+def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, ledger):
+    ledger.submit([report("arm", i, 1) for i in range(20)]).result()
+    with database.write() as connection, pytest.raises(bw.errors.InvalidSetting, match="cannot be changed"):
+        acts.bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
+    with database.write() as connection:
+        bound = acts.bind_streams(
+            connection, Bind(["arm"], "lab", reason="gripper replaced", new_generation=True), by="me"
+        )
+    assert bound == {"arm": 2}
+    answer = ledger.submit([report("arm", 100, 0)]).result()["streams"]["arm"]
+    assert answer == {"generation": 2, "n": 1, "verdict": "within"}
+    late = ledger.submit([report("arm", 3, 1)]).result()  # an episode of the generation before, sent again
+    assert (late["counted"], late["repeated"]) == (0, 1)
+    assert_replays(database)
+
+
+def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
+    measured = bw.Certificate.from_held_out([0.1, 0.4] * 50)
+    with database.write() as connection:
+        acts.upload(connection, Upload("measured", measured.to_dict()), by="me")
+        acts.bind_streams(connection, Bind(["arm"], "measured"), by="me")
+    long_ago = Report("arm", "counted then", 0.5, 1e9, None)  # a first generation takes what is old, too
+    assert ledger.submit([long_ago]).result()["counted"] == 1
+    with database.write() as connection:
+        acts.bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
+        began = connection.execute(select(func.max(watches.c.created))).scalar_one()
+    before = [Report("arm", f"before {i}", 1.0, began - 1 - i, None) for i in range(40)]
+    with pytest.raises(Refused, match=r"ended at 20\S+Z, before generation 2 began at 20\S+Z") as refused:
+        ledger.submit(before).result()
+    assert refused.value.status == 409
+    after = [Report("arm", "after", 0.0, began, None), report("arm", "without a time", 0)]
+    answer = ledger.submit([long_ago, *after]).result()  # what was counted then is a repeat, not an error
+    assert (answer["counted"], answer["repeated"]) == (2, 1)
+    assert answer["streams"]["arm"] == {"generation": 2, "n": 2, "verdict": "within"}
+    assert_replays(database)
+
+
+def test_the_change_detector_is_watched_alike(database, ledger):
+    with database.write() as connection:
+        acts.bind_streams(connection, Bind(["arm"], "lab", detector="change-detector"), by="me")
+    ledger.submit([report("arm", i, i >= 50) for i in range(70)]).result()
+    with database.read() as connection:
+        row = connection.execute(select(watches)).mappings().one()
+    assert (row["verdict"], row["alpha_adverse"]) == ("adverse", 0.001)
+    assert_replays(database)
+
+
+def test_looking_for_known_episodes_never_reads_all_of_them(tmp_path):
+    database = Database(str(tmp_path / "monitor.sqlite"))
+    database.migrate()
+    with database.read() as connection:
+        table = "(VALUES (1, 'a'), (2, 'b')) AS asked"
+        query = counting._FIND_EPISODES.replace("ASKED", table)
+        plan = " ".join(str(row) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
+    database.close()
+    assert "SEARCH episodes USING INDEX" in plan
+    assert "SCAN episodes" not in plan
