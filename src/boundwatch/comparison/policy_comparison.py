@@ -230,7 +230,7 @@ class PolicyComparison:
             evidence=self._evidence,
             best=self._best,
             margin_logs=self._margin_logs.tolist(),
-            halves={str(i): value for i, value in enumerate(self._halves.weights) if value},
+            halves={str(i): value for i, value in enumerate(self._halves.weights.tolist()) if value},
         )
         return dataclasses.asdict(state) | {"verdict": self.verdict.value}
 
