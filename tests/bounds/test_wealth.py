@@ -24,10 +24,8 @@ def by_definition(bets, costs, bound):
 def test_all_ways_agree(binary, costs):
     bets, costs = Bets.for_costs(binary=binary), np.round(costs) if binary else np.array(costs)
     stream = Wealth(bets, UPPER_BOUND, REST)
-    table, adverse_alone = (
-        WealthTable(bets, UPPER_BOUND, REST, size=3),
-        WealthTable(bets, UPPER_BOUND, size=1),
-    )
+    table = WealthTable(bets, UPPER_BOUND, REST, size=3)
+    adverse_alone = WealthTable(bets, UPPER_BOUND, size=1)
     for cost in costs.tolist():
         stream.step(cost)
         rows = table.step(np.array([0, 2]), np.array([cost, cost]))
