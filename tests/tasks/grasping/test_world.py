@@ -173,13 +173,10 @@ def test_placements_fill_their_square(placement):
     assert np.histogram(yaws, bins=4, range=(-math.pi, math.pi))[0].min() > 60
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [({"objects": "plates"}, "objects = 'plates'"), ({"placement": 0}, "placement = 0"), ({"n": 0}, "n = 0")],
-)
-def test_unknown_distributions_are_refused(setting, message):
-    with pytest.raises(InvalidSetting, match=message):
-        draw_scenes(**({"n": 1, "rng": np.random.default_rng(0)} | setting))
+@pytest.mark.parametrize(("name", "value"), [("objects", "plates"), ("placement", 0), ("n", 0)])
+def test_unknown_distributions_are_refused(name, value):
+    with pytest.raises(InvalidSetting, match=f"{name} = {value!r}"):
+        draw_scenes(**({"n": 1, "rng": np.random.default_rng(0)} | {name: value}))
 
 
 def test_same_generator_draws_the_same_scenes():
