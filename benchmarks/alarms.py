@@ -20,11 +20,11 @@ import numpy as np
 
 import boundwatch as bw
 from benchmarks.serve import postgresql
+from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.ledger import Ledger
+from boundwatch.server.models import Report
 from boundwatch.server.outbox import Channel, Courier
-from boundwatch.server.reports import Report
-from boundwatch.server.watches import Binding, add_certificate
 
 SEED = 20261118
 ALARMS = 100
@@ -85,7 +85,7 @@ def _raise_alarms(url: str, channels: list[Channel], came: dict[str, float]) -> 
     database = Database(url)
     database.migrate()
     with database.write() as connection:
-        binding = Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "bench")["id"])
+        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "bench")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     courier = Courier(database, channels)
     sent = {}

@@ -11,8 +11,8 @@ from scipy.stats import binom
 import boundwatch as bw
 from benchmarks.worlds import Draw, beta, inflated
 from boundwatch.bounds import clopper_pearson_upper
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.joint_region import alarm_line, joint_region
-from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 
 ALPHA, DELTA = 0.04, 0.005

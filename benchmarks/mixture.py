@@ -10,7 +10,7 @@ from scipy.special import logsumexp, roots_jacobi, roots_legendre
 
 from benchmarks.worlds import ALPHA, DESIGN, GRID, World
 from boundwatch.bounds import binary_kl
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
 
 RUNS = 1000

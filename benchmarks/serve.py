@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
+from boundwatch.server.bindings import Binding, add_certificate, declare_fleet
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.ledger import Ledger
-from boundwatch.server.reports import Report
-from boundwatch.server.watches import Binding, add_certificate, declare_fleet
+from boundwatch.server.models import Report
 
 SEED = 20261116
 SECONDS = 10.0
@@ -175,7 +175,7 @@ def _fill(url: str, certificate: Path) -> float:
     with database.write() as connection:
         declare_fleet(connection, MANY_STREAMS)
         row = add_certificate(connection, json.loads(certificate.read_text()), "lab", "benchmark")
-    ledger = Ledger(database, default=Binding.checked(row["id"]))
+    ledger = Ledger(database, default=Binding.of(row["id"]))
     rng = np.random.default_rng(SEED)
     each = MANY_EPISODES // MANY_STREAMS
     began = time.perf_counter()

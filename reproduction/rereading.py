@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from boundwatch import Certificate, SequentialTest, Verdict
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
 from boundwatch.planning.exact import fewest_failures
 from reproduction.artifacts import Array

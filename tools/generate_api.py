@@ -22,22 +22,17 @@ INTRODUCTION = """\
 # A name without a dot is one of `bw`; the others are found by their path.
 SECTIONS: dict[str, list[str]] = {
     "Certify": ["Certificate", "Campaign", "CertificateFamily", "Provenance"],
-    "Read episodes": ["read_costs", "Episodes"],
-    "Look once": ["HypothesisTest", "ConfidenceInterval", "Finding", "Findings", "Verdict"],
+    "Read episodes": ["read_costs", "Episodes", "Measure", "Design"],
+    "Look once": ["HypothesisTest", "ConfidenceInterval", "Finding", "Verdict"],
     "Look after every episode": [
         "SequentialTest",
-        "SequentialFinding",
         "ChangeDetector",
-        "ChangeFinding",
         "PredictedTest",
-        "PredictedFinding",
     ],
     "Several tasks, many robots": [
         "FamilyTest",
         "FamilyFinding",
-        "TaskFinding",
         "Fleet",
-        "StreamFinding",
         "Client",
     ],
     "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],

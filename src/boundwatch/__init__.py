@@ -20,24 +20,21 @@ from boundwatch.certificates.provenance import Provenance
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.detectors import (
     ChangeDetector,
-    ChangeFinding,
     ConfidenceInterval,
     FamilyFinding,
     FamilyTest,
     Finding,
-    Findings,
     Fleet,
     HypothesisTest,
-    PredictedFinding,
     PredictedTest,
-    SequentialFinding,
     SequentialTest,
-    StreamFinding,
-    TaskFinding,
     Verdict,
 )
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
+from boundwatch.readers import read_costs
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
@@ -52,28 +49,24 @@ __all__ = [
     "Certificate",
     "CertificateFamily",
     "ChangeDetector",
-    "ChangeFinding",
     "ComparisonFinding",
     "ComparisonPlan",
     "ComparisonVerdict",
     "ConfidenceInterval",
+    "Design",
     "Episodes",
     "FamilyFinding",
     "FamilyTest",
     "Finding",
-    "Findings",
     "Fleet",
     "HypothesisTest",
+    "Measure",
     "Plan",
     "PolicyComparison",
-    "PredictedFinding",
     "PredictedTest",
     "Provenance",
     "Ranking",
-    "SequentialFinding",
     "SequentialTest",
-    "StreamFinding",
-    "TaskFinding",
     "TrialPlan",
     "Verdict",
     "__version__",

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonFinding, PolicyComparison
-from boundwatch.detectors.base import Finding, TailName, Verdict
+from boundwatch.detectors.anytime import AnytimeDetector
+from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.comparison import comparison_evidence
@@ -36,7 +36,7 @@ def check_detector(detector: Any) -> None:
     Parameters
     ----------
     detector
-        A fixed-sample detector, a `StreamDetector` without costs yet, or a `Fleet` without streams.
+        A fixed-sample detector, a `AnytimeDetector` without costs yet, or a `Fleet` without streams.
 
     Raises
     ------
@@ -61,12 +61,12 @@ def check_detector(detector: Any) -> None:
     elif isinstance(detector, Fleet):
         _check_fleet(detector, costs)
     else:
-        _require(isinstance(detector, StreamDetector), "what has update is a StreamDetector or a Fleet")
+        _require(isinstance(detector, AnytimeDetector), "what has update is a AnytimeDetector or a Fleet")
         _check_stream(detector, costs)
 
 
 def assert_not_adverse(
-    certificate: Certificate, costs: ArrayLike, *, alpha: float = 0.05, tail: TailName | None = None
+    certificate: Certificate, costs: ArrayLike, *, alpha: float = LOOK_LEVEL, tail: TailName | None = None
 ) -> Finding:
     """Fail, as ``assert`` does, if new costs are evidence that a policy is worse than certified.
 
@@ -133,7 +133,7 @@ def assert_no_worse(
     costs: ArrayLike,
     *,
     margin: float,
-    alpha: float = 0.05,
+    alpha: float = LOOK_LEVEL,
     tail: TailName | None = None,
 ) -> Finding:
     """Fail, as ``assert`` does, until new costs show that a policy is worse by no more than a margin.
@@ -199,7 +199,7 @@ def _enough_to_alarm(test: HypothesisTest, too_few: int) -> int | None:
 
 
 def assert_not_worse_than(
-    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = 0.05
+    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = LOOK_LEVEL
 ) -> ComparisonFinding:
     """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
 
@@ -260,7 +260,7 @@ def _check_fixed_sample(detector: Any, costs: NDArray[np.float64], rng: np.rando
     json.dumps(finding.to_dict(), allow_nan=False)
 
 
-def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> None:
+def _check_stream(detector: AnytimeDetector[Any], costs: NDArray[np.float64]) -> None:
     _require(detector.n == 0, "it comes without costs")
     for invalid in _INVALID:
         _require(_refuses(detector.update, invalid), f"update({invalid}) raises InvalidCost")
@@ -290,7 +290,7 @@ def _check_stream(detector: StreamDetector[Any], costs: NDArray[np.float64]) -> 
     detector.reset()
 
 
-def _convincing_failures(detector: StreamDetector[Any]) -> int | None:
+def _convincing_failures(detector: AnytimeDetector[Any]) -> int | None:
     """Return how many failures in a row a detector must not overlook, None if that is more than 10,000."""
     # n failures have a chance of upper^n in the worst certified world. Where that is a millionth of the
     # level, a mixture of bets has lost part of the evidence, but not all.

@@ -22,7 +22,7 @@ SUBJECTS = {
     "certificate from elsewhere": TAKEN_OVER,
     "finding": bw.HypothesisTest(CERTIFICATE).decide([1] * 10),
     "sequential finding": bw.SequentialTest(TAKEN_OVER).update_many([0.4, 0.9]),
-    "finding on a task": FAMILY_FINDING.findings[0],
+    "finding on a task": next(iter(FAMILY_FINDING.tasks.values())),
 }
 
 

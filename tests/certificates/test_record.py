@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import boundwatch as bw
 from boundwatch._support.schema import convert
 from boundwatch.bounds import betting_lower, betting_upper
-from boundwatch.bounds.memory import CostMemory, grid_points, split_on_grid
+from boundwatch.bounds.cost_grid import CostGrid, grid_points, split_on_grid
 from boundwatch.certificates.record import MOST_POINTS, CostRecord
 
 COSTS = {
@@ -32,7 +32,7 @@ def test_the_record_keeps_number_and_mean(costs):
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=300))
 def test_the_grid_is_the_same_at_once_and_one_by_one(costs):
-    memory = CostMemory()
+    memory = CostGrid()
     for cost in costs:
         memory.add(cost)
     assert split_on_grid(np.array(costs)) == pytest.approx(np.array(memory.weights), abs=1e-9)

@@ -21,13 +21,13 @@ def test_verdicts(family, control):
     test = bw.FamilyTest(family, control=control)
     new = {"pour": [1] * 20, "pick": [0, 0, 0, 1] * 5, "place": [0] * 60}
     finding = test.decide(new)
-    assert [task.task for task in finding.findings] == ["pick", "place", "pour"], "the family's order"
-    assert finding.tasks(bw.Verdict.ADVERSE) == ["pour"]
-    assert finding.tasks(bw.Verdict.BENIGN) == ["place"]
+    assert list(finding.tasks) == ["pick", "place", "pour"], "the family's order"
+    assert finding.called(bw.Verdict.ADVERSE) == ["pour"]
+    assert finding.called(bw.Verdict.BENIGN) == ["place"]
     assert finding.verdict is bw.Verdict.ADVERSE
     assert finding.false_positive_rate == pytest.approx(0.05 + 0.015)
     assert json.loads(json.dumps(finding.to_dict(), allow_nan=False))["control"] == control
-    pour = finding.findings[2]
+    pour = finding.tasks["pour"]
     assert pour.shift_lower > 0
     assert (pour.e_adverse is None) == (control == "holm")
     assert test.decide({"place": [0] * 60}).verdict is bw.Verdict.BENIGN
@@ -39,9 +39,8 @@ def test_e_values_are_those_of_the_sequential_test(binary, mean):
     rng = np.random.default_rng(6)
     costs = (rng.random(300) < mean).astype(float) if binary else rng.beta(4 * mean, 4 * (1 - mean), 300)
     certificate = bw.Certificate.from_bounds(lower=0.2, upper=0.35, delta=0.01, binary=binary)
-    (found,) = (
-        bw.FamilyTest(bw.CertificateFamily({"a": certificate}), control="e-bh").decide({"a": costs}).findings
-    )
+    family = bw.CertificateFamily({"a": certificate})
+    found = bw.FamilyTest(family, control="e-bh").decide({"a": costs}).tasks["a"]
     test = bw.SequentialTest(certificate, alpha_adverse=0.05, alpha_benign=0.05)
     stream = [test.update(cost) for cost in costs]
     for side in ("adverse", "benign"):
@@ -62,7 +61,7 @@ def test_e_bh_computes_no_alarm_thresholds(family, monkeypatch):
     finding = bw.FamilyTest(family, alpha_adverse=0.0421, control="e-bh").decide(
         {"pour": [1] * 20, "pick": [0, 1] * 10, "place": [0] * 60}
     )
-    assert finding.tasks(bw.Verdict.ADVERSE) == ["pour"]
+    assert finding.called(bw.Verdict.ADVERSE) == ["pour"]
 
 
 @pytest.mark.parametrize("control", ["holm", "e-bh"])
@@ -78,11 +77,11 @@ def test_levels_of_any_kind_of_number_give_findings_for_json(control):
 def test_fewer_tasks_are_corrected_for_their_own_number(family):
     test = bw.FamilyTest(family)
     alone = test.decide({"pick": [1, 1, 1, 0]})
-    assert alone.findings[0].adjusted_adverse == alone.findings[0].p_adverse
+    assert alone.tasks["pick"].adjusted_adverse == alone.tasks["pick"].p_adverse
     assert alone.not_judged == ("place", "pour")
     assert alone.false_positive_rate == pytest.approx(0.05 + 0.005)
     both = test.decide({"pick": [1, 1, 1, 0], "place": [0, 1]})
-    assert both.findings[0].adjusted_adverse == pytest.approx(2 * alone.findings[0].p_adverse)
+    assert both.tasks["pick"].adjusted_adverse == pytest.approx(2 * alone.tasks["pick"].p_adverse)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +122,15 @@ def test_many_tasks_are_judged_as_each_by_itself():
         }
     )
     new = {task: values.round() if family[task].binary else values for task, values in costs.items()}
-    found = bw.FamilyTest(family).decide(new).findings
+    found = bw.FamilyTest(family).decide(new).tasks
     could = bw.FamilyTest(family).could_alarm({task: len(values) for task, values in new.items()})
-    for each in found:
-        certificate = family[each.task]
+    for task, each in found.items():
+        certificate = family[task]
         tail = "exact" if certificate.binary else "betting"
         alone = bw.HypothesisTest(certificate, alpha_adverse=0.05 / 30, alpha_benign=0.05 / 30, tail=tail)
-        expected = alone.decide(new[each.task])
+        expected = alone.decide(new[task])
         for name in ("n", "mean_cost", "p_adverse", "p_benign", "shift_lower", "shift_upper"):
             assert getattr(each, name) == pytest.approx(getattr(expected, name), abs=1e-12), name
         worst = bw.HypothesisTest(certificate, tail=tail).decide([1] * each.n)
-        assert could[each.task] == (worst.verdict is bw.Verdict.ADVERSE)
+        assert could[task] == (worst.verdict is bw.Verdict.ADVERSE)
     assert set(could.values()) == {True, False}

@@ -135,16 +135,8 @@ def test_the_default_tail_follows_the_kind_of_cost():
 
 
 def test_refusals():
-    with pytest.raises(InvalidSetting, match=r"certificate = 'certificate\.json' is not a Certificate"):
-        bw.HypothesisTest("certificate.json")
-    with pytest.raises(
-        InvalidLevel, match=r"false_positive_rate = 0\.01 is already spent by the certificate's delta"
-    ):
+    with pytest.raises(InvalidLevel, match="is already spent by the certificate's delta"):
         bw.ConfidenceInterval(EXTERNAL, false_positive_rate=0.01)
-    with pytest.raises(InvalidLevel, match="alpha_benign = 1 is outside"):
-        bw.HypothesisTest(EXTERNAL, alpha_benign=1)
-    with pytest.raises(InvalidSetting, match="tail = 'normal' is unknown"):
-        bw.HypothesisTest(EXTERNAL, tail="normal")
     with pytest.raises(InvalidSetting, match="needs a certificate for binary costs"):
         bw.ConfidenceInterval(EXTERNAL, tail="exact")
     with pytest.raises(InvalidCost, match=r"costs\[1\] = 1.5 is outside \[0, 1\]"):

@@ -1,7 +1,6 @@
 """The fleet: equal to one sequential test per stream, whatever the order and repetition of ids."""
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 import boundwatch as bw
 from boundwatch.bounds.multiple import e_bh_rows
-from boundwatch.detectors.roll import Roll
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
@@ -24,15 +23,8 @@ def through_json(state):
     return json.loads(json.dumps(state, allow_nan=False))
 
 
-def assert_same(stream: bw.StreamFinding, test: bw.SequentialFinding) -> None:
-    assert (stream.n, stream.verdict, stream.first_alarm) == (test.n, test.verdict, test.first_alarm)
-    for name in ("mean_cost", "p_adverse", "p_benign", "e_adverse", "e_benign"):
-        assert getattr(stream, name) == pytest.approx(getattr(test, name), rel=1e-9)
-    assert stream.false_positive_rate == test.false_positive_rate
-
-
 @given(episodes, st.integers(1, 40))
-def test_each_stream_is_a_sequential_test(stream, size):
+def test_streams_are_told_apart_in_any_order(stream, size):
     fleet, tests = bw.Fleet(BOUNDED), {}
     for start in range(0, len(stream), size):
         part = stream[start : start + size]
@@ -41,48 +33,40 @@ def test_each_stream_is_a_sequential_test(stream, size):
         tests.setdefault(name, bw.SequentialTest(BOUNDED)).update(cost)
     assert fleet.ids == list(tests)
     for name, test in tests.items():
-        assert_same(fleet.finding(name), test.finding())
-
-
-def test_long_streams_agree_too():
-    rng = np.random.default_rng(5)
-    costs = (rng.random((3000, 3)) < [0.1, 0.2, 0.6]).astype(float)
-    fleet, tests = bw.Fleet(BINARY), [bw.SequentialTest(BINARY) for _ in range(3)]
-    for row in costs:
-        fleet.update(np.arange(3), row)
-    for name, test in enumerate(tests):
-        assert_same(fleet.finding(name), test.update_many(costs[:, name]))
+        finding = test.finding()
+        assert fleet.finding(name).e_adverse == finding.e_adverse
+        assert fleet.finding(name).first_alarm == finding.first_alarm
 
 
 @pytest.mark.parametrize("margin", [None, 0.1])
-def test_streams_that_are_judged_jointly_agree_too(margin):
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("binary", [False, True])
+def test_each_stream_is_a_sequential_test(binary, held_out, margin):
+    """To the last bit, after every round and over hundreds: one stream is one row."""
     rng = np.random.default_rng(6)
-    cert = bw.Certificate.from_held_out(rng.beta(2, 8, 60))
-    costs = np.column_stack([rng.beta(2, 8, 90), rng.beta(5, 5, 90), rng.random(90) < 0.05, np.ones(90)])
-    fleet, tests = bw.Fleet(cert, margin=margin), [bw.SequentialTest(cert, margin=margin) for _ in range(4)]
-    for row in costs:
+    certificate = BINARY if binary else BOUNDED
+    if held_out:
+        lab = rng.random(60) < 0.2 if binary else rng.beta(2, 8, 60)
+        certificate = bw.Certificate.from_held_out(lab.astype(float), binary=binary)
+    costs = (
+        rng.random((400, 4)) < [0.15, 0.6, 0.0, 1.0]
+        if binary
+        else rng.beta([2, 5, 1, 9], [8, 5, 40, 1], (400, 4))
+    )
+    fleet = bw.Fleet(certificate, margin=margin)
+    tests = [bw.SequentialTest(certificate, margin=margin) for _ in range(4)]
+    for n, row in enumerate(costs.astype(float)):
         fleet.update(np.arange(4), row)
-        for name, test in enumerate(tests):
-            assert_same(fleet.finding(name), test.update(row[name]))
-            assert fleet.finding(name).no_worse == test.finding().no_worse
-    assert [test.finding().verdict for test in tests] == ["within", "adverse", "benign", "adverse"]
-
-
-@pytest.mark.parametrize(("upper", "lead"), [(0.3, 38_000), (1e-4, 27_000)])
-def test_a_wiped_out_leader_leaves_the_others(upper, lead):
-    # After so many failures the bet of everything leads by more than 1e180; then it loses all.
-    cert = bw.Certificate.from_bounds(lower=0.9 * upper, upper=upper, delta=0.01)
-    rng = np.random.default_rng(7)
-    fleet, test = bw.Fleet(cert), bw.SequentialTest(cert)
-    parts = [np.ones(lead), np.zeros(1), np.ones(2000), np.zeros(6000), np.full(100, 1e-9), rng.random(500)]
-    for part in parts:
-        fleet.update(np.zeros(part.size, dtype=int), part)
-        assert_same(fleet.finding(0), test.update_many(part))
-        # The e-values are at the largest float: look at their logarithms, too.
-        state, other = fleet.state_dict(), test.state_dict()
-        wealth = state["tables"]["wealth"][4:6]  # after two numbers and the anchors of both sides
-        assert wealth == pytest.approx(other["wealth"]["log"], rel=1e-11, abs=1e-9)
-    assert fleet.e_adverse[0] > 1e300
+        findings = [test.update(cost) for test, cost in zip(tests, row, strict=True)]
+        if n in (0, 7, 60, 399):
+            found = [fleet.finding(name).to_dict() for name in range(4)]
+            expected = [each.to_dict() for each in findings]
+            for one, other in zip(found, expected, strict=True):
+                assert {name: one[name] for name in other if name != "detector"} == {
+                    name: other[name] for name in other if name != "detector"
+                }
+    assert [each.verdict.value for each in findings] == ["within", "adverse", "benign", "adverse"]
+    assert margin is None or [each.no_worse for each in findings][2:] == [True, False]
 
 
 def test_numbered_streams_in_any_order_and_block():
@@ -95,7 +79,7 @@ def test_numbered_streams_in_any_order_and_block():
     for name, cost in zip(ids.tolist(), costs.tolist(), strict=True):
         by_list.update([name], [cost])
     order = np.argsort(by_array.ids), np.argsort(by_list.ids)
-    np.testing.assert_allclose(by_array.e_adverse[order[0]], by_list.e_adverse[order[1]], rtol=1e-9)
+    np.testing.assert_array_equal(by_array.e_adverse[order[0]], by_list.e_adverse[order[1]])
     np.testing.assert_array_equal(by_array.n[order[0]], np.bincount(ids))
 
 
@@ -120,16 +104,6 @@ def test_state_continues_bit_by_bit(before, after):
     for each in (fleet, again):
         each.update(*map(list, zip(*after, strict=True)))
     assert again.state_dict() == fleet.state_dict()
-
-
-def test_endless_success_and_failure_stay_finite():
-    fleet = bw.Fleet(BOUNDED)
-    for _ in range(20):
-        fleet.update([1] * 1000 + [2] * 1000, [1.0] * 1000 + [0.0] * 1000)
-    fleet.update([1], [0.0])
-    json.dumps(fleet.state_dict(), allow_nan=False)
-    for name in (1, 2):
-        assert all(math.isfinite(v) for v in fleet.finding(name).to_dict().values() if isinstance(v, float))
 
 
 def test_whole_numbers_of_any_kind_are_one_name():
@@ -157,15 +131,6 @@ def test_what_is_neither_text_nor_a_whole_number_is_no_name(name, known):
     assert fleet.n.tolist() == [1] * len(known)
 
 
-def test_arrays_of_names_are_checked_too():
-    fleet = bw.Fleet(BOUNDED)
-    fleet.update([0, 1], [0.1, 0.2])
-    for ids in (np.array([True, False]), np.array([0.0, 1.0])):
-        with pytest.raises(InvalidSetting, match=r"ids\[0\]"):
-            fleet.update(ids, [0.1, 0.2])
-    assert fleet.n.tolist() == [1, 1]
-
-
 def test_the_number_of_streams_is_a_whole_number():
     fleet = bw.Fleet(BOUNDED)
     for streams in ("3", 3.0, True):
@@ -180,8 +145,9 @@ def test_bad_input_is_refused_and_nothing_counted():
         fleet.update(["a", "b"], [0.1, 1.2])
     with pytest.raises(InvalidSetting, match="one per cost"):
         fleet.update(["a", "b"], [0.1])
-    with pytest.raises(InvalidSetting, match="not a name"):
-        fleet.update(["a", 1.5], [0.1, 0.2])
+    for ids in (np.array([True, False]), np.array([0.0, 1.0])):
+        with pytest.raises(InvalidSetting, match="not a name"):
+            fleet.update(ids, [0.1, 0.2])
     with pytest.raises(InvalidSetting, match="no costs yet"):
         fleet.finding("a")
     with pytest.raises(InvalidSetting, match="no costs yet"):
@@ -200,8 +166,13 @@ def test_damaged_states():
         {"ids": ["a", "a"]},
         {"ids": 3},
         {"ids": ["a", True]},
-        {"book": [1.0]},
-        {"verdict": [0, 7]},
+        {"evidence": None},
+        {"evidence": state["evidence"] | {"log": [1.0]}},
+        {"evidence": state["evidence"] | {"reached": [0, 1, 0, 1]}},
+        {"alarms": {"first_alarm": [0, -1], "verdict": [0, 0]}},
+        {"alarms": {"first_alarm": [0, 1], "verdict": [0, 7]}},
+        {"settings": {"alpha_adverse": 7}},
+        {"settings": {"beta": 0.1}},
         {"kind": "x"},
     ):
         with pytest.raises(SchemaMismatch):
@@ -231,6 +202,6 @@ def test_joint_lists_need_only_the_e_values_that_could_be_listed():
     failing = np.random.default_rng(4).random((40, 30)) < np.linspace(0.2, 0.9, 30)
     for row in failing.astype(float):
         fleet.update(np.arange(30), row)
-    expected = e_bh_rows(np.log(fleet.e_adverse), Roll().look(30), 0.05).tolist()
+    expected = e_bh_rows(np.log(fleet.e_adverse), DiscoveryShares().look(30), 0.05).tolist()
     assert 3 < len(expected) < 27
     assert fleet.discoveries(0.05) == expected

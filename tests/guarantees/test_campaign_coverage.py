@@ -8,7 +8,7 @@ from scipy.stats import beta, binom
 import boundwatch as bw
 from boundwatch.bounds import anytime_lower, anytime_upper, clopper_pearson_lower
 from boundwatch.bounds.anytime import anytime_log_wealth
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from rates import assert_rate_at_most, min_trials
 
 HORIZON = 1000

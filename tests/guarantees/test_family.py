@@ -57,8 +57,8 @@ def test_family_test_is_holm_over_the_tasks():
         costs[0] = rng.random(n) < 0.75
         finding = test.decide(dict(zip(family, costs, strict=True)))
         for verdict in wrong:
-            wrong[verdict] += any(task != "0" for task in finding.tasks(verdict))
-        found += "0" in finding.tasks(bw.Verdict.ADVERSE)
+            wrong[verdict] += any(task != "0" for task in finding.called(verdict))
+        found += "0" in finding.called(bw.Verdict.ADVERSE)
         alone += bool((single.decide_many(costs[1:]).verdict == bw.Verdict.ADVERSE).any())
     for count in wrong.values():
         assert_rate_at_most(count, trials, ALPHA)
@@ -80,7 +80,7 @@ def test_no_task_is_wrongly_shown_to_be_no_worse_more_often_than_promised(contro
             rows = {task: 1.0 * (np.arange(n) < k) for task, k in (("a", ka), ("b", kb))}
             if ka > 16:  # more than 16 of 40 are never shown to be at most 40 %
                 continue
-            found = test.decide(rows).findings
+            found = list(test.decide(rows).tasks.values())
             shown[ka, kb] = [one.no_worse for one in found]
             shown[kb, ka] = shown[ka, kb][::-1]
     chances = {rate: binom.pmf(np.arange(n + 1), n, rate) for rate in (0.1, 0.4, 0.5)}
@@ -120,7 +120,7 @@ def verdicts_by_count(family, n, alpha):
     test = bw.FamilyTest(family, alpha_adverse=alpha, alpha_benign=alpha)
     findings = [test.decide(dict.fromkeys(family, 1.0 * (np.arange(n) < k))) for k in range(n + 1)]
     sides = (bw.Verdict.ADVERSE, bw.Verdict.BENIGN)
-    return np.array([[bool(each.tasks(side)) for each in findings] for side in sides]), findings[0]
+    return np.array([[bool(each.called(side)) for each in findings] for side in sides]), findings[0]
 
 
 @pytest.mark.parametrize("split", [True, False], ids=["shared delta", "every task its own delta"])
@@ -201,7 +201,7 @@ def test_whoever_stops_may_know_the_past_of_all_tasks_but_not_the_future_of_one(
     certificate = bw.Certificate.from_bounds(lower=0.1, upper=bound, delta=1e-9, binary=True)
     test = bw.FamilyTest(bw.CertificateFamily({"B": certificate}), control="e-bh")
     counts = {(t, k): 1.0 * (np.arange(t) < k) for t in range(1, n + 1) for k in range(t + 1)}
-    by_count = {key: test.decide({"B": costs}).findings[0].e_adverse for key, costs in counts.items()}
+    by_count = {key: test.decide({"B": costs}).tasks["B"].e_adverse for key, costs in counts.items()}
     scenes = np.array(list(itertools.product((0, 1), repeat=n)))
     chance = np.where(scenes, bound, 1 - bound).prod(axis=1)
     e_values = np.array([[by_count[t + 1, k] for t, k in enumerate(row)] for row in scenes.cumsum(axis=1)])

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.multiple import e_bh
-from boundwatch.bounds.wealth import Bets
-from boundwatch.detectors.roll import Roll
+from boundwatch.detectors.discovery import DiscoveryShares
 from rates import assert_rate_at_most, min_trials
 
 RATE = 0.1
@@ -66,7 +66,7 @@ def test_robots_that_come_one_by_one_do_not_break_the_rate():
     # A new robot comes when the one before has lost its evidence; somebody looks after every episode.
     runs, robots, rate, bound = 4000, 40, 0.05, 0.5
     assert runs >= min_trials(rate, 0.1)
-    roll = Roll()
+    roll = DiscoveryShares()
     roll.look(1)
     roll.add(1, robots)
     shares, numbers = roll.look(robots), -np.log(np.arange(1, robots + 1))
@@ -91,7 +91,7 @@ def test_robots_that_come_one_by_one_do_not_break_the_rate():
 
 @given(st.integers(1, 50), st.integers(1, 400))
 def test_the_shares_never_add_up_to_more_than_one(first, later):
-    roll = Roll()
+    roll = DiscoveryShares()
     roll.restart(0)
     total = np.exp(roll.look(first)).sum()
     roll.add(first, first + later)

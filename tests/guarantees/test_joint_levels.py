@@ -9,9 +9,9 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values, log_choose
-from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 from rates import assert_rate_at_most, min_trials
 
@@ -181,8 +181,9 @@ def test_no_worse_is_wrongly_shown_at_most_as_often_as_promised(margin):
         crossing = np.full(trials + 1, -1)  # the most failures with which it is shown, after each trial
         for t in range(1, trials + 1):
             while crossing[t] < t:
-                evidence._n, evidence._failures = t, int(crossing[t]) + 1
-                if not evidence._shows_no_worse():
+                evidence.rows.begin(slice(0, 1))  # or it would not look again so soon
+                failures = np.array([crossing[t] + 1.0])
+                if not evidence._shows_no_worse(slice(0, 1), np.array([t]), failures)[0]:
                     break
                 crossing[t] += 1
         shown += chances[k0] * ever_at_most(crossing, rate + margin)

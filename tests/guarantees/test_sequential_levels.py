@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from boundwatch.detectors.mixture import (
     alarm_counts,
     alarm_distribution,

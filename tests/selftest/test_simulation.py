@@ -353,14 +353,14 @@ def test_nothing_is_listed_of_streams_that_the_self_test_passes_over(lab, n):
 
 
 def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
-    class Generous(counting.Roll):
+    class Generous(counting.DiscoveryShares):
         def look(self, total, _streams=None):
             return np.zeros(total)
 
     found = claims(WIDE, "discoveries, 5 streams, restarted", detectors=[])
     assert all(kept(found, 100))
-    monkeypatch.setattr(counting, "Roll", Generous)
-    monkeypatch.setattr("boundwatch.detectors.fleet.Roll", Generous)
+    monkeypatch.setattr(counting, "DiscoveryShares", Generous)
+    monkeypatch.setattr("boundwatch.detectors.fleet.DiscoveryShares", Generous)
     assert not any(kept(found, 100))
 
 

@@ -14,13 +14,13 @@ from sqlalchemy import select, update
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import outbox, transfer, upkeep
+from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.ledger import Ledger
+from boundwatch.server.models import Bind, Report
 from boundwatch.server.outbox import Channel, Courier, sign
-from boundwatch.server.reports import Report
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import deliveries, episodes, watches
-from boundwatch.server.watches import Binding, add_certificate
 
 
 class Receiver:
@@ -51,7 +51,7 @@ class Receiver:
 
 def alarm(database, certificate, *channels):
     with database.write() as connection:
-        binding = Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     ledger.submit([Report("arm-1", str(i), 1.0, None, '{"cell":2}') for i in range(30)]).result()
     ledger.close()
@@ -294,7 +294,7 @@ def test_retention_keeps_what_an_open_watch_needs(database, certificate):
         assert len(connection.execute(select(episodes)).all()) == 30
     assert [each.fault for each in verifying.verify(database)] == [""]
     with database.write() as connection:
-        acts.watch(connection, ["arm-1"], "lab", by="me", reason="repaired", new_generation=True)
+        acts.bind_streams(connection, Bind(["arm-1"], "lab", reason="repaired", new_generation=True), by="me")
         assert upkeep.prune(connection, time.time() + 1) == (1, 0)
         assert connection.execute(select(episodes)).all() == []
         assert connection.execute(select(watches.c.n).order_by(watches.c.generation)).scalars().all() == [

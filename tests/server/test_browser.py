@@ -12,7 +12,8 @@ import pytest
 
 from boundwatch.server import acts
 from boundwatch.server.database import Database
-from boundwatch.server.demo import fill, load_flights
+from boundwatch.server.drones import fill, load_flights
+from boundwatch.server.models import Bind
 
 pytestmark = pytest.mark.browser
 CHROMIUM = "/usr/bin/chromium"
@@ -58,10 +59,12 @@ def monitor(start):
     database = Database(server.database)
     fill(database, load_flights(), 80)
     with database.write() as connection:
-        acts.watch(
-            connection, ["drone-3"], "drone", by="admin", reason=f"new rotor {NASTY}", new_generation=True
+        acts.bind_streams(
+            connection,
+            Bind(["drone-3"], "drone", reason=f"new rotor {NASTY}", new_generation=True),
+            by="admin",
         )
-        acts.watch(connection, ["drone-13"], "drone", by="admin", detector="change-detector")
+        acts.bind_streams(connection, Bind(["drone-13"], "drone", detector="change-detector"), by="admin")
     database.close()
     server.report({"stream": "drone-3", "episode": NASTY, "cost": 0.3, "meta": {"note": NASTY}})
     return server

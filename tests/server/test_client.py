@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import threading
 import time
@@ -17,7 +16,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.server import client as client_module
-from boundwatch.server.reports import parse_reports
+from boundwatch.server.models import parse_reports
 from program import forked
 
 
@@ -195,27 +194,38 @@ def test_an_episode_that_the_server_refuses_blocks_no_other(stranger, spool, sta
 
 
 def test_the_thread_outlives_a_spool_that_cannot_be_written(stranger, spool):
-    stranger.answer = says(409)
+    stranger.answer = says(409, body=json.dumps({"detail": "x" * 20_000}))
     client = bw.Client(stranger.url, spool=spool)
-    with client._lock:
-        client._spool.execute("PRAGMA busy_timeout = 0")
-        client._spool.execute(
-            "CREATE TRIGGER full BEFORE DELETE ON waiting BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
-        )
+    with client._spool._lock:
+        client._spool._file.execute("PRAGMA max_page_count = 1")  # no more than there are
     client.report("arm-1", success=True, episode="0")
-    wait_for(client, f"{spool}: cannot keep episodes, disk is full; free the disk")
+    wait_for(client, f"{spool}: cannot be written, database or disk is full; free the disk")
     assert client.report("arm-1", success=True, episode="1") == "1"  # no half transaction takes it along
-    other = sqlite3.connect(spool, timeout=20, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    wait_for(client, "database is locked")
-    with pytest.raises(bw.errors.InvalidSetting, match="database is locked"):
-        client.report("arm-1", success=True, episode="2")
-    other.execute("DROP TRIGGER full")
-    other.execute("COMMIT")
-    other.close()
+    assert (client.waiting, client.rejected) == (2, [])
+    with client._spool._lock:
+        client._spool._file.execute("PRAGMA max_page_count = 100000")
     assert client.flush()
     assert [each.episode for each in client.rejected] == ["0", "1"]
     client.close()
+    with bw.Client(stranger.url, spool=spool) as again:  # they are still there
+        assert [each.episode for each in again.rejected] == ["0", "1"]
+
+
+def test_a_spool_has_one_owner_and_programs_without_a_name_for_it_share_none(tmp_path, spool, monkeypatch):
+    with (
+        bw.Client("http://127.0.0.1:9", spool=spool),
+        pytest.raises(bw.errors.InvalidSetting, match="is in use by another process"),
+    ):
+        bw.Client("http://127.0.0.1:9", spool=spool)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first, second = (bw.Client("http://127.0.0.1:9") for _ in range(2))
+    first.report("arm-1", success=True, episode="1")
+    second.report("arm-1", success=True, episode="2")
+    for client in (first, second):
+        client.close(timeout=0)
+    with bw.Client("http://127.0.0.1:9") as third:  # it sends what either has left
+        assert third.waiting == 2
+        third.close(timeout=0)
 
 
 def test_a_token_from_a_file_has_its_line_end_taken_off(stranger, spool, monkeypatch):
@@ -244,8 +254,7 @@ def test_a_time_without_a_zone_is_that_of_the_robot(spool, monkeypatch):
         client.report("arm-1", success=True, time=datetime(2026, 11, 16, 8, 30, tzinfo=UTC))
         client.report("arm-1", success=True, time=datetime(2026, 11, 16, 0, 30))
     time.tzset()
-    with client._lock:
-        bodies = [json.loads(body) for (body,) in client._spool.execute("SELECT body FROM waiting")]
+    bodies = [json.loads(body) for _, _, body in client._spool.oldest(2)]
     moments = [parse_reports(body)[0].time for body in bodies]
     assert moments[0] == moments[1] == 1794817800
     client.close(timeout=0)
@@ -263,9 +272,9 @@ def test_a_client_that_is_closed_says_so(spool):
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        ({"cost": 1.4}, r"cost = 1.4 is outside \[0, 1\]"),
-        ({"cost": float("nan")}, "is outside"),
-        ({"cost": True}, "send success instead"),
+        ({"cost": 1.4}, "cost = 1.4 is not a number from 0 to 1; rescale"),
+        ({"cost": float("nan")}, "is not a number from 0 to 1"),
+        ({"cost": True}, "for true or false send success"),
         ({}, "send exactly one of the two"),
         ({"cost": 0.1, "success": True}, "send exactly one of the two"),
         ({"cost": 0.1, "episode": "a\nb"}, "is not a valid id"),
@@ -284,15 +293,14 @@ def test_what_is_not_valid_is_not_reported(spool, report, message):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ([], "send 1 to 1000"),
-        ("x", "neither an episode nor a list"),
-        ([1], r"episodes\[0\] = 1 is not an object"),
-        ({"episodes": 1}, "is not a list"),
-        ({"episodes": [], "x": 1}, "unknown beside"),
-        ({"stream": "a", "episode": "1", "cost": "0.1"}, "is not a number; send a number from 0 to 1"),
-        ({"stream": "a", "episode": "1", "cost": 0.1, "robot": 1}, "robot is unknown"),
+        ([], "episodes = .* does not fit: expected `array` of length >= 1"),
+        ("x", "the body = 'x' does not fit: expected `object`"),
+        ([1], r"episodes\[0\] = 1 does not fit: expected `object`"),
+        ({"episodes": []}, "episodes is not known; known are stream, episode"),
+        ({"stream": "a", "episode": "1", "cost": "0.1"}, "cost = '0.1' is not a number from 0 to 1"),
+        ({"stream": "a", "episode": "1", "cost": 0.1, "robot": 1}, "robot is not known; known are stream"),
         ({"stream": "a", "episode": "1", "success": 1}, "is not true or false"),
-        ({"stream": "a", "cost": 1}, "episode = None is not a valid id"),
+        ({"stream": "a", "cost": 1}, "episode is missing; give each episode"),
         ({"stream": "a", "episode": "1", "cost": 1, "meta": []}, "is not an object"),
     ],
 )

@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import select
 
 import boundwatch as bw
-from boundwatch.server import acts, views
-from boundwatch.server.ledger import Ledger
+from boundwatch.server import acts, queries
+from boundwatch.server.bindings import declare_fleet
+from boundwatch.server.counting import Ledger
+from boundwatch.server.live_detectors import Curve, LiveDetector, evidence
 from boundwatch.server.metrics import _Standing
-from boundwatch.server.reports import Report
+from boundwatch.server.models import Bind, Report, Upload
 from boundwatch.server.tables import watches
-from boundwatch.server.watchers import Curve, Watcher, evidence
-from boundwatch.server.watches import declare_fleet
 from rates import assert_rate_at_most
 
 RATE, STREAMS, RESTARTS, TRIALS = 0.05, 5, 50, 4000
@@ -30,7 +30,7 @@ def _share_of_false_lists(place):
         used = np.minimum(tries, RESTARTS)
         # Streams take turns: the r-th watch of stream s began as number r STREAMS + s.
         places = [place(int(turn), stream) for stream, turn in enumerate(used)]
-        hits += bool(views.select_discoveries(e_values.tolist(), places, size=STREAMS, rate=RATE))
+        hits += bool(queries.select_discoveries(e_values.tolist(), places, size=STREAMS, rate=RATE))
     return hits
 
 
@@ -45,7 +45,7 @@ def test_dividing_by_the_streams_there_are_would_not():
         assert_rate_at_most(hits, TRIALS, RATE)
 
 
-class _RefreshedAtTheAlarm(Watcher):
+class _RefreshedAtTheAlarm(LiveDetector):
     """The broken twin: which episode its evidence belongs to depends on whether an alarm came."""
 
     def count(self, cost):
@@ -64,17 +64,17 @@ def _largest_expectation(kind, upper=0.2, episodes=21):
         merged = {}
         for chance, state in reached.values():
             for cost, share in ((1.0, upper), (0.0, 1 - upper)):
-                watcher = kind.from_state(state, "sequential-test")
-                watcher.count(cost)
-                key = watcher.total, watcher.evidence, watcher.detector.verdict
-                merged[key] = merged.get(key, (0.0,))[0] + chance * share, watcher.state()
+                live = kind.from_state(state, "sequential-test")
+                live.count(cost)
+                key = live.total, live.evidence, live.detector.verdict
+                merged[key] = merged.get(key, (0.0,))[0] + chance * share, live.state()
         reached = merged
         expectations.append(sum(chance * key[1][0] for key, (chance, _) in reached.items()))
     return max(expectations)
 
 
 def test_the_stored_evidence_is_an_e_value():
-    assert _largest_expectation(Watcher) == pytest.approx(1, abs=1e-12)
+    assert _largest_expectation(LiveDetector) == pytest.approx(1, abs=1e-12)
 
 
 def test_evidence_refreshed_at_the_alarm_would_not_be():
@@ -84,7 +84,7 @@ def test_evidence_refreshed_at_the_alarm_would_not_be():
 @pytest.fixture
 def database(database, certificate):
     with database.write() as connection:
-        acts.upload(connection, certificate.to_dict(), "lab", by="test")
+        acts.upload(connection, Upload("lab", certificate.to_dict()), by="test")
     return database
 
 
@@ -94,8 +94,8 @@ def test_it_lists_what_the_library_lists(database, certificate):
     costs = {name: (rng.random(60) < (0.5 if i < 3 else 0.1)).astype(float) for i, name in enumerate(names)}
     with database.write() as connection:
         declare_fleet(connection, len(names))
-        acts.watch(connection, names, "lab", by="test")
-        acts.watch(connection, ["drone"], "lab", by="test", detector="change-detector")
+        acts.bind_streams(connection, Bind(names, "lab"), by="test")
+        acts.bind_streams(connection, Bind(["drone"], "lab", detector="change-detector"), by="test")
     ledger = Ledger(database)
     fleet = bw.Fleet(certificate)
     for name in names:
@@ -104,7 +104,7 @@ def test_it_lists_what_the_library_lists(database, certificate):
         fleet.update([name] * 60, costs[name])
     ledger.close()
     with database.read() as connection:
-        found = views.fleet(connection, 0.05)
+        found = queries.fleet(connection, 0.05)
     assert [row["name"] for row in found.discoveries] == fleet.discoveries(0.05) != []
     assert set(fleet.discoveries(0.05)) <= set(names[:3])
     assert (found.streams, found.left_out, found.size) == (10, 1, 10)
@@ -114,23 +114,23 @@ def test_it_lists_what_the_library_lists(database, certificate):
 def test_delta_comes_on_top_once_per_certificate_that_keeps_no_costs(database):
     external = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
     with database.write() as connection:
-        acts.upload(connection, external.to_dict(), "vendor", by="test")
-        acts.watch(connection, ["a"], "lab", by="test")
-        acts.watch(connection, ["b", "c"], "vendor", by="test")
-        acts.watch(connection, ["d"], "vendor", by="test", alpha_adverse=0.01)
-        assert views.fleet(connection, 0.05).delta == external.delta_upper
+        acts.upload(connection, Upload("vendor", external.to_dict()), by="test")
+        acts.bind_streams(connection, Bind(["a"], "lab"), by="test")
+        acts.bind_streams(connection, Bind(["b", "c"], "vendor"), by="test")
+        acts.bind_streams(connection, Bind(["d"], "vendor", alpha_adverse=0.01), by="test")
+        assert queries.fleet(connection, 0.05).delta == external.delta_upper
 
 
 def test_joint_counts_have_no_threshold(database):
     external = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
     with database.write() as connection:
-        acts.upload(connection, external.to_dict(), "vendor", by="test")
-        acts.watch(connection, ["joint"], "lab", by="test")
-        acts.watch(connection, ["limits"], "vendor", by="test")
-        acts.watch(connection, ["change"], "lab", by="test", detector="change-detector")
-        rows = {row["name"]: row for row in views.list_streams(connection, views.Filters())[0]}
+        acts.upload(connection, Upload("vendor", external.to_dict()), by="test")
+        acts.bind_streams(connection, Bind(["joint"], "lab"), by="test")
+        acts.bind_streams(connection, Bind(["limits"], "vendor"), by="test")
+        acts.bind_streams(connection, Bind(["change"], "lab", detector="change-detector"), by="test")
+        rows = {row["name"]: row for row in queries.list_streams(connection, queries.Filters())[0]}
         exported = {metric.name: metric.samples for metric in _Standing(connection, 10).collect()}
-    shown = {name: views.as_json(row)["threshold_adverse"] for name, row in rows.items()}
+    shown = {name: queries.as_json(row)["threshold_adverse"] for name, row in rows.items()}
     assert shown.pop("joint") is None
     assert shown["limits"] == bw.SequentialTest(external).thresholds[0]
     samples = {each.labels["stream"]: each.value for each in exported["boundwatch_stream_threshold"]}
@@ -139,8 +139,8 @@ def test_joint_counts_have_no_threshold(database):
 
 def test_every_watch_takes_its_own_place_and_the_size_is_said_once(database):
     with database.write() as connection:
-        acts.watch(connection, ["a", "b"], "lab", by="test")
-        acts.watch(connection, ["a"], "lab", by="test", reason="repaired", new_generation=True)
+        acts.bind_streams(connection, Bind(["a", "b"], "lab"), by="test")
+        acts.bind_streams(connection, Bind(["a"], "lab", reason="repaired", new_generation=True), by="test")
         assert connection.execute(select(watches.c.place).order_by(watches.c.id)).scalars().all() == [1, 2, 3]
         assert declare_fleet(connection) == declare_fleet(connection, 20) == 20
         with pytest.raises(bw.errors.InvalidSetting, match="20 was declared when the first stream was bound"):

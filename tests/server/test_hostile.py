@@ -12,7 +12,7 @@ import boundwatch as bw
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import transfer
 from boundwatch.server.database import Database
-from boundwatch.server.demo import fill, load_flights
+from boundwatch.server.drones import fill, load_flights
 
 
 @pytest.fixture(scope="module")

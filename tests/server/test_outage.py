@@ -81,7 +81,7 @@ def check_refused(answers):
     for status, headers, body in answers:
         assert (status, headers["Content-Type"]) == (503, "application/problem+json")
         assert headers["Retry-After"] == "1"
-        assert json.loads(body)["title"] == "Not available"
+        assert json.loads(body)["title"] == "Service Unavailable"
 
 
 def test_a_frozen_database_is_told_and_taken_back(start, postgres):

@@ -19,7 +19,7 @@ from boundwatch.server import guard
 from boundwatch.server.access import create_token
 from boundwatch.server.application import create_application
 from boundwatch.server.database import Database
-from boundwatch.server.run import prepare
+from boundwatch.server.process import prepare
 from boundwatch.server.settings import Settings
 
 PUBLIC = {"/healthz", "/readyz", "/sign-in", "/static"}
@@ -175,7 +175,7 @@ def test_another_host_name_is_refused(guarded, host):
 )
 def test_a_request_from_another_site_is_refused(guarded, headers):
     status, problem = guarded.server.ask("POST", "/sign-in", b"token=x", headers=headers)
-    assert (status, problem["title"]) == (403, "Not allowed")
+    assert (status, problem["title"]) == (403, "Forbidden")
 
 
 def test_a_plain_text_body_is_refused(guarded):
@@ -373,7 +373,7 @@ def test_a_certificate_is_uploaded_as_a_file_or_pasted(start_shared, certificate
     status, page = send(part("name", b""), part("file", b"", ""), part("certificate", b""))
     assert (status, "certificate is missing; choose its file" in page) == (422, True)
     status, page = send(part("name", b"lab"), part("file", b"not JSON", "lab.json"))
-    assert (status, "certificate is not JSON; choose the file" in page) == (422, True)
+    assert (status, "line 1 is not JSON" in page) == (422, True)
     status, page = send(part("file", text, "<b>.json"))
     assert (status, "is not a valid name" in page, "<b>" in page) == (422, True, False)
     assert send(part("file", b"\xff", "lab.json"))[0] == 400

@@ -39,7 +39,7 @@ def convert(kind: type[Kind], content: object, where: str = "") -> Kind:
     try:
         found = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise _mismatch(str(error), content, where) from None
+        raise mismatch(str(error), content, where) from None
     _refuse_strangers(found, content, where)
     return found
 
@@ -48,11 +48,17 @@ def decode(data: bytes, what: str = "file") -> object:
     """Return the JSON value in a file's bytes; no name twice, no number that is none."""
     ours = f"give the {what} that boundwatch wrote"
     try:
-        return json.loads(
-            data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique_names
+        text = data.decode("utf-8")
+        content = json.loads(
+            text, parse_constant=_refuse_constant, parse_int=_whole_number, object_pairs_hook=_unique_names
         )
+        if "\\ud" in text.lower():
+            json.dumps(content, ensure_ascii=False).encode()  # half a pair of surrogates is no character
+        return content
     except SchemaMismatch:
         raise
+    except UnicodeEncodeError:
+        raise SchemaMismatch("holds half a character", remedy="it was altered") from None
     except UnicodeDecodeError:
         raise SchemaMismatch("is not a text file", remedy=ours) from None
     except json.JSONDecodeError as error:
@@ -75,18 +81,33 @@ def _refuse_constant(name: str) -> None:
     raise SchemaMismatch(f"{name} is not a number that a file may hold")
 
 
-def _mismatch(message: str, content: object, where: str) -> SchemaMismatch:
-    """Return a refusal from what msgspec says, the only place that has the path of the field."""
+def _whole_number(text: str) -> int:
+    if len(text) > 300:
+        _refuse_constant(f"{text[:20]}...")
+    return int(text)
+
+
+def mismatch(message: str, content: object, where: str = "") -> SchemaMismatch:
+    """Return a refusal from what msgspec says, the only place that has the path of the field.
+
+    Examples
+    --------
+    >>> print(mismatch("Expected `float` <= 1.0 - at `$[0].cost`", [{"cost": 7}], "episodes"))
+    episodes[0].cost = 7 does not fit: expected `float` <= 1.0
+    >>> print(mismatch("Object contains unknown field `robot`", {}))
+    robot is not known
+    """
     fault, _, path = message.partition(" - at `$")
-    path = path.removesuffix("`").removeprefix(".")
-    missing = fault.partition("missing required field `")[2].removesuffix("`")
-    name = ".".join(filter(None, [where, path, missing]))
-    if missing:
-        return SchemaMismatch("is missing", name=name)
+    path = path.removesuffix("`")
+    for said, problem in (("missing required", "is missing"), ("contains unknown", "is not known")):
+        field = fault.partition(f"{said} field `")[2].removesuffix("`")
+        if field:
+            return SchemaMismatch(problem, name=f"{where}{path}.{field}".removeprefix("."))
     value = content
-    for part in path.replace("[", ".").replace("]", "").split(".") if path else []:
+    for part in filter(None, path.replace("[", ".").replace("]", "").split(".")):
         value = _item(value, part)
-    return SchemaMismatch(f"does not fit: {fault[:1].lower()}{fault[1:]}", name=name or None, value=value)
+    name = f"{where}{path}".removeprefix(".") or None
+    return SchemaMismatch(f"does not fit: {fault[:1].lower()}{fault[1:]}", name=name, value=value)
 
 
 def _item(value: Any, part: str) -> Any:

@@ -6,7 +6,7 @@ costs. They trust their arguments; certificates and detectors check them.
 """
 
 from boundwatch.bounds.anytime import anytime_lower, anytime_upper
-from boundwatch.bounds.betting import (
+from boundwatch.bounds.betting_limits import (
     betting_log_wealth,
     betting_lower,
     betting_p_value,

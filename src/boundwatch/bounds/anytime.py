@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from boundwatch.bounds.wealth import log_sums
+from boundwatch.bounds.bets import log_sums
 
 Array = NDArray[np.float64]
 

@@ -148,42 +148,6 @@ def joint_log_evidence(
     return float(_smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)[0])
 
 
-class EvidenceTable:
-    """`joint_log_evidence` for streams whose costs are all counted at the same points.
-
-    Most logarithms are taken once, and not again for each stream.
-
-    Examples
-    --------
-    >>> sizes, log_shares, points = np.array([0.1, 0.3]), np.log([0.5, 0.5]), np.array([0.0, 1.0])
-    >>> reference = Reference.of(Wager(sizes, log_shares, np.array([1.0, 0.0]), np.array([46.0, 4.0])))
-    >>> table = EvidenceTable(reference, Wager(sizes, log_shares, points, np.ones(2)))
-    >>> round(float(np.exp(table.log_evidence(np.array([6.0, 6.0])))), 1)
-    37.3
-    """
-
-    def __init__(self, reference: Reference, stream: Wager, margin: float = 0.0) -> None:
-        self._reference, self._stream = reference, stream
-        self._ends = reference.ends(margin)
-        # Only streams near an alarm need the last stride, which would make the table eight times as large.
-        start, size = np.zeros(1, dtype=np.intp), np.array([self._ends.size])
-        kept = _cut(start, size, _STRIDES[-2], start)[1]
-        self._row = np.full(self._ends.size, -1)
-        self._row[kept] = np.arange(kept.size)
-        self._logs = np.maximum(stream.log_factors(self._ends[kept]), _LOST)  # times no costs: 0, not NaN
-
-    def log_evidence(self, weights: Array, *, enough: float = -math.inf) -> float:
-        """Return the log e-value after so many costs at each of the points."""
-
-        def log_wealth(which: Indices, _: Indices) -> Array:
-            rows = self._row[which]
-            if (rows < 0).any():
-                return self._stream.on(self._stream.points, weights).log_wealth(self._ends[which])
-            return _mixed(self._logs[rows] @ weights, self._stream.log_shares)
-
-        return float(_smallest_products(self._reference, log_wealth, 1, enough)[0])
-
-
 def joint_log_evidence_many(
     reference: Reference,
     log_wealth: Callable[[Array, Indices], Array],

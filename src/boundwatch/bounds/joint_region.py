@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from boundwatch.bounds import held_out, two_sample, wealth
+from boundwatch.bounds import held_out, two_sample
+from boundwatch.bounds.bets import Bets
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -103,7 +104,6 @@ class AlarmLine:
         line[0] = _NEVER  # nothing alarms before the first trial
         # Threads share a line. What they read is never changed, and replaced as a whole by one assignment.
         self._line = _frozen(line)
-        self._listed: tuple[int, ...] = ()
 
     def needed(self, trials: int) -> Counts:
         """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms.
@@ -117,13 +117,6 @@ class AlarmLine:
         if line.size <= trials:
             line = self._line = self._extended(line, max(trials - line.size + 1, line.size))
         return line
-
-    def listed(self, trials: int) -> tuple[int, ...]:
-        """Return the same as a tuple, which all streams share: ten thousand copies would fill the memory."""
-        listed = self._listed
-        if len(listed) <= trials:
-            listed = self._listed = tuple(self.needed(trials).tolist())
-        return listed
 
     def _extended(self, line: Counts, more: int) -> Counts:
         region = self._region
@@ -352,7 +345,7 @@ def _angles(levels: Array) -> Array:
 
 def _log_evidence(failures: Counts, trials: Counts, upper: float) -> Array:
     """Return the log likelihood ratio of a mixture of rates above `upper` against `upper`."""
-    bets = wealth.Bets.for_costs(binary=True)
+    bets = Bets.for_costs(binary=True)
     zero, one = bets.log_factors(upper)
     logs = np.log(bets.shares) + np.outer(trials - failures, zero) + np.outer(failures, one)
     value: Array = special.logsumexp(logs, axis=1)

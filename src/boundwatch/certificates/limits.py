@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from boundwatch import bounds
-from boundwatch.bounds.memory import largest_refuted
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import largest_refuted
 from boundwatch.certificates.drafting import check_number
 from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import CertificateError, InvalidSetting

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.schema import Probability
-from boundwatch.bounds.memory import STEPS, grid_points, split_on_grid
+from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class CostRecord:
     """Costs without their order: their values, and how many there are of each.
 
     More than 257 different values are put on a grid of as many points that keeps their mean. A limit by
-    betting can only widen through that, see `boundwatch.bounds.memory`.
+    betting can only widen through that, see `boundwatch.bounds.cost_grid`.
 
     Attributes
     ----------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -136,56 +137,35 @@ def serve(
 
     Options up to --retain-days can also be set in the TOML file, or as variables such as BOUNDWATCH_PORT.
     """
+    given = dict(locals())
     try:
         from sqlalchemy.exc import SQLAlchemyError
 
-        from boundwatch.server import run
+        from boundwatch.server import process
         from boundwatch.server.settings import Settings
     except ImportError as error:
         raise MissingExtra("boundwatch serve", "serve") from error
 
-    settings = Settings.gather(
-        {
-            "database": database,
-            "certificate": _text(certificate),
-            "detector": detector,
-            "alpha_adverse": alpha_adverse,
-            "alpha_benign": alpha_benign,
-            "host": host,
-            "port": port,
-            "workers": workers,
-            "allow_host": allow_host,
-            "public_url": public_url,
-            "tls_certificate": _text(tls_certificate),
-            "tls_key": _text(tls_key),
-            "webhook": webhook,
-            "on_alarm": on_alarm,
-            "email": email,
-            "smtp": smtp,
-            "fleet_size": fleet_size,
-            "silent_minutes": silent_minutes,
-            "retain_days": retain_days,
-        },
-        config,
-    )
+    known = {field.name for field in fields(Settings)}
+    settings = Settings.gather({name: value for name, value in given.items() if name in known}, config)
     if demo:
-        from boundwatch.server.demo import serve_demo
+        from boundwatch.server.drones import serve_demo
 
         serve_demo(settings, partial(print, flush=True))
         return
     # A backup of a database that is not there would be missed when it is needed.
-    opened = run.prepare(settings, create=restore is not None or (export is None and not verify))
+    opened = process.prepare(settings, create=restore is not None or (export is None and not verify))
     try:
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return
-        run.settle(settings, opened)
+        process.settle(settings, opened)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
         raise InvalidSetting(f"{opened.shown}: cannot be read, {reason}; restore a backup") from error
     finally:
         opened.close()
     _greet(settings)
-    run.run(settings)
+    process.run(settings)
 
 
 def _maintain(database: Database, *, verify: bool, export: Path | None, restore: Path | None) -> bool:
@@ -219,7 +199,3 @@ def _greet(settings: Settings) -> None:
         print("  no --certificate: bind streams to a certificate on the page before they report")
     print("  report an episode:")
     print(f"    boundwatch report-episode arm-1 --success true --url {settings.url}", flush=True)
-
-
-def _text(path: Path | None) -> Any:
-    return None if path is None else str(path)

@@ -431,7 +431,7 @@ def _print_text(events: list[Counted | Notice], interval: bool) -> None:
 
 def _text_line(event: Counted, interval: bool) -> str:
     finding = event.finding
-    if hasattr(finding, "e_adverse"):
+    if finding.e_adverse is not None:  # of a change detector there is none
         evidence = (
             f"worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
             f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
@@ -506,7 +506,7 @@ def _stream_summary(detector: Any) -> None:
         print(f"  trials        {wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}")
     else:
         print(f"  episodes      {detector.n}, mean cost {finding.mean_cost:.4f}{reached}")
-    if hasattr(finding, "e_adverse"):
+    if finding.e_adverse is not None:  # of a change detector there is none
         print(f"  shift         {wording.shift(finding)}, valid at all times at once")
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
             print("  note          with binary costs the alarm may precede the interval: see docs/anytime.md")

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from boundwatch._support.notebook import InNotebook
-from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import CostGrid
 
 
 class ComparisonVerdict(StrEnum):
@@ -99,7 +99,7 @@ class ComparisonFinding(InNotebook):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         lower, upper = -1.0, 1.0
         if self.pairs:
-            memory, bets = CostMemory(self.__dict__["_weights"]), Bets.for_costs(binary=False)
+            memory, bets = CostGrid(self.__dict__["_weights"]), Bets.for_costs(binary=False)
             lower = 2 * memory.mean_lower(bets, self.alpha) - 1
             upper = 2 * memory.mean_upper(bets, self.alpha) - 1
         self.__dict__.update(difference_lower=lower, difference_upper=upper)

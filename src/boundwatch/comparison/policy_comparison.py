@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
-from boundwatch.bounds.memory import CostMemory
+from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
-from boundwatch.detectors import state as states
-from boundwatch.detectors.evidence import memory_from, memory_state
+from boundwatch.detectors import saving
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
-from boundwatch.detectors.sequential import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
 
 _KIND = "PolicyComparison"
@@ -130,7 +129,7 @@ class PolicyComparison:
         self._late_logs = np.zeros((2, 0))
         self._evidence = [0.0, 0.0]
         self._best = [0.0, 0.0]
-        self._memory = CostMemory()
+        self._memory = CostGrid()
         self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
     def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
@@ -206,7 +205,7 @@ class PolicyComparison:
             "evidence": list(self._evidence),
             "best": list(self._best),
             "margin_logs": self._margin_logs.tolist(),
-            "memory": memory_state(self._memory),
+            "memory": saving.pack(self._memory.weights, sparse=True),
         }
 
     @classmethod
@@ -227,31 +226,31 @@ class PolicyComparison:
             if not isinstance(state.get(name), bool):
                 raise SchemaMismatch(f"state[{name!r}] = {state.get(name)!r} is not true or false")
         test = cls(
-            states.number(state, "alpha"),
+            saving.number(state, "alpha"),
             binary=state["binary"],
             paired=state["paired"],
-            horizon=states.count(state, "horizon", optional=True),
-            margin=states.number(state, "margin"),
-            tasks=states.count(state, "tasks") or 0,
+            horizon=saving.optional_count(state, "horizon"),
+            margin=saving.number(state, "margin"),
+            tasks=saving.count(state, "tasks") or 0,
         )
-        test.n_a, test.n_b, test.pairs = (states.count(state, name) or 0 for name in ("n_a", "n_b", "pairs"))
+        test.n_a, test.n_b, test.pairs = (saving.count(state, name) for name in ("n_a", "n_b", "pairs"))
         test.no_worse = state["no_worse"]
-        test.first_alarm = states.count(state, "first_alarm", optional=True)
+        test.first_alarm = saving.optional_count(state, "first_alarm")
         try:
             test.verdict = ComparisonVerdict(str(state.get("verdict")))
         except ValueError as error:
             raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
-        waiting = [states.unpack(state, f"waiting_{name}", extra) for name, extra in test._ahead().items()]
+        waiting = [saving.unpack(state, f"waiting_{name}", extra) for name, extra in test._ahead().items()]
         test._waiting = (deque(waiting[0].tolist()), deque(waiting[1].tolist()))
-        test._totals = states.unpack(state, "totals", 2).tolist()
-        test._failures = [int(value) for value in states.unpack(state, "failures", 2)]
-        test._logs = states.unpack(state, "logs", test._logs.size).reshape(2, -1)
+        test._totals = saving.unpack(state, "totals", 2).tolist()
+        test._failures = [int(value) for value in saving.unpack(state, "failures", 2)]
+        test._logs = saving.unpack(state, "logs", test._logs.size).reshape(2, -1)
         late = 2 * LATE_GAPS.size if test._late_bets is not None and test.pairs >= LAST_PAIR else 0
-        test._late_logs = states.unpack(state, "late_logs", late).reshape(2, -1)
-        test._evidence = states.unpack(state, "evidence", 2).tolist()
-        test._best = states.unpack(state, "best", 2).tolist()
-        test._margin_logs = states.unpack(state, "margin_logs", test._margin_logs.size)
-        test._memory = memory_from(state)
+        test._late_logs = saving.unpack(state, "late_logs", late).reshape(2, -1)
+        test._evidence = saving.unpack(state, "evidence", 2).tolist()
+        test._best = saving.unpack(state, "best", 2).tolist()
+        test._margin_logs = saving.unpack(state, "margin_logs", test._margin_logs.size)
+        test._memory = CostGrid(saving.unpack(state, "memory", STEPS + 1, sparse=True))
         return test
 
     def _ahead(self) -> dict[str, int]:
@@ -348,7 +347,7 @@ class PolicyComparison:
                 "first_alarm": self.first_alarm,
                 "no_worse": self.no_worse,
                 **self._settings,
-                "_weights": self._memory.weights[:],
+                "_weights": self._memory.weights.copy(),
             }
         )
 

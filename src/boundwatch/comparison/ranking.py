@@ -17,10 +17,10 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, frame, html, table
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level
-from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.comparison.evidence import DifferenceBets
-from boundwatch.detectors.sequential import bounded_exp
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
@@ -304,7 +304,7 @@ def _log_e_value(better: Array, worse: Array) -> float:
 
 
 def _limits(costs: Array, alpha: float) -> dict[str, float]:
-    memory, bets = CostMemory(), Bets.for_costs(binary=False)
+    memory, bets = CostGrid(), Bets.for_costs(binary=False)
     for cost in costs.tolist():
         memory.add(cost)
     return {"lower": memory.mean_lower(bets, alpha), "upper": memory.mean_upper(bets, alpha)}

@@ -6,13 +6,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.episodes.episodes import compatible
+
+LOOK_LEVEL = 0.05
+"""The default level of each side of a test that looks once."""
+ANYTIME_LEVEL = 0.04
+"""The default level of each side of a test that may be read after every episode."""
+CHANGE_LEVEL = 0.001
+"""One over the default run length to a false alarm of a change detector."""
+DISCOVERY_RATE = 0.05
+"""The default false discovery rate of a fleet."""
 
 TailName = Literal["joint", "hoeffding", "kl", "exact", "betting"]
 """How a fixed-sample detector weighs new costs."""
 EvidenceName = TailName | Literal["mixture"]
-"""The same, or a mixture of bets against the certified limits, as stream detectors place them."""
+"""The same, or a mixture of bets against the certified limits, as anytime-valid detectors place them."""
 
 
 class Verdict(StrEnum):
@@ -47,7 +61,10 @@ class Finding(InNotebook):
     BENIGN is declared with probability at most `false_negative_rate`; for every one whose expected cost
     exceeds the certified one by more than the margin, `no_worse` is True with probability at most that, too.
     All are over the draw of the certificate's data and of the new episodes; none is the probability of being
-    wrong given a verdict.
+    wrong given a verdict. From an anytime-valid detector all this holds for "ever declared, however long you
+    look", and each shift limit for all times at once, except with probability at most the total of its side.
+    With binary costs its alarm may come before its limits exclude a shift of zero: the alarm is exact, the
+    limits hold at every margin.
 
     Attributes
     ----------
@@ -71,6 +88,15 @@ class Finding(InNotebook):
     margin, no_worse
         How much worse was declared acceptable, and whether it is shown, at the level of
         `false_negative_rate`, that the expected cost rose by no more than that; both None without a margin.
+    e_adverse, e_benign
+        Of a detector that bets: e-values against "the expected cost did not rise" and "it did rise", large is
+        evidence. If new costs are judged jointly with those of the certificate, the expected value under the
+        hypothesis is at most 1 over the draw of both, at any stopping time. Against the limits of another
+        certificate it is at most 1 while the limit of that side holds. (When it does not, which has a chance
+        of at most its `delta`, there is no limit.)
+    first_alarm
+        Of an anytime-valid detector: the episode, counted from 1, at which the verdict was reached; None
+        while it is WITHIN.
     """
 
     verdict: Verdict
@@ -87,6 +113,9 @@ class Finding(InNotebook):
     binary: bool
     margin: float | None = None
     no_worse: bool | None = None
+    e_adverse: float | None = None
+    e_benign: float | None = None
+    first_alarm: int | None = None
 
     @property
     def shift_size(self) -> ShiftSize:
@@ -99,3 +128,13 @@ class Finding(InNotebook):
         return ShiftSize(
             tv=min(max(self.shift_lower, 0.0), 1.0), kl=float(bounds.shift_kl_lower(self.shift_lower))
         )
+
+
+def new_costs(costs: ArrayLike, certificate: Certificate, *, single: bool = False) -> NDArray[np.float64]:
+    """Return new costs as a certificate can judge them.
+
+    What is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused. A
+    `single` cost may be given by itself.
+    """
+    known = compatible(costs, certificate)
+    return certificate.check_costs(np.reshape(known, -1) if single else known)

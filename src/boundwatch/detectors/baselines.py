@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,17 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.base import LOOK_LEVEL, Verdict
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
-
+Said = TypeVar("Said", Verdict, NDArray[np.str_])
+Score = TypeVar("Score", float, Array)
 RESAMPLES = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaselineFinding:
-    """What a baseline says.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BaselineFinding(Generic[Said, Score]):
+    """What a baseline says of a dataset; of many of equal size, `verdict` and `score` are arrays.
 
     Attributes
     ----------
@@ -44,42 +45,26 @@ class BaselineFinding:
         Which baseline.
     """
 
-    verdict: Verdict
+    verdict: Said
     n: int
-    score: float
-    threshold: float
-    detector: str
-    false_positive_rate: float = 1.0
-    false_negative_rate: float = 1.0
-
-    def __str__(self) -> str:
-        seen = f"mean confidence {self.score:.4g} in {self.n} environments, threshold {self.threshold:.4g}"
-        return f"{self.verdict.name}, without a guarantee: {seen} ({self.detector})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as plain JSON values."""
-        return dataclasses.asdict(self) | {"verdict": self.verdict.value}
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaselineFindings:
-    """Findings on many datasets of equal size: `verdict` and `score` are arrays."""
-
-    verdict: NDArray[np.str_]
-    n: int
-    score: Array
+    score: Score
     threshold: float
     detector: str
     false_positive_rate: float = 1.0
     false_negative_rate: float = 1.0
 
     def __repr__(self) -> str:
-        return one_line(self, {"datasets": self.verdict.size, "n": self.n, "detector": self.detector})
+        return one_line(self, vars(self))
 
     def __str__(self) -> str:
-        adverse = int((self.verdict == Verdict.ADVERSE).sum())
-        called = f"{adverse} of {self.verdict.size} datasets of {self.n} environments are ADVERSE"
-        return f"{called}, without a guarantee ({self.detector})"
+        adverse, datasets = np.sum(self.verdict == Verdict.ADVERSE), np.size(self.score)
+        called = f"{adverse} of {datasets} datasets of {self.n} environments ADVERSE"
+        seen = f"mean confidence {np.mean(self.score):.4g}, threshold {self.threshold:.4g}"
+        return f"{called}, without a guarantee: {seen} ({self.detector})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding on one dataset as plain JSON values."""
+        return dataclasses.asdict(self) | {"verdict": str(self.verdict)}
 
 
 class _ConfidenceBaseline(ABC):
@@ -87,7 +72,7 @@ class _ConfidenceBaseline(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, training_logits: ArrayLike, *, alpha: float = 0.05, seed: int = 0) -> None:
+    def __init__(self, training_logits: ArrayLike, *, alpha: float = LOOK_LEVEL, seed: int = 0) -> None:
         self.alpha = check_level(alpha, "alpha")
         self._training = self.scores(_check_logits(training_logits, "training_logits", ndim=2))
         self._seed = seed
@@ -113,7 +98,7 @@ class _ConfidenceBaseline(ABC):
             self._thresholds[n] = float(np.quantile(np.concatenate(means), self.alpha))
         return self._thresholds[n]
 
-    def decide(self, logits: ArrayLike) -> BaselineFinding:
+    def decide(self, logits: ArrayLike) -> BaselineFinding[Verdict, float]:
         """Judge one dataset.
 
         Parameters
@@ -130,13 +115,13 @@ class _ConfidenceBaseline(ABC):
             detector=self.name,
         )
 
-    def decide_many(self, logits: ArrayLike) -> BaselineFindings:
+    def decide_many(self, logits: ArrayLike) -> BaselineFinding[NDArray[np.str_], Array]:
         """Judge many datasets of equal size at once: shape (datasets, n, actions)."""
         values = _check_logits(logits, "logits", ndim=3)
         score = self.scores(values).mean(axis=-1)
         threshold = self.threshold(values.shape[1])
         verdict = np.where(score < threshold, Verdict.ADVERSE, Verdict.WITHIN)
-        return BaselineFindings(
+        return BaselineFinding(
             verdict=verdict, n=values.shape[1], score=score, threshold=threshold, detector=self.name
         )
 
@@ -173,21 +158,7 @@ class MSP(_ConfidenceBaseline):
 
 
 class MaxLogit(_ConfidenceBaseline):
-    """Largest logit (Hendrycks et al., 2020), of the logits themselves. **Guarantee**: none.
-
-    Parameters
-    ----------
-    training_logits, alpha, seed
-        As for `MSP`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> baseline = MaxLogit(rng.normal(scale=4.0, size=(1000, 7)))
-    >>> baseline.decide(rng.normal(scale=4.0, size=(10, 7))).verdict.value
-    'within'
-    """
+    """Largest logit (Hendrycks et al., 2020); parameters as for `MSP`. **Guarantee**: none."""
 
     name = "max-logit"
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from boundwatch._support.notebook import InTable
 from boundwatch._support.validation import check_choice
-from boundwatch.bounds.wealth import Bets, bet_bounds, linear_factors
+from boundwatch.bounds.bets import Bets, bet_bounds, linear_factors
+from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Verdict
-from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-from boundwatch.errors import SchemaMismatch
+from boundwatch.detectors.anytime import AnytimeDetector
+from boundwatch.detectors.base import CHANGE_LEVEL, Finding
 
 Method = Literal["shiryaev-roberts", "cusum"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -24,19 +21,16 @@ _CEILING = 1e250
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeFinding(InTable):
+class ChangeFinding(Finding):
     """What a `ChangeDetector` knows after an episode.
+
+    `false_positive_rate` and `false_negative_rate` are those of an alarm by episode n. There is no one shift
+    whose size could be limited, so the limits are those that no cost exceeds, and the p-values are 1.
 
     Attributes
     ----------
-    verdict
-        The alarm, or WITHIN; ADVERSE replaces BENIGN.
-    n, mean_cost
-        Number and mean of the costs so far.
     statistic_adverse, statistic_benign
         The evidence that costs rose, or fell, at some time; an alarm is at 1/alpha of its side.
-    first_alarm
-        The episode, counted from 1, at which the verdict was reached.
     change_began
         The episode at which the change most likely began, for the side of the verdict; None while WITHIN.
         It is an estimate, without a guarantee.
@@ -46,27 +40,17 @@ class ChangeFinding(InTable):
     false_alarm_probability
         Upper bound on the probability that ADVERSE is declared by episode n in a world that never gets worse;
         the certificate's `delta_upper` is included.
-    detector
-        Which detector spoke.
-    binary
-        Whether costs are 0 or 1, so that people read of failures in trials.
     """
 
-    verdict: Verdict
-    n: int
-    mean_cost: float
     statistic_adverse: float
     statistic_benign: float
-    first_alarm: int | None
     change_began: int | None
     mean_run_length_adverse: float
     mean_run_length_benign: float
     false_alarm_probability: float
-    detector: str
-    binary: bool
 
 
-class ChangeDetector(StreamDetector[ChangeFinding]):
+class ChangeDetector(AnytimeDetector[ChangeFinding]):
     """Watches a stream for a shift that may begin at any time.
 
     Every episode starts a new set of bets that the world has changed just now; the Shiryaev-Roberts statistic
@@ -106,8 +90,8 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         self,
         certificate: Certificate,
         *,
-        alpha_adverse: float = 0.001,
-        alpha_benign: float = 0.001,
+        alpha_adverse: float = CHANGE_LEVEL,
+        alpha_benign: float = CHANGE_LEVEL,
         method: Method = "shiryaev-roberts",
     ) -> None:
         check_choice(method, "method", METHODS)
@@ -120,14 +104,23 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         size = bets.sizes.size
         self._sides = np.zeros((2 * size, 2))
         self._sides[:size, 0] = self._sides[size:, 1] = 1.0
+        nothing = np.zeros(2 * size)
+        self._rows = Rows(
+            {
+                "statistics": np.zeros(2),
+                "capitals": nothing,  # of all starts, or of the best one
+                "best": nothing,  # of the best start, relative to its share
+                "began": nothing.astype(np.int64),  # that start
+                "change_began": np.array(0),  # 0 while WITHIN
+            },
+            size=1,
+        )
         self.reset()
 
-    def _forget(self) -> None:
-        self.change_began: int | None = None
-        self._statistics = [0.0, 0.0]
-        self._capitals = np.zeros(self._shares.size)  # of all starts, or of the best one
-        self._best = np.zeros(self._shares.size)  # of the best start, relative to its share
-        self._began = np.zeros(self._shares.size, dtype=np.int64)  # that start
+    @property
+    def change_began(self) -> int | None:
+        """The episode at which the change most likely began; None while WITHIN."""
+        return int(self._rows["change_began"][0]) or None
 
     def false_alarm_probability(self, episodes: int) -> float:
         """Bound the probability of a false ADVERSE within so many episodes, the certificate's delta included.
@@ -144,31 +137,32 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
         factor += self._intercept
         self.n += 1
         self._total += cost
+        best, capitals, began = (self._rows[name][0] for name in ("best", "capitals", "began"))
         # Where yesterday's best start has lost money, today is the better one.
-        np.copyto(self._began, self.n, where=self._best <= 1)
-        np.maximum(self._best, 1.0, out=self._best)
-        self._best *= factor
-        np.minimum(self._best, _CEILING, out=self._best)
+        np.copyto(began, self.n, where=best <= 1)
+        np.maximum(best, 1.0, out=best)
+        best *= factor
+        np.minimum(best, _CEILING, out=best)
         if self.method == "cusum":
-            np.multiply(self._best, self._shares, out=self._capitals)
+            np.multiply(best, self._shares, out=capitals)
         else:
-            self._capitals += self._shares
-            self._capitals *= factor
-            np.minimum(self._capitals, _CEILING, out=self._capitals)
-        self._statistics = self._capitals.dot(self._sides).tolist()
+            capitals += self._shares
+            capitals *= factor
+            np.minimum(capitals, _CEILING, out=capitals)
+        self._rows["statistics"][0] = statistics = capitals.dot(self._sides)
         for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
-            if overrides(side, self.verdict) and self._statistics[side] >= 1 / alpha:
-                self.first_alarm = self.n
-                self.verdict = SIDES[side]
-                self.change_began = self._likeliest_start(side)
+            if statistics[side] >= 1 / alpha and self._alarm(side):
+                self._rows["change_began"][0] = self._likeliest_start(side)
 
     def _likeliest_start(self, side: int) -> int:
         size = self._shares.size // 2
         rows = slice(side * size, (side + 1) * size)
-        return int(self._began[rows][np.argmax(self._best[rows] * self._shares[rows])])
+        likely = self._rows["best"][0, rows] * self._shares[rows]
+        return int(self._rows["began"][0, rows][np.argmax(likely)])
 
     def _finding(self) -> ChangeFinding:
-        adverse, benign = self._statistics
+        adverse, benign = self._rows["statistics"][0].tolist()
+        certificate, false_alarm = self.certificate, self.false_alarm_probability(self.n)
         return ChangeFinding(
             verdict=self.verdict,
             n=self.n,
@@ -179,35 +173,14 @@ class ChangeDetector(StreamDetector[ChangeFinding]):
             change_began=self.change_began,
             mean_run_length_adverse=1 / self.alpha_adverse,
             mean_run_length_benign=1 / self.alpha_benign,
-            false_alarm_probability=self.false_alarm_probability(self.n),
+            false_alarm_probability=false_alarm,
+            false_positive_rate=false_alarm,
+            false_negative_rate=min(1.0, self.n * self.alpha_benign + certificate.delta_lower),
+            p_adverse=1.0,
+            p_benign=1.0,
+            shift_lower=-certificate.upper,
+            shift_upper=1 - certificate.lower,
             detector="change-detector",
-            binary=self.certificate.binary,
+            tail="mixture",
+            binary=certificate.binary,
         )
-
-    def _settings(self) -> dict[str, Any]:
-        return {"method": self.method}
-
-    @classmethod
-    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
-        if state.get("method") not in METHODS:
-            raise SchemaMismatch(
-                f"state['method'] = {state.get('method')!r} is unknown; the state is damaged"
-            )
-        return {"method": state["method"]}
-
-    def _evidence_state(self) -> dict[str, Any]:
-        return {
-            "change_began": self.change_began,
-            "statistics": states.pack(self._statistics),
-            "capitals": states.pack(self._capitals.tolist()),
-            "best": states.pack(self._best.tolist()),
-            "began": self._began.tolist(),
-        }
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        size = self._shares.size
-        self.change_began = states.count(state, "change_began", optional=True)
-        self._statistics = states.unpack(state, "statistics", 2).tolist()
-        self._capitals = states.unpack(state, "capitals", size)
-        self._best = states.unpack(state, "best", size)
-        self._began = states.unpack(state, "began", size).astype(np.int64)

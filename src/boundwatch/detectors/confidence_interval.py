@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
 from boundwatch.errors import InvalidLevel
 
@@ -42,8 +43,8 @@ class ConfidenceInterval(FixedSampleDetector):
     ('within', -0.111)
     """
 
-    false_positive_rate: float = field(default=0.05, kw_only=True)
-    false_negative_rate: float = field(default=0.05, kw_only=True)
+    false_positive_rate: float = field(default=LOOK_LEVEL, kw_only=True)
+    false_negative_rate: float = field(default=LOOK_LEVEL, kw_only=True)
     name: ClassVar[str] = "confidence-interval"
     by_limits: ClassVar[bool] = True
 

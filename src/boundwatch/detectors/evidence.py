@@ -1,184 +1,397 @@
-"""What a sequential test weighs: the new costs against a certificate's limits, or jointly with its costs.
+"""What anytime-valid tests weigh: new costs against a certificate's limits, or jointly with its costs.
 
-`SequentialTest` keeps the count of episodes and the verdict; an `Evidence` says when a side is reached and
-what e-values, p-values and limits to report. `joint.evidence_for` chooses the kind.
+An `Evidence` has a row per stream: `SequentialTest` has one, `Fleet` as many as there are robots. There is
+one for each kind of cost, and `evidence_for` chooses it. It says which sides the costs of a stream have
+reached (ADVERSE, BENIGN and, with a margin, "no worse by more than it"), and what e-values, p-values and
+limits to report.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+import sys
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
-from boundwatch.bounds.memory import STEPS, CostMemory
-from boundwatch.bounds.wealth import Bets, Wealth, bet_bounds, clamp_bound
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.bounds.bets import Array, Bets, Counts, Wealth, bet_bounds, clamp_bound, log_sums
+from boundwatch.bounds.cost_grid import STEPS, add_costs, grid_points, largest_refuted
+from boundwatch.bounds.joint_region import alarm_line
+from boundwatch.bounds.rows import Rows, Where, numbers
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
+from boundwatch.detectors.base import Finding
+from boundwatch.detectors.joint import (
+    Pair,
+    cost_p_value,
+    is_joint,
+    joint_levels,
+    joint_p_value,
+    reference_of,
+    sides_of,
+)
 from boundwatch.detectors.mixture import Mark
-from boundwatch.errors import SchemaMismatch
 
-Pair = tuple[float, float]
+Flags = NDArray[np.bool_]
+Row = Mapping[str, NDArray[Any]]
+"""What is known of one stream, by the names of the arrays."""
+_ENDS = np.array([0.0, 1.0])
+_NEVER = 1 << 53
+
+
+def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None, sharing: int = 1) -> Evidence:
+    """Return joint evidence where the certificate allows it, else evidence against its limits."""
+    if not is_joint(certificate, alphas, sharing):
+        return CertifiedEvidence(certificate, alphas, margin)
+    kind = JointCounts if certificate.binary else JointCosts
+    return kind(certificate, joint_levels(certificate, alphas, sharing), margin)
 
 
 class Evidence(ABC):
-    """The evidence of both sides, ADVERSE first, and that the cost rose by no more than a margin."""
+    """The evidence of streams, a row each."""
 
-    reached: list[bool]
-    """Which sides have been reached so far; once reached, always."""
-    no_worse: bool
-    """Whether it has been shown that the cost rose by no more than the margin."""
+    tail = "joint"
+    """``"joint"`` if new costs are judged together with the certificate's, so that no delta comes on top."""
+    _derived: tuple[str, ...] = ()
+    """Arrays that follow from others, and need not be stored."""
+
+    def __init__(self, *, binary: bool, sides: int, **first: NDArray[Any]) -> None:
+        self.binary = binary
+        common: dict[str, NDArray[Any]] = {
+            "n": np.array(0, dtype=np.int64),
+            "total": np.array(0.0),
+            "reached": np.zeros(sides, dtype=np.bool_),
+        }
+        if not binary:  # else two counts tell all costs
+            common["grid"] = np.zeros(STEPS + 1)
+        self._read = tuple(common)
+        self.rows = Rows(common | first, size=1)
 
     @property
-    @abstractmethod
     def thresholds(self) -> Pair | None:
-        """The e-values that reach each side; None if something else does."""
+        """The e-values that reach ADVERSE and BENIGN; None if something else does."""
+        return None
+
+    def count(self, where: Where, costs: Array) -> Flags:
+        """Count one cost for each of some different streams; return which sides each has ever reached."""
+        rows = self.rows
+        n, total = rows["n"][where] + 1, rows["total"][where] + costs
+        rows["n"][where], rows["total"][where] = n, total
+        if not self.binary:
+            add_costs(rows["grid"], where, costs)
+        reached: Flags = rows["reached"][where] | self._reached(where, costs, n, total)
+        rows["reached"][where] = reached
+        return reached
+
+    def row(self, number: int) -> Row:
+        """Return what is known of one stream now, for the functions below; later costs do not change it."""
+        return {name: self.rows[name][number].copy() for name in self._read}
+
+    def log_e_values(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
+        """Return the log e-values of some streams; one that is below `at_least` may be minus infinity."""
+        del at_least
+        return np.array([self.log_e_value(side, self.row(number)) for number in streams.tolist()])
+
+    def copy(self) -> Self:
+        """Return the same evidence to go on with, apart from this."""
+        other = copy.copy(self)
+        other.rows = copy.deepcopy(self.rows)
+        return other
+
+    def state(self, streams: int) -> dict[str, Any]:
+        """Return what is known of the first streams as plain JSON values."""
+        return saving.pack_rows(self.rows, streams, self._derived)
+
+    def restore(self, state: Mapping[str, Any], streams: int) -> None:
+        """Continue where a state of so many streams was taken."""
+        saving.unpack_rows(self.rows, state, streams, self._derived)
 
     @abstractmethod
-    def reset(self) -> None:
-        """Forget everything."""
-
-    @abstractmethod
-    def step(self, cost: float) -> None:
-        """Weigh one more cost."""
-
-    @abstractmethod
-    def snapshot(self) -> Any:
-        """Return what the numbers below depend on, as it is now."""
-
-    @abstractmethod
-    def log_e_value(self, side: int, snapshot: Any) -> float:
+    def log_e_value(self, side: int, row: Row) -> float:
         """Return the log e-value of one side."""
 
     @abstractmethod
-    def p_value(self, side: int, snapshot: Any) -> float:
+    def p_value(self, side: int, row: Row) -> float:
         """Return the p-value of one side."""
 
     @abstractmethod
-    def shift_limit(self, side: int, snapshot: Any) -> float:
+    def shift_limit(self, side: int, row: Row) -> float:
         """Return a limit on the shift: the lower one for ADVERSE, the upper one for BENIGN."""
 
     @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
+    def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:
+        """Weigh costs; return which sides they reach now, given the streams' new numbers and sums."""
 
-    @abstractmethod
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue where `state` was taken."""
+    def _costs(self, row: Row) -> tuple[Array, Array]:
+        """Return the costs of a stream as points, and how many there are at each."""
+        if not self.binary:
+            return grid_points(), row["grid"]
+        return _ENDS, np.array([row["n"] - row["total"], row["total"]], dtype=np.float64)
 
 
-def marks_of(certificate: Certificate, alphas: Pair, margin: float | None) -> tuple[list[float], list[Mark]]:
-    """Return the means to bet against (for ADVERSE, BENIGN and, with a margin, "no worse") and the marks."""
+def marks_of(certificate: Certificate, alphas: Pair, margin: float | None) -> list[Mark]:
+    """Return the means to bet against and where it alarms: ADVERSE, BENIGN and, with a margin, no worse."""
     bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
     if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
         bounds.append(clamp_bound(1 - certificate.lower - margin))
         levels.append(alphas[1])
-    marks = [Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)]
-    return bounds, marks
+    return [Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)]
 
 
 class CertifiedEvidence(Evidence):
     """New costs against the certificate's limits; its delta comes on top."""
 
+    tail = "mixture"
+    _derived = ("tops", "scale")
+
     def __init__(self, certificate: Certificate, alphas: Pair, margin: float | None) -> None:
-        self.certificate, self.alphas, self.margin = certificate, alphas, margin
+        self.certificate, self.alphas = certificate, alphas
         self.bets = Bets.for_costs(binary=certificate.binary)
-        self._bounds, self.marks = marks_of(certificate, alphas, margin)
-        self.reset()
+        self.marks = marks_of(certificate, alphas, margin)
+        self._lowest = np.array([mark.lowest for mark in self.marks])
+        self._wealth = Wealth(self.bets, *[mark.bound for mark in self.marks])
+        super().__init__(binary=certificate.binary, sides=len(self.marks), **self._wealth.first)
+        self._read += "log", "best"
 
     @property
     def thresholds(self) -> Pair:
         """1/alpha, or the exact thresholds for binary costs."""
         return self.marks[0].threshold, self.marks[1].threshold
 
-    def reset(self) -> None:
-        """Forget everything."""
-        self.reached, self.no_worse = [False, False], False
-        self._wealth = Wealth(self.bets, *self._bounds)
-        self._memory = CostMemory()
+    def restore(self, state: Mapping[str, Any], streams: int) -> None:
+        """Continue where a state of so many streams was taken."""
+        super().restore(state, streams)
+        self._wealth.rescale(self.rows, slice(streams))
 
-    def step(self, cost: float) -> None:
-        """Weigh one more cost."""
-        self._wealth.step(cost)
-        for line, log in enumerate(self._wealth.log):
-            if self.marks[line].reached(log):
-                if line < 2:
-                    self.reached[line] = True
-                else:
-                    self.no_worse = True
-        self._memory.add(cost)
+    def log_e_value(self, side: int, row: Row) -> float:
+        """Return the log e-value while the certificate's limit of the side holds."""
+        return float(row["log"][side])
 
-    def snapshot(self) -> tuple[list[float], list[float], array[float]]:
-        """Return the wealth, the best wealth and the costs."""
-        return self._wealth.log, self._wealth.best, self._memory.weights[:]
-
-    def log_e_value(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
-        """Return the log e-value of one side."""
-        return snapshot[0][side]
-
-    def p_value(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
+    def p_value(self, side: int, row: Row) -> float:
         """Return 1 over the largest e-value so far."""
-        return self.marks[side].p_value(snapshot[1][side])
+        return self.marks[side].p_value(float(row["best"][side]))
 
-    def shift_limit(self, side: int, snapshot: tuple[list[float], list[float], array[float]]) -> float:
+    def shift_limit(self, side: int, row: Row) -> float:
         """Return the limit on the new mean less the certified limit."""
-        _, best, weights = snapshot
-        memory, alpha = CostMemory(weights), self.alphas[side]
+        alpha, (points, weights) = self.alphas[side], self._costs(row)
         # Once the wealth against a certified bound has reached 1/alpha, every mean up to it stays refuted.
-        stays = best[side] >= math.log(1 / alpha)
+        stays = row["best"][side] >= math.log(1 / alpha)
         if side == 0:
-            lower, bound = memory.mean_lower(self.bets, alpha), self.certificate.upper
+            lower, bound = largest_refuted(self.bets, points, weights, alpha), self.certificate.upper
             return (max(lower, bound) if stays else lower) - bound
-        upper, bound = memory.mean_upper(self.bets, alpha), self.certificate.lower
+        upper, bound = 1 - largest_refuted(self.bets, 1 - points, weights, alpha), self.certificate.lower
         return (min(upper, bound) if stays else upper) - bound
 
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return {
-            "evidence": "certificate",
-            "reached": [*self.reached, self.no_worse],
-            "wealth": wealth_state(self._wealth),
-            "memory": memory_state(self._memory),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue where `state` was taken."""
-        *self.reached, self.no_worse = states.flags(state, "reached", 3)
-        restore_wealth(self._wealth, states.table(state, "wealth"))
-        self._memory = memory_from(state)
+    def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
+        log = self._wealth.step(self.rows, where, costs, n)
+        reached: Flags = log >= self._lowest
+        if reached.any():  # near enough to need the exact threshold, which takes a while
+            for side in np.flatnonzero(reached.any(axis=0)).tolist():
+                reached[:, side] = log[:, side] >= math.log(self.marks[side].threshold)
+        return reached
 
 
-def wealth_state(wealth: Wealth) -> dict[str, Any]:
-    """Return the capitals of one stream as plain JSON values."""
-    return {
-        "n": wealth.n,
-        "log": states.pack(wealth.log),
-        "best": states.pack(wealth.best),
-        "logs": states.pack(wealth.logs.tolist()),
-        "product": states.pack(wealth.product.tolist()),
-    }
+class JointCounts(Evidence):
+    """Costs of 0 and 1: a side is reached when the failures, or the successes, cross an exact line."""
+
+    def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
+        self.levels = levels
+        self.sides = sides_of(certificate, levels, margin)
+        record = reference_of(certificate)
+        assert record is not None  # noqa: S101  (asked by `evidence_for`)
+        failures = round(record.mean * record.n)
+        self._references = (record.n, failures), (record.n, record.n - failures)
+        self._lines: tuple[Counts, Counts] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        first = {} if margin is None else {"due": np.array(0, dtype=np.int64)}
+        super().__init__(binary=True, sides=len(self.sides), **first)
+
+    def log_e_value(self, side: int, row: Row) -> float:
+        """Return the log e-value of one side over the joint draw."""
+        return self.sides[side].log_e_value(*self._costs(row))
+
+    def log_e_values(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
+        """Return the log e-values of some streams, each pair of counts computed once."""
+        counts = np.column_stack([self.rows["n"][streams], self.rows["total"][streams]])
+        _, first, which = np.unique(counts, axis=0, return_index=True, return_inverse=True)
+        return super().log_e_values(side, streams[first], at_least)[which.ravel()]
+
+    def p_value(self, side: int, row: Row) -> float:
+        """Return a p-value over the joint draw."""
+        log, reached = self.log_e_value(side, row), bool(row["reached"][side])
+        return joint_p_value(log, self.levels[side], reached=reached)
+
+    def shift_limit(self, side: int, row: Row) -> float:
+        """Return a limit on the new less the old rate, over the joint draw and for all times at once."""
+        limit = self.sides[side].difference_lower(*self._costs(row))
+        return -limit if side else limit
+
+    def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
+        most = int(n.max())
+        if most >= min(self._lines[0].size, self._lines[1].size):  # a line that others share may be longer
+            self._lines = self._extended(most)
+        reached = np.zeros((n.size, len(self.sides)), dtype=np.bool_)
+        reached[:, 0] = total >= self._lines[0].take(n)
+        reached[:, 1] = n - total >= self._lines[1].take(n)
+        if len(self.sides) == 3:
+            reached[:, 2] = self._shows_no_worse(where, n, total)
+        return reached
+
+    def _extended(self, trials: int) -> tuple[Counts, Counts]:
+        """Return the lines of both sides, which streams share, for at least so many trials."""
+        adverse, benign = (
+            alarm_line(*reference, level).needed(trials)
+            for reference, level in zip(self._references, self.levels, strict=True)
+        )
+        return adverse, benign
+
+    def _shows_no_worse(self, where: Where, n: Counts, total: Array) -> Flags:
+        side, (logs, zero, one, most) = self.sides[2], self._sentinel
+        due, shown = self.rows["due"][where], np.zeros(n.size, dtype=np.bool_)
+        looked = np.flatnonzero(due <= n)
+        successes = n[looked] - total[looked]
+        short = side.target - log_sums(logs + np.outer(total[looked], zero) + np.outer(successes, one))
+        # No episode adds more than `most`. One is left for what rounding may do.
+        due[looked] = n[looked] + 1 + np.maximum(short / most - 1, 0).astype(np.int64)
+        for place in looked[short <= 0].tolist():
+            weights = np.array([n[place] - total[place], total[place]])
+            if side.log_e_value(_ENDS, weights) >= side.target:
+                shown[place], due[place] = True, _NEVER
+        self.rows["due"][where] = due
+        return shown
+
+    @cached_property
+    def _sentinel(self) -> tuple[Array, Array, Array, float]:
+        rate, log = self.sides[2].sentinel()
+        zero, one = Bets.for_costs(binary=True).log_factors(rate)
+        return self.sides[2].stream.log_shares + log, zero, one, max(float(one.max()), 1e-9)
 
 
-def restore_wealth(wealth: Wealth, state: Mapping[str, Any]) -> None:
-    """Continue with the capitals that `wealth_state` described."""
-    wealth.n = states.count(state, "n") or 0
-    wealth.log = states.unpack(state, "log", len(wealth.log)).tolist()
-    wealth.best = states.unpack(state, "best", len(wealth.best)).tolist()
-    size = wealth.logs.size
-    wealth.restore(states.unpack(state, "logs", size), states.unpack(state, "product", size))
+class JointCosts(Evidence):
+    """Costs in [0, 1]: a side is reached when its joint e-value is at least one over the level."""
+
+    _derived = ("tops", "scale")
+
+    def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
+        self.levels = levels
+        self.sides = sides_of(certificate, levels, margin)
+        bounds, logs = zip(*[side.sentinel() for side in self.sides], strict=True)
+        self._logs = np.array(logs)
+        self._wealth = Wealth(Bets.for_costs(binary=False), *bounds)
+        # How high the evidence at the sentinel must be before the minimum is computed (again).
+        due = np.array([side.target for side in self.sides])
+        super().__init__(binary=False, sides=len(self.sides), due=due, **self._wealth.first)
+
+    @property
+    def thresholds(self) -> Pair:
+        """One over the levels."""
+        return 1 / self.levels[0], 1 / self.levels[1]
+
+    def restore(self, state: Mapping[str, Any], streams: int) -> None:
+        """Continue where a state of so many streams was taken."""
+        super().restore(state, streams)
+        self._wealth.rescale(self.rows, slice(streams))
+
+    def log_e_value(self, side: int, row: Row) -> float:
+        """Return the log e-value of one side over the joint draw."""
+        return self.sides[side].log_e_value(*self._costs(row))
+
+    def log_e_values(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
+        """Return the log e-values of some streams; no minimum is above the value at the sentinel."""
+        evidence = np.full(streams.size, -math.inf)
+        likely = self.rows["log"][streams, side] + self._logs[side] >= at_least
+        evidence[likely] = super().log_e_values(side, streams[likely])
+        return evidence
+
+    def p_value(self, side: int, row: Row) -> float:
+        """Return 1 over the e-value, or the level once it was reached."""
+        log, reached = self.log_e_value(side, row), bool(row["reached"][side])
+        return cost_p_value(log, self.levels[side], reached=reached)
+
+    def shift_limit(self, side: int, row: Row) -> float:
+        """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
+        limit = self.sides[side].difference_lower(*self._costs(row))
+        # A side is reached when the evidence of its limit refutes a shift of zero: it stays refuted.
+        stays = bool(row["reached"][side])
+        if side == 0:
+            return max(limit, 0.0) if stays else limit
+        return min(-limit, 0.0) if stays else -limit
+
+    def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
+        low = self._wealth.step(self.rows, where, costs, n) + self._logs
+        reached: Flags = low >= self.rows["due"][where]
+        if reached.any():
+            places = numbers(where, self.rows.size).tolist()
+            for place, side in np.argwhere(reached).tolist():
+                reached[place, side] = self._look(places[place], side, float(low[place, side]))
+        return reached
+
+    def _look(self, number: int, side: int, low: float) -> bool:
+        """Compute the e-value of a stream, and when to do so again."""
+        chosen, due = self.sides[side], self.rows["due"]
+        found = chosen.log_e_value(grid_points(), self.rows["grid"][number], enough=chosen.target)
+        if found < chosen.target:
+            due[number, side] = low + max((chosen.target - found) / 2, 0.05)
+            return False
+        due[number, side] = sys.float_info.max  # JSON has no infinity
+        return True
 
 
-def memory_state(memory: CostMemory) -> dict[str, float]:
-    """Return the costs on their grid as plain JSON values."""
-    return {str(i): value for i, value in enumerate(memory.weights) if value}
+class EvidenceFinding(Finding):
+    """A finding that is valid whenever it is read, and whose numbers are computed when they are first read.
+
+    They are as they were when it was made. E-values and p-values take milliseconds, limits of bounded costs a
+    tenth of a second.
+    """
+
+    _evidence: Evidence
+    _now: Row
+    _ended: Row
+    """Of a peek: the episodes that ended, from which comes what low costs show."""
+
+    @classmethod
+    def of(cls, evidence: Evidence, row: Row, ended: Row | None = None, **known: Any) -> Self:
+        """Return a finding of which all other fields are known."""
+        finding = cls.__new__(cls)
+        # One call: this is made once per episode.
+        finding.__dict__.update(known, _evidence=evidence, _now=row, _ended=row if ended is None else ended)
+        return finding
+
+    @cached_property
+    def e_adverse(self) -> float:
+        """The e-value against "the expected cost did not rise"."""
+        return bounded_exp(self._evidence.log_e_value(0, self._now))
+
+    @cached_property
+    def e_benign(self) -> float:
+        """The e-value against "the expected cost did rise"."""
+        return bounded_exp(self._evidence.log_e_value(1, self._ended))
+
+    @cached_property
+    def p_adverse(self) -> float:
+        """The p-value of "the expected cost did not rise"."""
+        return self._evidence.p_value(0, self._now)
+
+    @cached_property
+    def p_benign(self) -> float:
+        """The p-value of "the expected cost did rise"."""
+        return self._evidence.p_value(1, self._ended)
+
+    @cached_property
+    def shift_lower(self) -> float:
+        """The lower limit on the shift."""
+        return self._evidence.shift_limit(0, self._now)
+
+    @cached_property
+    def shift_upper(self) -> float:
+        """The upper limit on the shift."""
+        return self._evidence.shift_limit(1, self._ended)
 
 
-def memory_from(state: Mapping[str, Any]) -> CostMemory:
-    """Return the costs that `memory_state` described."""
-    content, memory = states.table(state, "memory"), CostMemory()
-    for key in content:
-        if not (isinstance(key, str) and key.isdecimal() and int(key) <= STEPS):
-            raise SchemaMismatch(f"state['memory'] has the unknown key {key!r}; the state is damaged")
-        memory.weights[int(key)] = states.number(content, key)
-    return memory
+def bounded_exp(log: float) -> float:
+    """Return exp(log), or the largest float: JSON has no infinity."""
+    return math.exp(log) if log < 709.0 else sys.float_info.max

@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
+from boundwatch._support.notebook import InTable, frame, html, table
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_level, check_margin
-from boundwatch.bounds.memory import CostMemory, split_on_grid
+from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.cost_grid import CostGrid, split_on_grid
 from boundwatch.bounds.multiple import e_bh, holm
-from boundwatch.bounds.wealth import Bets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
-from boundwatch.detectors.base import TailName, Verdict
+from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict, new_costs
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.fixed_sample import TAILS, TailJudge
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.detectors.sequential import bounded_exp
-from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
 Control = Literal["holm", "e-bh"]
@@ -31,51 +30,35 @@ CONTROLS: tuple[Control, ...] = get_args(Control)
 
 Array = NDArray[np.float64]
 _LIMITS = ("lower", "upper")
+_OF_ALL = ("false_positive_rate", "false_negative_rate", "detector", "tail")
+"""What is the same for all tasks, and not shown for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskFinding(InNotebook):
-    """What a `FamilyTest` found for one task.
+class TaskFinding(Finding):
+    """What a `FamilyTest` found for one task; the verdict takes all other tasks into account.
+
+    The p-values are its own, not corrected, and valid while the certificate's limit of that side holds; with
+    e-BH whenever they are read. E-values there are with e-BH, at the times that `FamilyTest` names. The
+    limits on the shift hold for all tasks at once, the rates are those of the family, and `no_worse` takes
+    all other tasks into account.
 
     Attributes
     ----------
-    task, verdict
-        Its name, and the verdict with all other tasks taken into account.
-    n, mean_cost
-        Number and mean of its new costs.
-    p_adverse, p_benign
-        Bounds on its own p-values, not corrected, that are valid while the certificate's limit of that side
-        holds; with e-BH whenever they are read.
+    task
+        Its name.
     adjusted_adverse, adjusted_benign
         The smallest level of the family at which it would be called ADVERSE or BENIGN: Holm's adjusted
         p-values, or the smallest false discovery rate. The verdict compares these with the levels.
-    e_adverse, e_benign
-        Its e-values with e-BH, else None. Under the hypothesis their expected value is at most 1 while the
-        certificate's limit of that side holds, at the times that `FamilyTest` names.
-    shift_lower, shift_upper
-        Limits on (deployed minus certified expected cost) that hold for all tasks at once.
-    binary
-        Whether its costs are 0 or 1, so that people read of failures in trials.
-    margin, no_worse
-        How much worse was declared acceptable, and whether it is shown, with all other tasks taken into
-        account, that its expected cost rose by no more than that; both None without a margin.
     """
 
     task: str
-    verdict: Verdict
-    n: int
-    mean_cost: float
-    p_adverse: float
-    p_benign: float
     adjusted_adverse: float
     adjusted_benign: float
-    e_adverse: float | None = None
-    e_benign: float | None = None
-    shift_lower: float
-    shift_upper: float
-    binary: bool
-    margin: float | None = None
-    no_worse: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, its name first."""
+        return {"task": self.task} | super().to_dict()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +67,8 @@ class FamilyFinding(InTable):
 
     Attributes
     ----------
-    findings
-        One `TaskFinding` a task with new costs, in the order of the family.
+    tasks
+        The finding on each task with new costs, in the order of the family.
     verdict
         ADVERSE if any task is, BENIGN if all are, else WITHIN.
     false_positive_rate, false_negative_rate
@@ -96,7 +79,7 @@ class FamilyFinding(InTable):
         Tasks that are certified but had no new costs.
     """
 
-    findings: tuple[TaskFinding, ...]
+    tasks: Mapping[str, TaskFinding] = field(hash=False)
     verdict: Verdict
     false_positive_rate: float
     false_negative_rate: float
@@ -104,26 +87,26 @@ class FamilyFinding(InTable):
     not_judged: tuple[str, ...]
 
     def __repr__(self) -> str:
-        shown = {"verdict": self.verdict, "tasks": len(self.findings), "not_judged": len(self.not_judged)}
+        shown = {"verdict": self.verdict, "tasks": len(self.tasks), "not_judged": len(self.not_judged)}
         return one_line(self, shown | {"control": self.control})
 
     @property
     def no_worse(self) -> bool | None:
         """Whether every certified task is shown to be worse by at most the margin; None without a margin."""
-        if any(finding.margin is None for finding in self.findings):
+        if any(finding.margin is None for finding in self.tasks.values()):
             return None
-        return not self.not_judged and all(finding.no_worse for finding in self.findings)
+        return not self.not_judged and all(finding.no_worse for finding in self.tasks.values())
 
-    def tasks(self, verdict: Verdict) -> list[str]:
+    def called(self, verdict: Verdict) -> list[str]:
         """Return the tasks with this verdict."""
-        return [finding.task for finding in self.findings if finding.verdict is verdict]
+        return [task for task, finding in self.tasks.items() if finding.verdict is verdict]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         return {
             "verdict": self.verdict.value,
             "no_worse": self.no_worse,
-            "tasks": [finding.to_dict() for finding in self.findings],
+            "tasks": [finding.to_dict() for finding in self.tasks.values()],
             "not_judged": list(self.not_judged),
             "control": self.control,
             "false_positive_rate": self.false_positive_rate,
@@ -132,12 +115,12 @@ class FamilyFinding(InTable):
 
     def to_frame(self) -> Any:
         """Return a data frame of one row per task, of pandas or, without it, of polars (extra ``frame``)."""
-        return frame([finding.to_dict() for finding in self.findings])
+        return frame([finding.to_dict() for finding in self.tasks.values()])
 
     def _repr_html_(self) -> str:
         content = self.to_dict()
         tasks = content.pop("tasks")
-        names = [name for name, value in tasks[0].items() if value is not None]
+        names = [name for name, value in tasks[0].items() if not (value is None or name in _OF_ALL)]
         return html(
             self, table([[task[name] for name in names] for task in tasks], names), table(content.items())
         )
@@ -179,15 +162,15 @@ class FamilyTest:
     >>> costs = {"pick": [0, 0, 0, 1] * 50, "place": [0, 1] * 100}
     >>> family = bw.CertificateFamily.from_held_out(costs, delta=0.01, binary=True)
     >>> finding = bw.FamilyTest(family).decide({"pick": [1] * 8 + [0] * 4, "place": [0, 1] * 6})
-    >>> [(task.task, task.verdict.value) for task in finding.findings]
-    [('pick', 'adverse'), ('place', 'within')]
+    >>> finding.tasks["pick"].verdict.value, finding.tasks["place"].verdict.value
+    ('adverse', 'within')
     >>> round(finding.false_positive_rate, 6)
     0.055
     """
 
     family: CertificateFamily
-    alpha_adverse: float = field(default=0.05, kw_only=True)
-    alpha_benign: float = field(default=0.05, kw_only=True)
+    alpha_adverse: float = field(default=LOOK_LEVEL, kw_only=True)
+    alpha_benign: float = field(default=LOOK_LEVEL, kw_only=True)
     control: Control = field(default="holm", kw_only=True)
     tail: TailName | None = field(default=None, kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
@@ -240,22 +223,28 @@ class FamilyTest:
             shown = (self._adjust(raw, "margin") <= self.alpha_benign).tolist()
         raw = [{name: fields[name] for name in fields if not name.endswith("_margin")} for fields in raw]
         adverse, benign = (self._adjust(raw, side) for side in ("adverse", "benign"))
-        findings = tuple(
-            TaskFinding(
+        totals: dict[str, Any] = {
+            "false_positive_rate": min(self.alpha_adverse + judged.delta_upper, 1.0),
+            "false_negative_rate": min(self.alpha_benign + judged.delta_lower, 1.0),
+        }
+        tasks = {
+            fields["task"]: TaskFinding(
                 **fields,
+                **totals,
                 verdict=self._verdict(adverse[row], benign[row]),
                 adjusted_adverse=float(adverse[row]),
                 adjusted_benign=float(benign[row]),
+                detector=self.name,
+                tail="mixture" if self.control == "e-bh" else self._tail(judged[fields["task"]]),
                 margin=self.margin,
                 no_worse=shown[row],
             )
             for row, fields in enumerate(raw)
-        )
+        }
         return FamilyFinding(
-            findings=findings,
-            verdict=_overall([finding.verdict for finding in findings]),
-            false_positive_rate=min(self.alpha_adverse + judged.delta_upper, 1.0),
-            false_negative_rate=min(self.alpha_benign + judged.delta_lower, 1.0),
+            tasks=tasks,
+            verdict=_overall([finding.verdict for finding in tasks.values()]),
+            **totals,
             control=self.control,
             not_judged=tuple(task for task in self.family if task not in costs),
         )
@@ -289,7 +278,7 @@ class FamilyTest:
         values = {}
         for task, certificate in judged.items():
             try:
-                values[task] = certificate.check_costs(fitting(costs[task], certificate))
+                values[task] = new_costs(costs[task], certificate)
             except (InvalidCost, ProvenanceMismatch) as error:
                 raise type(error)(f"{self.family.by} {task!r}: {error}") from error
         found: dict[str, dict[str, Any]] = {}
@@ -327,8 +316,7 @@ class FamilyTest:
         """Yield tasks with one tail and equally many costs, what judges them, and their costs as rows."""
         alike: dict[tuple[TailName, int], list[str]] = {}
         for task, each in values.items():
-            tail: TailName = self.tail or ("exact" if judged[task].binary else "betting")
-            alike.setdefault((tail, each.size), []).append(task)
+            alike.setdefault((self._tail(judged[task]), each.size), []).append(task)
         levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
         for (tail, _), tasks in alike.items():
             # Against the limits of each certificate: they hold for all tasks at once, and pay their delta
@@ -336,6 +324,9 @@ class FamilyTest:
             lower, upper = (np.array([getattr(judged[task], side) for task in tasks]) for side in _LIMITS)
             judge = TailJudge(lower, upper, levels, TAILS[tail])
             yield tasks, judge, np.stack([values[task] for task in tasks])
+
+    def _tail(self, certificate: Certificate) -> TailName:
+        return self.tail or ("exact" if certificate.binary else "betting")
 
     def _adjust(self, raw: list[dict[str, Any]], side: str) -> Array:
         if self.control == "holm":
@@ -358,7 +349,7 @@ def _anytime_evidence(
     certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float
 ) -> dict[str, float]:
     """Return what a `SequentialTest` would, without its alarm thresholds: e-BH has no use for them."""
-    bets, memory = Bets.for_costs(binary=certificate.binary), CostMemory(split_on_grid(costs))
+    bets, grid = Bets.for_costs(binary=certificate.binary), CostGrid(split_on_grid(costs))
     adverse = bets.log_wealth_path(costs, certificate.upper)
     benign = bets.log_wealth_path(1 - costs, 1 - certificate.lower)
     return {
@@ -367,8 +358,8 @@ def _anytime_evidence(
         "e_benign": bounded_exp(benign[-1]),
         "p_adverse": 1 / bounded_exp(max(adverse)),
         "p_benign": 1 / bounded_exp(max(benign)),
-        "shift_lower": memory.mean_lower(bets, alpha_adverse) - certificate.upper,
-        "shift_upper": memory.mean_upper(bets, alpha_benign) - certificate.lower,
+        "shift_lower": grid.mean_lower(bets, alpha_adverse) - certificate.upper,
+        "shift_upper": grid.mean_upper(bets, alpha_benign) - certificate.lower,
     }
 
 

@@ -19,14 +19,13 @@ from scipy.special import logsumexp
 from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_choice, check_level, check_margin
+from boundwatch.bounds.bets import SMALLEST_BOUND
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
-from boundwatch.bounds.wealth import SMALLEST_BOUND
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Finding, TailName, Verdict
+from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
-from boundwatch.episodes.fit import fitting
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -66,28 +65,8 @@ TAILS: dict[TailName, Tail] = {
 """The tails by name. ``hoeffding`` is the paper's; ``exact`` needs binary costs."""
 
 
-class Judge(ABC):
-    """Weighs datasets, one per row: the part of a fixed-sample detector that depends on the tail."""
-
-    @abstractmethod
-    def p_values(self, costs: Array) -> tuple[Array, Array]:
-        """Return the p-values of "the cost did not rise" and of "it did rise"."""
-
-    @abstractmethod
-    def shift_lower(self, costs: Array) -> Array:
-        """Return lower limits on the shift."""
-
-    @abstractmethod
-    def shift_upper(self, costs: Array) -> Array:
-        """Return upper limits on the shift."""
-
-    @abstractmethod
-    def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
-        """Return where it is shown that the cost rose by no more than a margin."""
-
-
 @dataclass(frozen=True)
-class TailJudge(Judge):
+class TailJudge:
     """New costs against the limits of a certificate, or of one per row; delta comes on top of the levels."""
 
     lower: float | Array
@@ -120,7 +99,7 @@ class TailJudge(Judge):
 
 
 @dataclass(frozen=True)
-class JointJudge(Judge):
+class JointJudge:
     """New costs together with those of the certificate: the levels are totals over the draw of both."""
 
     certificate: Certificate
@@ -204,6 +183,10 @@ class JointJudge(Judge):
         return np.array([joint_difference_lower(reference, wager, level) for wager in wagers])
 
 
+Judge = TailJudge | JointJudge
+"""Weighs datasets, one per row: the part of a fixed-sample detector that depends on the tail."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Findings:
     """The findings on many datasets of equal size: the fields of `Finding`, as arrays."""
@@ -223,14 +206,11 @@ class Findings:
 
     def __repr__(self) -> str:
         shown = {"datasets": self.verdict.size, "n": self.n, "detector": self.detector, "tail": self.tail}
-        return one_line(self, shown | {verdict.value: self._count(verdict) for verdict in Verdict})
+        return one_line(self, shown | {each.value: int((self.verdict == each).sum()) for each in Verdict})
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{self._count(verdict)} {verdict.name}" for verdict in Verdict)
+        counts = ", ".join(f"{(self.verdict == each).sum()} {each.name}" for each in Verdict)
         return f"Findings on {self.verdict.size} datasets of {self.n} episodes: {counts}"
-
-    def _count(self, verdict: Verdict) -> int:
-        return int((self.verdict == verdict).sum())
 
     # Limits take longer than p-values, most of all by betting, and many callers only count verdicts.
     @cached_property
@@ -302,7 +282,7 @@ class FixedSampleDetector(ABC):
             The costs of n new episodes, of the kind that was certified. n must not depend on the costs. What
             is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
-        many = self._judge(self.certificate.check_costs(fitting(costs, self.certificate))[None])
+        many = self._judge(new_costs(costs, self.certificate)[None])
         return Finding(
             verdict=Verdict(str(many.verdict[0])),
             n=many.n,

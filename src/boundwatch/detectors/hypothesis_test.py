@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
 
 
@@ -46,8 +47,8 @@ class HypothesisTest(FixedSampleDetector):
     ('within', 0.814)
     """
 
-    alpha_adverse: float = field(default=0.05, kw_only=True)
-    alpha_benign: float = field(default=0.05, kw_only=True)
+    alpha_adverse: float = field(default=LOOK_LEVEL, kw_only=True)
+    alpha_benign: float = field(default=LOOK_LEVEL, kw_only=True)
     name: ClassVar[str] = "hypothesis-test"
 
     def __post_init__(self) -> None:

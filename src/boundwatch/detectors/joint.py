@@ -9,57 +9,28 @@ reaches one over the level.
 from __future__ import annotations
 
 import math
-import sys
-from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.betting import fixed_bets
-from boundwatch.bounds.joint_evidence import (
-    EvidenceTable,
-    Reference,
-    Wager,
-    joint_difference_lower,
-    joint_log_evidence,
-)
-from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, alarm_line
-from boundwatch.bounds.memory import CostMemory, grid_points
-from boundwatch.bounds.wealth import Bets, Wealth, clamp_bound, log_sum
+from boundwatch.bounds.bets import Bets, clamp_bound
+from boundwatch.bounds.betting_limits import fixed_bets
+from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
-from boundwatch.detectors import state as states
-from boundwatch.detectors.evidence import (
-    CertifiedEvidence,
-    Evidence,
-    Pair,
-    memory_from,
-    memory_state,
-    restore_wealth,
-    wealth_state,
-)
 
 Array = NDArray[np.float64]
-_ENDS = np.array([0.0, 1.0])
+Pair = tuple[float, float]
 # The bounded e-value is a minimum over all means; it is computed when it is high enough at one of them, where
 # the reference has gathered this share of the evidence that is needed.
 _SENTINEL_SHARE = 0.3
 MOST_REFERENCE_COSTS = 5000
 
 
-def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None, sharing: int = 1) -> Evidence:
-    """Return joint evidence where the certificate allows it, else evidence against its limits."""
-    if not is_joint(certificate, alphas, sharing):
-        return CertifiedEvidence(certificate, alphas, margin)
-    kind = JointCounts if certificate.binary else JointCosts
-    return kind(certificate, _joint_levels(certificate, alphas, sharing), margin)
-
-
-def _joint_levels(certificate: Certificate, alphas: Pair, sharing: int) -> Pair:
+def joint_levels(certificate: Certificate, alphas: Pair, sharing: int) -> Pair:
     """Return what each of the streams that share a certificate may spend: of its delta an equal part.
 
     Against the limits they all fail together, so delta is spent once. Judged jointly each stream fails by
@@ -81,7 +52,7 @@ def is_joint(certificate: Certificate, alphas: Pair, sharing: int = 1) -> bool:
     >>> is_joint(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01), (0.04, 0.04))
     False
     """
-    levels = _joint_levels(certificate, alphas, sharing)
+    levels = joint_levels(certificate, alphas, sharing)
     smallest = SMALLEST_TOTAL if certificate.binary else 0.0
     return reference_of(certificate) is not None and smallest <= min(levels) and max(levels) < 1
 
@@ -140,10 +111,6 @@ class JointSide:
     def log_e_value(self, points: Array, weights: Array, *, enough: float = -math.inf) -> float:
         """Return the log e-value after costs at some points; one below `enough` may be given too high."""
         return joint_log_evidence(self.reference, self._placed(points, weights), self.margin, enough=enough)
-
-    def table(self, points: Array) -> EvidenceTable:
-        """Return what gives the log e-values of many streams, with costs at all of some points."""
-        return EvidenceTable(self.reference, self._placed(points, np.ones(points.size)), self.margin)
 
     def difference_lower(self, points: Array, weights: Array) -> float:
         """Return a lower limit on the difference, at all times at once."""
@@ -228,187 +195,3 @@ def cost_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
     (0.25, 0.05)
     """
     return min(math.exp(-max(log_e_value, 0.0)), level if reached else 1.0)
-
-
-class JointCounts(Evidence):
-    """Costs of 0 and 1: a side is reached when the failures, or the successes, cross an exact line."""
-
-    def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
-        self.levels = levels
-        self.sides = sides_of(certificate, levels, margin)
-        self._reference = reference_of(certificate)
-        if margin is not None:
-            side = self.sides[2]
-            rate, log = side.sentinel()
-            zero, one = Bets.for_costs(binary=True).log_factors(rate)
-            self._watched = side.stream.log_shares + log, zero, one, max(float(one.max()), 1e-9)
-        self.reset()
-
-    @property
-    def thresholds(self) -> None:
-        """None: what reaches a side is a number of failures."""
-        return
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.reached, self.no_worse = [False, False], False
-        self._n, self._failures = 0, 0
-        self._lines: list[tuple[int, ...]] = [(), ()]
-        self._reach = 0
-        self._idle = 0  # for so many episodes nothing can show "no worse"
-
-    def step(self, cost: float) -> None:
-        """Count one more episode."""
-        n = self._n = self._n + 1
-        if cost:
-            self._failures += 1
-        if n >= self._reach:
-            self._lines = self._extended(n)
-            self._reach = min(map(len, self._lines))  # a line that others share may be longer
-        adverse, benign = self._lines
-        if self._failures >= adverse[n]:
-            self.reached[0] = True
-        if n - self._failures >= benign[n]:
-            self.reached[1] = True
-        if len(self.sides) == 3 and not self.no_worse:
-            self.no_worse = self._shows_no_worse()
-
-    def snapshot(self) -> tuple[int, int, list[bool]]:
-        """Return episodes, failures and what has been reached."""
-        return self._n, self._failures, self.reached[:]
-
-    def log_e_value(self, side: int, snapshot: tuple[int, int, list[bool]]) -> float:
-        """Return the log e-value of one side over the joint draw."""
-        return self.sides[side].log_e_value(_ENDS, _counts(*snapshot[:2]))
-
-    def p_value(self, side: int, snapshot: tuple[int, int, list[bool]]) -> float:
-        """Return a p-value over the joint draw."""
-        log = self.log_e_value(side, snapshot)
-        return joint_p_value(log, self.levels[side], reached=snapshot[2][side])
-
-    def shift_limit(self, side: int, snapshot: tuple[int, int, list[bool]]) -> float:
-        """Return a limit on the new less the old rate, over the joint draw and for all times at once."""
-        limit = self.sides[side].difference_lower(_ENDS, _counts(*snapshot[:2]))
-        return -limit if side else limit
-
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return {
-            "evidence": "joint counts",
-            "reached": [*self.reached, self.no_worse],
-            "counted": self._n,
-            "failures": self._failures,
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue where `state` was taken."""
-        *self.reached, self.no_worse = states.flags(state, "reached", 3)
-        self._n, self._failures = states.count(state, "counted") or 0, states.count(state, "failures") or 0
-
-    def _extended(self, trials: int) -> list[tuple[int, ...]]:
-        assert self._reference is not None  # noqa: S101
-        n, failures = self._reference.n, round(self._reference.mean * self._reference.n)
-        return [
-            alarm_line(n, failures, self.levels[0]).listed(trials),
-            alarm_line(n, n - failures, self.levels[1]).listed(trials),
-        ]
-
-    def _shows_no_worse(self) -> bool:
-        if self._idle > 0:
-            self._idle -= 1
-            return False
-        side, (logs, zero, one, most) = self.sides[2], self._watched
-        successes = self._n - self._failures
-        short = side.target - log_sum(logs + self._failures * zero + successes * one)
-        if short > 0:
-            # No episode adds more than `most`. One is left for what rounding may do.
-            self._idle = int(short / most) - 1
-            return False
-        return side.log_e_value(_ENDS, _counts(self._n, self._failures)) >= side.target
-
-
-class JointCosts(Evidence):
-    """Costs in [0, 1]: a side is reached when its joint e-value is at least one over the level."""
-
-    def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
-        self.levels = levels
-        self.sides = sides_of(certificate, levels, margin)
-        self._bets = Bets.for_costs(binary=False)
-        self._bounds, self._logs = zip(*[side.sentinel() for side in self.sides], strict=True)
-        self.reset()
-
-    @property
-    def thresholds(self) -> Pair:
-        """One over the levels."""
-        return 1 / self.levels[0], 1 / self.levels[1]
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.reached, self.no_worse = [False, False], False
-        self._wealth = Wealth(self._bets, *self._bounds)
-        self._memory = CostMemory()
-        # How high the evidence at the sentinel must be before the minimum is computed (again).
-        self._due = [side.target for side in self.sides]
-
-    def step(self, cost: float) -> None:
-        """Weigh one more cost."""
-        self._wealth.step(cost)
-        self._memory.add(cost)
-        for row, log in enumerate(self._wealth.log):
-            if log + self._logs[row] >= self._due[row]:
-                self._look(row, log + self._logs[row])
-
-    def snapshot(self) -> tuple[array[float], list[bool]]:
-        """Return the costs and what has been reached."""
-        return self._memory.weights[:], self.reached[:]
-
-    def log_e_value(self, side: int, snapshot: tuple[array[float], list[bool]]) -> float:
-        """Return the log e-value of one side over the joint draw."""
-        return self.sides[side].log_e_value(grid_points(), np.array(snapshot[0]))
-
-    def p_value(self, side: int, snapshot: tuple[array[float], list[bool]]) -> float:
-        """Return 1 over the e-value, or the level once it was reached."""
-        log = self.log_e_value(side, snapshot)
-        return cost_p_value(log, self.levels[side], reached=snapshot[1][side])
-
-    def shift_limit(self, side: int, snapshot: tuple[array[float], list[bool]]) -> float:
-        """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
-        limit = self.sides[side].difference_lower(grid_points(), np.array(snapshot[0]))
-        # A side is reached when the evidence of its limit refutes a shift of zero: it stays refuted.
-        stays = snapshot[1][side]
-        if side == 0:
-            return max(limit, 0.0) if stays else limit
-        return min(-limit, 0.0) if stays else -limit
-
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
-        return {
-            "evidence": "joint costs",
-            "reached": [*self.reached, self.no_worse],
-            "due": states.pack(self._due),
-            "wealth": wealth_state(self._wealth),
-            "memory": memory_state(self._memory),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue where `state` was taken."""
-        *self.reached, self.no_worse = states.flags(state, "reached", 3)
-        self._due = states.unpack(state, "due", len(self.sides)).tolist()
-        restore_wealth(self._wealth, states.table(state, "wealth"))
-        self._memory = memory_from(state)
-
-    def _look(self, row: int, low: float) -> None:
-        side = self.sides[row]
-        found = side.log_e_value(grid_points(), np.array(self._memory.weights), enough=side.target)
-        if found < side.target:
-            self._due[row] = low + max((side.target - found) / 2, 0.05)
-            return
-        self._due[row] = sys.float_info.max  # JSON has no infinity
-        if row < 2:
-            self.reached[row] = True
-        else:
-            self.no_worse = True
-
-
-def _counts(n: int, failures: int) -> Array:
-    return np.array([n - failures, failures], dtype=np.float64)

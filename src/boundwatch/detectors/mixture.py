@@ -25,7 +25,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.wealth import Bets, log_sum
+from boundwatch.bounds.bets import Bets, log_sum
 
 Array = NDArray[np.float64]
 

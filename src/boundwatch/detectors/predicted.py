@@ -31,15 +31,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from boundwatch._support.text import shown
-from boundwatch.bounds.memory import CostMemory
-from boundwatch.bounds.wealth import Bets, bet_bounds
+from boundwatch.bounds.bets import Bets, bet_bounds
+from boundwatch.bounds.cost_grid import STEPS, CostGrid, add_costs
+from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Finding
-from boundwatch.detectors.evidence import memory_from, memory_state
-from boundwatch.detectors.sequential import bounded_exp
-from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
-from boundwatch.episodes.fit import fitting
+from boundwatch.detectors.anytime import ONLY, AnytimeDetector
+from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, new_costs
+from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
@@ -67,21 +65,14 @@ class PredictedFinding(Finding):
 
     Attributes
     ----------
-    e_adverse, e_benign
-        E-values against "the expected cost did not rise" and "it did rise", while the certificate holds.
-    first_alarm
-        The trial, counted from 1, at which the verdict was reached; None while it is WITHIN.
     predicted
         How many of the trials came with predictions.
     """
 
-    e_adverse: float
-    e_benign: float
-    first_alarm: int | None
     predicted: int
 
 
-class PredictedTest(StreamDetector[PredictedFinding]):
+class PredictedTest(AnytimeDetector[PredictedFinding]):
     """Watches a stream of costs with the help of predicted costs; may be read after every trial.
 
     **Guarantee**: that of `SequentialTest` against the certified limits, for any predictor, good, useless or
@@ -110,21 +101,37 @@ class PredictedTest(StreamDetector[PredictedFinding]):
     _kind = "PredictedTest"
 
     def __init__(
-        self, certificate: Certificate, *, alpha_adverse: float = 0.04, alpha_benign: float = 0.04
+        self,
+        certificate: Certificate,
+        *,
+        alpha_adverse: float = ANYTIME_LEVEL,
+        alpha_benign: float = ANYTIME_LEVEL,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
         self.bets = Bets.for_costs(binary=certificate.binary)
         self._bounds = bet_bounds(certificate.lower, certificate.upper)
+        start = np.log(np.outer(SLOPE_SHARES, self.bets.shares))
+        self._rows = Rows(
+            {
+                "predicted": np.array(0),
+                "best": np.zeros(2),
+                "logs": np.stack([start, start]),
+                "seen": np.zeros(BINS),
+                "designed_for": np.zeros(BINS),
+                "grid": np.zeros(STEPS + 1),
+            },
+            size=1,
+        )
         self.reset()
 
-    def _forget(self) -> None:
-        self.predicted = 0
-        self._best = [0.0, 0.0]
-        start = np.log(np.outer(SLOPE_SHARES, self.bets.shares))
-        self._logs = np.stack([start, start])
-        self._seen = np.zeros(BINS)
-        self._designed_for = np.zeros(BINS)
-        self._memory = CostMemory()
+    @property
+    def predicted(self) -> int:
+        """How many trials came with predictions."""
+        return int(self._rows["predicted"][0])
+
+    def reset(self) -> None:
+        """Forget all trials and any alarm: what follows is a new watch."""
+        super().reset()
         self._design()
 
     def update(
@@ -163,7 +170,7 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         predicted, unlabeled
             For each cost its prediction, and its list of predictions for scenes that were not run.
         """
-        values = self.certificate.check_costs(fitting(costs, self.certificate)).tolist()
+        values = new_costs(costs, self.certificate).tolist()
         if predicted is None and unlabeled is None:
             rounds: list[tuple[float | None, Array]] = [(None, np.empty(0))] * len(values)
         else:
@@ -183,43 +190,45 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         self._round(cost, None, np.empty(0))
 
     def _round(self, cost: float, predicted: float | None, others: Array) -> None:
-        if self._seen.sum() > _GROWTH * self._designed_for.sum():
-            self._designed_for = self._seen.copy()
+        seen, designed_for, best = (self._rows[name][0] for name in ("seen", "designed_for", "best"))
+        if seen.sum() > _GROWTH * designed_for.sum():
+            designed_for[:] = seen
             self._design()
         self.n += 1
         self._total += cost
-        self._memory.add(cost)
-        places = None
-        if predicted is not None:
-            self.predicted += 1
-            places = _bins(predicted), _bins(others)
+        add_costs(self._rows["grid"], ONLY, np.array([cost]))
+        places = None if predicted is None else (_bins(predicted), _bins(others))
         alphas = self.alpha_adverse, self.alpha_benign
         for side in (0, 1):
             self._bet(side, cost if side == 0 else 1 - cost, places, alphas[side])
-            wealth = float(np.logaddexp.reduce(self._logs[side], axis=None))
-            self._best[side] = max(self._best[side], wealth)
-            reached = wealth >= math.log(1 / alphas[side]) - 1e-12
-            if reached and overrides(side, self.verdict):
-                self.first_alarm, self.verdict = self.n, SIDES[side]
-        if predicted is not None:
-            np.add.at(self._seen, _bins(predicted), 1.0)
-            np.add.at(self._seen, _bins(others), 1.0)
+            wealth = self._log_wealth(side)
+            best[side] = max(best[side], wealth)
+            if wealth >= math.log(1 / alphas[side]) - 1e-12:
+                self._alarm(side)
+        if places is not None:
+            self._rows["predicted"] += 1
+            for place in places:
+                np.add.at(seen, place, 1.0)
+
+    def _log_wealth(self, side: int) -> float:
+        return float(np.logaddexp.reduce(self._rows["logs"][0, side], axis=None))
 
     def _bet(self, side: int, cost: float, places: tuple[Any, Any] | None, alpha: float) -> None:
         """Settle one round of one side; the benign side sees 1 - cost and 1 - prediction."""
-        design, logs = self._designs[side], self._logs[side]
+        design, logs = self._designs[side], self._rows["logs"][0, side]
         if places is None:
             gains = design.scale * design.nu * (cost - design.bound)
             gains[SLOPES > 0] = 0.0  # these models have nothing to go by
         else:
             scene, others = places if side == 0 else tuple(BINS - 1 - place for place in places)
             gains = design.gains(cost, scene, others)
-        shares = design.cut_to(logs, alpha) if self._best[side] < math.log(1 / alpha) else 1.0
+        shares = design.cut_to(logs, alpha) if self._rows["best"][0, side] < math.log(1 / alpha) else 1.0
         with np.errstate(divide="ignore"):  # a bet may lose everything
-            self._logs[side] = logs + np.log(np.maximum(1 + shares * gains, 0.0))
+            logs += np.log(np.maximum(1 + shares * gains, 0.0))
 
     def _design(self) -> None:
-        weights = (self._designed_for + 1 / BINS) / (self._designed_for.sum() + 1)
+        scenes = self._rows["designed_for"][0]
+        weights = (scenes + 1 / BINS) / (scenes.sum() + 1)
         upper, rest = self._bounds
         sizes = tuple(self.bets.sizes.tolist())
         self._designs = [
@@ -228,46 +237,29 @@ class PredictedTest(StreamDetector[PredictedFinding]):
         ]
 
     def _finding(self) -> PredictedFinding:
-        certificate = self.certificate
-        lower = self._memory.mean_lower(self.bets, self.alpha_adverse) - certificate.upper
-        upper = self._memory.mean_upper(self.bets, self.alpha_benign) - certificate.lower
-        adverse, benign = (float(np.logaddexp.reduce(logs, axis=None)) for logs in self._logs)
+        certificate, grid = self.certificate, CostGrid(self._rows["grid"][0])
+        best = self._rows["best"][0].tolist()
         return PredictedFinding(
             verdict=self.verdict,
             n=self.n,
             mean_cost=self._total / self.n,
-            p_adverse=math.exp(-self._best[0]),
-            p_benign=math.exp(-self._best[1]),
-            shift_lower=lower,
-            shift_upper=upper,
+            p_adverse=math.exp(-best[0]),
+            p_benign=math.exp(-best[1]),
+            shift_lower=grid.mean_lower(self.bets, self.alpha_adverse) - certificate.upper,
+            shift_upper=grid.mean_upper(self.bets, self.alpha_benign) - certificate.lower,
             false_positive_rate=min(self.alpha_adverse + certificate.delta_upper, 1.0),
             false_negative_rate=min(self.alpha_benign + certificate.delta_lower, 1.0),
             detector="predicted-test",
             tail="mixture",
             binary=certificate.binary,
-            e_adverse=bounded_exp(adverse),
-            e_benign=bounded_exp(benign),
+            e_adverse=bounded_exp(self._log_wealth(0)),
+            e_benign=bounded_exp(self._log_wealth(1)),
             first_alarm=self.first_alarm,
             predicted=self.predicted,
         )
 
-    def _evidence_state(self) -> dict[str, Any]:
-        return {
-            "predicted": self.predicted,
-            "best": states.pack(self._best),
-            "logs": states.pack(self._logs.ravel().tolist()),
-            "seen": self._seen.tolist(),
-            "designed_for": self._designed_for.tolist(),
-            "memory": memory_state(self._memory),
-        }
-
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self.predicted = states.count(state, "predicted") or 0
-        self._best = states.unpack(state, "best", 2).tolist()
-        self._logs = states.unpack(state, "logs", self._logs.size).reshape(self._logs.shape)
-        self._seen = states.unpack(state, "seen", BINS)
-        self._designed_for = states.unpack(state, "designed_for", BINS)
-        self._memory = memory_from(state)
+        super()._restore(state)
         self._design()
 
 

@@ -3,84 +3,22 @@
 from __future__ import annotations
 
 import copy
-import math
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_margin
-from boundwatch.bounds.wealth import Bets
+from boundwatch.bounds.bets import Bets
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.evidence import CertifiedEvidence, Evidence
-from boundwatch.detectors.joint import evidence_for
-from boundwatch.detectors.stream import SIDES, StreamDetector, overrides
+from boundwatch.detectors.anytime import ONLY, AnytimeDetector
+from boundwatch.detectors.base import ANYTIME_LEVEL, Verdict
+from boundwatch.detectors.evidence import EvidenceFinding, Row, evidence_for
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
-_SIDES = {"e_adverse": 0, "e_benign": 1, "p_adverse": 0, "p_benign": 1, "shift_lower": 0, "shift_upper": 1}
 
-
-@dataclass(frozen=True, kw_only=True)
-class SequentialFinding(Finding):
-    """A finding that is valid whenever it is read.
-
-    **Guarantee**: that of `Finding`, for "ever declared, however long you look". Each shift limit holds for
-    all times at once, except with probability at most the total of its side. E-values, p-values and limits
-    are computed when first asked for (milliseconds; limits of bounded costs take a tenth of a second).
-
-    With binary costs the alarm may come before the limits exclude a shift of zero: the alarm is exact, the
-    limits hold at every margin.
-
-    Attributes
-    ----------
-    e_adverse, e_benign
-        E-values against "the expected cost did not rise" and "it did rise": large is evidence. If new costs
-        are judged jointly with those of the certificate, the expected value under the hypothesis is at most
-        1 over the draw of both, at any stopping time. Against the limits of another certificate it is at
-        most 1 while the limit of that side holds. (When it does not, which has a chance of at most its
-        `delta`, there is no limit.)
-    p_adverse, p_benign
-        Anytime-valid p-values: jointly over the draw of both, else while the certificate's limit holds, and
-        its `delta` comes on top.
-    first_alarm
-        The episode, counted from 1, at which the verdict was reached; None while it is WITHIN.
-    """
-
-    e_adverse: float
-    e_benign: float
-    first_alarm: int | None
-
-    @classmethod
-    def _of(cls, fields: dict[str, Any]) -> SequentialFinding:
-        """Return a finding whose other fields are computed when they are first read."""
-        finding = cls.__new__(cls)
-        finding.__dict__.update(fields)  # one call: this is made once per episode
-        return finding
-
-    def _computed(self, name: str) -> float:
-        side = _SIDES.get(name)
-        if side is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        evidence, snapshot = self.__dict__["_evidence"]
-        if side == 1:  # of a peek: what low costs show comes from the episodes that ended
-            snapshot = self.__dict__.get("_ended", snapshot)
-        number = self.__dict__[name] = _number(name, side, evidence, snapshot)
-        return number
-
-    if not TYPE_CHECKING:  # it would let every name pass
-        __getattr__ = _computed
-
-
-def _number(name: str, side: int, evidence: Evidence, snapshot: Any) -> float:
-    if name.startswith("e_"):
-        return bounded_exp(evidence.log_e_value(side, snapshot))
-    return (evidence.p_value if name.startswith("p_") else evidence.shift_limit)(side, snapshot)
-
-
-class SequentialTest(StreamDetector[SequentialFinding]):
+class SequentialTest(AnytimeDetector[EvidenceFinding]):
     """Watches a stream of costs and may be read after every episode.
 
     New costs are judged jointly with those of a held-out certificate, otherwise against its limits: see
@@ -126,14 +64,13 @@ class SequentialTest(StreamDetector[SequentialFinding]):
     """
 
     _kind = "SequentialTest"
-    _oldest = 1
 
     def __init__(
         self,
         certificate: Certificate,
         *,
-        alpha_adverse: float = 0.04,
-        alpha_benign: float = 0.04,
+        alpha_adverse: float = ANYTIME_LEVEL,
+        alpha_benign: float = ANYTIME_LEVEL,
         margin: float | None = None,
         sharing: int = 1,
     ) -> None:
@@ -144,31 +81,26 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         self.sharing = sharing
         self.bets = Bets.for_costs(binary=certificate.binary)
         alphas = self.alpha_adverse, self.alpha_benign
-        self._judge_by(evidence_for(certificate, alphas, self.margin, sharing))
-        self.reset()
-
-    def _judge_by(self, evidence: Evidence) -> None:
-        certificate, self._evidence = self.certificate, evidence
-        by_limits = isinstance(evidence, CertifiedEvidence)
-        parts = 1 if by_limits else self.sharing
+        self._evidence = evidence_for(certificate, alphas, self.margin, sharing)
+        self._rows = self._evidence.rows
+        # Against the limits all streams fail together, and delta is spent once.
+        parts = sharing if self._evidence.tail == "joint" else 1
         self._constant = {
             "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper / parts, 1.0),
             "false_negative_rate": min(self.alpha_benign + certificate.delta_lower / parts, 1.0),
             "detector": "sequential-test",
-            "tail": "mixture" if by_limits else "joint",
+            "tail": self._evidence.tail,
             "binary": certificate.binary,
             "margin": self.margin,
         }
+        self.reset()
 
     @property
     def thresholds(self) -> tuple[float, float] | None:
         """The e-values at which ADVERSE and BENIGN are declared; None if counts alarm at an exact line."""
         return self._evidence.thresholds
 
-    def _forget(self) -> None:
-        self._evidence.reset()
-
-    def peek(self, partial_cost: float) -> SequentialFinding:
+    def peek(self, partial_cost: float) -> EvidenceFinding:
         """Return what would be found if the running episode ended now; count nothing.
 
         **Guarantee**: costs only add up, so the episode will cost at least `partial_cost`, and the evidence
@@ -190,69 +122,45 @@ class SequentialTest(StreamDetector[SequentialFinding]):
         >>> test.peek(0.1).verdict.value, test.peek(0.5).verdict.value, test.n
         ('within', 'adverse', 3)
         """
-        trial = copy.deepcopy(self)
+        trial = copy.copy(self)
+        trial._evidence = self._evidence.copy()
         trial._step(self._check(partial_cost))
         if trial.verdict is Verdict.BENIGN and self.verdict is not Verdict.BENIGN:
             trial.verdict, trial.first_alarm = self.verdict, self.first_alarm
-        fields = dict(trial._finding().__dict__)
-        fields["no_worse"] = None if self.margin is None else self._evidence.no_worse
-        if self.n:
-            fields["_ended"] = self._evidence.snapshot()
-        else:
-            fields |= {"e_benign": 1.0, "p_benign": 1.0, "shift_upper": 1.0 - self.certificate.lower}
-        return SequentialFinding._of(fields)
+        nothing = {"e_benign": 1.0, "p_benign": 1.0, "shift_upper": 1.0 - self.certificate.lower}
+        return trial._finding_with(self._evidence.row(0), {} if self.n else nothing)
 
-    def _finding(self) -> SequentialFinding:
-        return SequentialFinding._of(
-            {
-                "verdict": self.verdict,
-                "n": self.n,
-                "mean_cost": self._total / self.n,
-                **self._constant,
-                "no_worse": None if self.margin is None else self._evidence.no_worse,
-                "first_alarm": self.first_alarm,
-                "_evidence": (self._evidence, self._evidence.snapshot()),
-            }
+    def _finding(self) -> EvidenceFinding:
+        return self._finding_with(self._evidence.row(0), {})
+
+    def _finding_with(self, ended: Row, known: dict[str, float]) -> EvidenceFinding:
+        """Return the finding whose evidence of low costs comes from `ended`."""
+        row = ended if ended["n"] == self.n else self._evidence.row(0)
+        return EvidenceFinding.of(
+            self._evidence,
+            row,
+            ended,
+            verdict=self.verdict,
+            n=self.n,
+            mean_cost=self._total / self.n,
+            no_worse=None if self.margin is None else bool(ended["reached"][2]),
+            first_alarm=self.first_alarm,
+            **self._constant,
+            **known,
         )
 
-    def _settings(self) -> dict[str, Any]:
-        return {"margin": self.margin, "sharing": self.sharing}
-
-    @classmethod
-    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:
-        sharing = 1 if "sharing" not in state else states.count(state, "sharing") or 0  # older ones have none
-        if sharing < 1:
-            raise SchemaMismatch("state['sharing'] is below 1; the state is damaged")
-        return {"margin": states.margin(state), "sharing": sharing}
-
     def _evidence_state(self) -> dict[str, Any]:
-        return self._evidence.state()
+        return self._evidence.state(1)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        if state["version"] == 1:  # begun against the limits: a test does not change its rule on the way
-            self._judge_by(CertifiedEvidence(self.certificate, (self.alpha_adverse, self.alpha_benign), None))
-            state = _since_version_2(state, self.verdict)
-        self._evidence.restore(state)
+        self._evidence.restore(state, 1)
+        if self._rows["n"][0] != self.n:
+            raise SchemaMismatch("state['n'] is not the number of its evidence; the state is damaged")
 
     def _step(self, cost: float) -> None:
         self.n += 1
         self._total += cost
-        evidence = self._evidence
-        evidence.step(cost)
+        reached = self._evidence.count(ONLY, np.array([cost])).tolist()[0]
         for side in (0, 1):
-            if evidence.reached[side] and overrides(side, self.verdict):
-                self.first_alarm = self.n
-                self.verdict = SIDES[side]
-
-
-def _since_version_2(state: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
-    """Return a state of version 1 as version 2 has it."""
-    names = {"n": "n", "log": "wealth", "best": "best", "logs": "logs", "product": "product"}
-    wealth = {name: state.get(old) for name, old in names.items()}
-    # BENIGN may have been reached before ADVERSE replaced it; only whether ADVERSE was matters from here on.
-    return {**state, "wealth": wealth, "reached": [verdict is side for side in SIDES] + [False]}
-
-
-def bounded_exp(log: float) -> float:
-    """Return exp(log), or the largest float: JSON has no infinity."""
-    return math.exp(log) if log < 709.0 else sys.float_info.max
+            if reached[side]:
+                self._alarm(side)

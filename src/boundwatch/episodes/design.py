@@ -80,6 +80,11 @@ class Design:
         named = [getattr(self, name) for name in _SINGLE]
         return tuple(dict.fromkeys(filter(None, [*named, *self.pair_by, *self.where])))
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The columns whose cells may be lists."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
         content = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
@@ -90,6 +95,12 @@ class Design:
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Return what `to_dict` wrote."""
         return convert(cls, content, "design")
+
+    def __str__(self) -> str:
+        named = [f"{name} {getattr(self, name)}" for name in _SINGLE if getattr(self, name) is not None]
+        named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
+        named += [f"{column} is {value}" for column, value in self.where.items()]
+        return ", ".join(["a step per row" if self.episode else "an episode per row", *named])
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")

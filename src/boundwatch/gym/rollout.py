@@ -1,4 +1,4 @@
-"""Roll a policy out for a fixed number of seeded episodes."""
+"""DiscoveryShares a policy out for a fixed number of seeded episodes."""
 
 from __future__ import annotations
 

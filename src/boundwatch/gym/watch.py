@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
 from boundwatch._support.validation import check_flag
+from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.detectors.stream import StreamDetector
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
@@ -27,7 +27,7 @@ Unrun = Callable[[], Sequence[Any] | NDArray[Any]]
 
 def watch(
     env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any],
-    detector: StreamDetector[Any],
+    detector: AnytimeDetector[Any],
     *,
     cost: CostRule,
     on_alarm: OnAlarm | None = None,
@@ -89,8 +89,8 @@ def watch(
 class _Counter:
     """Feeds episodes to a detector in the order of their numbers."""
 
-    def __init__(self, detector: StreamDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
-        if not isinstance(detector, StreamDetector):
+    def __init__(self, detector: AnytimeDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
+        if not isinstance(detector, AnytimeDetector):
             raise InvalidSetting(f"detector = {type(detector).__name__} may not be read after every episode")
         self.detector = detector
         self.finding: Any = None

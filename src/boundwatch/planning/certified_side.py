@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.bounds.joint_region import SMALLEST_TOTAL, alarm_line
-from boundwatch.bounds.wealth import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import EvidenceName, TailName, Verdict
 from boundwatch.detectors.fixed_sample import TAILS

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import betaincinv, logsumexp
 
 from boundwatch import bounds
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.rate_difference import fewest_that_differ
-from boundwatch.bounds.wealth import Bets
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, CertifiedSide

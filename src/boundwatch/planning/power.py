@@ -14,14 +14,14 @@ from scipy.special import bdtrc
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
-from boundwatch.detectors.base import EvidenceName
+from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 # What detectors take by default: those that look once, and those that may be read after every trial.
-ALPHA_ONCE, ALPHA_WATCH, DELTA = 0.05, 0.04, 0.01
+ALPHA_ONCE, ALPHA_WATCH, DELTA = LOOK_LEVEL, ANYTIME_LEVEL, 0.01
 
 
 @dataclass(frozen=True, kw_only=True)

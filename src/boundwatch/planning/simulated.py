@@ -7,7 +7,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from boundwatch.bounds.wealth_table import WealthTable
+from boundwatch.bounds.bets import Wealth
+from boundwatch.bounds.rows import Rows
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.planning.certified_side import MOST_TRIALS, POWERS, CertifiedSide
@@ -73,9 +74,11 @@ def simulate_alarms(side: CertifiedSide, sample: Array, rng: np.random.Generator
     """Return the trial of the alarm in each of many simulated streams, 0 where there is none in time."""
     alarms = np.zeros(RUNS, dtype=np.int64)
     active = np.arange(RUNS)
-    wealth, mark = WealthTable(side.bets, side.null_mean, size=RUNS), math.log(side.threshold)
+    wealth, mark = Wealth(side.bets, side.null_mean), math.log(side.threshold)
+    rows = Rows(wealth.first, size=RUNS)
     for n in range(1, 2 * MOST_TRIALS + 1):
-        alarmed = wealth.step(active, rng.choice(sample, size=active.size))[:, 0] >= mark
+        costs = rng.choice(sample, size=active.size)
+        alarmed = wealth.step(rows, active, costs, np.full(active.size, n))[:, 0] >= mark
         alarms[active[alarmed]] = n
         active = active[~alarmed]
         if active.size == 0:

@@ -13,12 +13,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes, Role
+from boundwatch.episodes.measure import check_range
 from boundwatch.episodes.notes import suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, json_array, lerobot, mcap, npy, parquet, sb3
@@ -232,6 +234,8 @@ def read_costs(
     >>> read.costs, read.binary, str(read.measure)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
+    cost_range, allow_own = check_range(cost_range), check_flag(allow_own, "allow_own")
+    binary = None if binary is None else check_flag(binary, "binary")
     known = _certificates(certificate)
     given: dict[str, Any] = {
         "strata": strata,
@@ -252,7 +256,8 @@ def read_costs(
     )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    with open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation) as table:
+    opened = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)
+    with opened as table, placed(table.source):
         found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
@@ -325,7 +330,13 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
     if not len(found.costs):
         if where:
             problem = "matches no row"
-            raise InvalidSetting(problem, where=Place(table.source), name="where", value=dict(where))
+            raise InvalidSetting(
+                problem,
+                where=Place(table.source),
+                name="where",
+                value=dict(where),
+                remedy="give a value that the column has",
+            )
         raise empty(table.source)
     parts = [found.keys.pop(name) for name in list(found.keys) if name.startswith("pair ")]
     if parts:

@@ -12,7 +12,7 @@ import numpy as np
 from boundwatch.episodes.decimals import is_missing
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.outcomes import normal
+from boundwatch.episodes.outcomes import normal, outcome
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers.block import Block, Cells, measured, wanted
 
@@ -108,6 +108,9 @@ class Rows:
         """Count what is skipped."""
         self.skipped[what] = self.skipped.get(what, 0) + times
 
+    def _is_outcome(self, word: str) -> bool:
+        return normal(word) in map(normal, self.measure.success_values) or outcome(word) is not None
+
     def _is_row(self, number: int, cells: Sequence[Any]) -> bool:
         width, count = len(self.names), len(cells)
         if count == width and cells[0] and cells[0] != self._header[0] and str(cells[0])[0] != "#":
@@ -116,6 +119,13 @@ class Rows:
         if not filled:
             return False
         if self.named and list(cells[:width]) == self._header:
+            if width == 1 and self._is_outcome(str(cells[0])):  # skipped, only failures would be left
+                raise InvalidCost(
+                    "could be the column's name or a trial",
+                    where=self.place(number),
+                    value=cells[0],
+                    remedy="put another name above the column",
+                )
             self.skip("rows that repeat the header")
             return False
         first = filled[0]
@@ -239,6 +249,9 @@ class Header:
         bare = self._is_bare(filled)
         ways = range(len(readings))
         fitting = [way for way in ways if not bare and self.declared.fits(readings[way])]
+        if not fitting and self.declared.measure is None:  # a log says itself which columns it has
+            widest = max(ways, key=lambda way: len(readings[way]))
+            fitting = [widest] if self.says(readings[widest]) is not None else []
         if fitting:
             way = max(fitting, key=lambda way: len(readings[way]))
             names = tuple(readings[way])

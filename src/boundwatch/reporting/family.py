@@ -15,7 +15,7 @@ from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.report import DOTS, NEW, STRIP, signature, written
-from boundwatch.reporting.sensitivity import by_task, new_interval
+from boundwatch.reporting.sensitivity import new_interval
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
@@ -79,11 +79,11 @@ def verdicts(family: CertificateFamily, finding: FamilyFinding) -> Table:
     seen = ("failed",) if failures else ("episodes", "mean cost")
     margins = {
         f"worse by at most {wording.points(each.margin, 'nearest') if failures else f'{each.margin:g}'}"
-        for each in by_task(finding).values()
+        for each in finding.tasks.values()
         if each.margin is not None
     }
     heads = ("verdict", *margins, *seen, "certified", "shift", "adverse", "benign", family.by)
-    rows = [(*_verdict(family[task], found, failures), task) for task, found in by_task(finding).items()]
+    rows = [(*_verdict(family[task], found, failures), task) for task, found in finding.tasks.items()]
     return heads, rows
 
 
@@ -120,7 +120,7 @@ def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, 
 def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     """Say how the table is to be read."""
     # With other tasks, less is ADVERSE than if there were none.
-    could = test.could_alarm({task: found.n for task, found in by_task(finding).items()})
+    could = test.could_alarm({task: found.n for task, found in finding.tasks.items()})
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
@@ -162,10 +162,10 @@ def render_family_report(
     family, finding, one = test.family, test.decide(costs), member(test.family)
     answer = wording.headline(finding, one)
     column = "" if one == family.by else f" (column {family.by})"
-    judged = f"{wording.count(len(by_task(finding)), one)}{column}"
-    adverse = [task for task, found in by_task(finding).items() if found.verdict is Verdict.ADVERSE]
+    judged = f"{wording.count(len(finding.tasks), one)}{column}"
+    adverse = [task for task, found in finding.tasks.items() if found.verdict is Verdict.ADVERSE]
     heads, lines = verdicts(family, finding)
-    assumed = [line for task in by_task(finding) for line in wording.assumptions(family[task])]
+    assumed = [line for task in finding.tasks for line in wording.assumptions(family[task])]
     sections = [
         page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
         page.paragraph(f"Comparison of {judged} with their certificates{page.facts(facts)}", "lead"),
@@ -190,7 +190,7 @@ def _tasks(
 ) -> Iterator[Html]:
     yield page.heading("What was seen")
     yield page.paragraph(STRIP if in_failures(family) else DOTS)
-    for task, found in by_task(finding).items():
+    for task, found in finding.tasks.items():
         certificate = family[task]
         values = certificate.check_costs(costs[task])
         if certificate.binary:

@@ -15,7 +15,6 @@ from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import TaskFinding
 from boundwatch.planning import Plan, TrialPlan
 from boundwatch.reporting.drawings import strip_columns
 from boundwatch.reporting.sensitivity import new_interval
@@ -156,7 +155,7 @@ def _entitle(axes: Axes, finding: Finding, seen: str) -> None:
     axes.set_title(f"{fill(headline(finding), 84)}\n{seen}", loc="left", fontsize=10)
 
 
-def plot(subject: Certificate | Finding | TaskFinding) -> Figure:
+def plot(subject: Certificate | Finding) -> Figure:
     """Draw a certificate's interval for the expected cost, or a finding's interval for the shift.
 
     Examples

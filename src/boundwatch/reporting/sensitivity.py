@@ -15,29 +15,17 @@ from scipy.special import bdtrc, betaincinv
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, TaskFinding
+from boundwatch.detectors.family import TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 
 POWER = 0.9
 """The chance of ADVERSE from which on a shift counts as noticed."""
 
 
-def stated_rates(finding: Finding | TaskFinding) -> tuple[float, float] | None:
-    """Return the error rates that a finding states itself; those on a task or a change state none."""
-    if not isinstance(finding, Finding):
-        return None
-    return finding.false_positive_rate, finding.false_negative_rate
-
-
-def by_task(finding: FamilyFinding) -> dict[str, TaskFinding]:
-    """Return what was found for each task of a family that was judged."""
-    return {found.task: found for found in finding.findings}
-
-
-def new_interval(
-    certificate: Certificate, finding: Finding | TaskFinding, costs: ArrayLike
-) -> tuple[float, float]:
+def new_interval(certificate: Certificate, finding: Finding, costs: ArrayLike) -> tuple[float, float]:
     """Return the confidence interval of the new expected cost, at the rates that a finding states.
+
+    That of a task is its own, at 5 % for each side: the rates of its finding are those of all tasks.
 
     Examples
     --------
@@ -48,10 +36,11 @@ def new_interval(
     >>> [round(end, 3) for end in new_interval(certificate, finding, costs)]
     [0.327, 0.673]
     """
-    if isinstance(finding, Finding) and finding.tail != "joint":
+    of_task = isinstance(finding, TaskFinding)
+    if not of_task and finding.tail != "joint":
         return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
     values = certificate.check_costs(costs)[None]
-    above, below = stated_rates(finding) or (0.05, 0.05)
+    above, below = (0.05, 0.05) if of_task else (finding.false_positive_rate, finding.false_negative_rate)
     tail = TAILS["exact" if certificate.binary else "betting"]
     return float(tail.lower(values, above)[0]), 1 - float(tail.lower(1 - values, below)[0])
 

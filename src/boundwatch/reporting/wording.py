@@ -11,9 +11,9 @@ from typing import Any
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, TaskFinding
+from boundwatch.detectors.family import FamilyFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting.sensitivity import by_task, could_alarm, stated_rates
+from boundwatch.reporting.sensitivity import could_alarm
 
 _HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -36,9 +36,7 @@ _METHODS = {
 }
 
 
-def headline(
-    subject: Certificate | Campaign | Finding | TaskFinding | FamilyFinding, member: str = "task"
-) -> str:
+def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: str = "task") -> str:
     """Say a certificate, a campaign or a finding in one sentence; what a family is of is a task or a metric.
 
     Examples
@@ -65,7 +63,7 @@ def _campaign(campaign: Campaign) -> str:
 
 
 def _family(finding: FamilyFinding, member: str) -> str:
-    tasks, missing = by_task(finding).values(), len(finding.not_judged)
+    tasks, missing = finding.tasks.values(), len(finding.not_judged)
     called = sum(each.verdict is finding.verdict for each in tasks)
     rest = f", {missing} not judged" if missing else ""
     binary = all(each.binary for each in tasks)
@@ -78,7 +76,7 @@ def says(verdict: Verdict, *, binary: bool) -> str:
     return (_FAILURES if binary else _HEADLINES)[verdict]
 
 
-def answer(finding: Finding | TaskFinding) -> str:
+def answer(finding: Finding) -> str:
     """Say a verdict and how large the shift is at least, in one line.
 
     Examples
@@ -88,11 +86,10 @@ def answer(finding: Finding | TaskFinding) -> str:
     >>> answer(bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
     'ADVERSE: worse than certified; at least 32 points more failures (94.5 % confidence)'
     """
-    stated = stated_rates(finding)
     said = says(finding.verdict, binary=finding.binary)
-    if stated is None or finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
+    if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
         return said
-    sure = _confidence(stated[0])
+    sure = _confidence(finding.false_positive_rate)
     if finding.binary:
         return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
     return f"{said}; up by at least {floor(finding.shift_lower)} {sure}"
@@ -289,7 +286,7 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
     return [("margin", f"not shown that {rose}; more {more} may show it")]
 
 
-def shift(finding: Finding | TaskFinding) -> str:
+def shift(finding: Finding) -> str:
     """Say the limits on the shift, rounded outward."""
     if finding.binary:
         return f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"

@@ -10,8 +10,8 @@ import numpy as np
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, Fleet, SequentialTest, Verdict
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.fixed_sample import Findings, FixedSampleDetector
-from boundwatch.detectors.roll import Roll
 from boundwatch.selftest.worlds import Array, Claim, Flags, Levels, World
 
 EPISODES, STREAMS, ROBOTS, LOOKS = 200, 5, 20, 10
@@ -158,7 +158,7 @@ class Watched:
     def listed_after_restarts(self) -> int:
         """Count the same where streams without evidence restart after each look."""
         runs = self.streams.shape[1] // STREAMS
-        fleet, rolls = listing_fleet(self.certificate), [Roll() for _ in range(runs)]
+        fleet, rolls = listing_fleet(self.certificate), [DiscoveryShares() for _ in range(runs)]
         near = np.zeros((runs, STREAMS), dtype=np.bool_)
         for costs in self.streams.reshape(LOOKS, -1, STREAMS * runs):
             evidence = run_fleet(fleet, costs).e_adverse

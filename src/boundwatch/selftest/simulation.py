@@ -17,6 +17,7 @@ from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidSetting
@@ -76,8 +77,8 @@ def simulate_promises(
     *,
     costs: ArrayLike | None = None,
     detectors: Sequence[FixedSampleDetector] | None = None,
-    alpha_adverse: float = 0.05,
-    alpha_benign: float = 0.05,
+    alpha_adverse: float = LOOK_LEVEL,
+    alpha_benign: float = LOOK_LEVEL,
     runs: int = RUNS,
     seed: int = 0,
 ) -> list[Promise]:

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.database import Database
-from boundwatch.server.reports import check_stream
+from boundwatch.server.models import Name, check
 from boundwatch.server.tables import audit, sessions, tokens
 
 SCOPES = ("report", "read", "administer")
@@ -56,7 +56,7 @@ def create_token(
     connection: Connection, name: str, scopes: Iterable[str], streams: Iterable[str] = ("*",), *, by: str
 ) -> str:
     """Create a token and return it; only its hash is kept, so this is the only time it is seen."""
-    name = check_stream(name, "name")
+    name = check(Name, name, "name")
     chosen, patterns = sorted(set(scopes)), list(streams)
     if unknown := [scope for scope in chosen if scope not in SCOPES] or ([""] if not chosen else []):
         raise InvalidSetting(f"scope = {unknown[0]!r} is unknown; choose from {', '.join(SCOPES)}")

@@ -26,15 +26,15 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError
 from boundwatch.server import acts, api, events, forms, metrics, pages
 from boundwatch.server.access import Gatekeeper
+from boundwatch.server.bindings import AlreadyBound, Binding
+from boundwatch.server.counting import Ledger, Refused
 from boundwatch.server.database import Database, Sentinel, log_failure
 from boundwatch.server.guard import Guard, no_answer, problem
-from boundwatch.server.ledger import Ledger, Refused
+from boundwatch.server.models import Name, Upload, check
 from boundwatch.server.outbox import Courier
-from boundwatch.server.reports import check_stream
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import certificates
 from boundwatch.server.upkeep import Upkeep
-from boundwatch.server.watches import AlreadyWatched, Binding
 
 SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
 _LOG = logging.getLogger("boundwatch.server")
@@ -87,21 +87,17 @@ def create_application(settings: Settings) -> FastAPI:
     app.add_api_route("/readyz", _is_ready, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     _handle_errors(app)
-    _describe_problems(app)
+    _describe(app)
     hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_host}
     app.add_middleware(
-        Guard,
-        gatekeeper=app.state.gatekeeper,
-        sentinel=sentinel,
-        hosts=hosts,
-        rate=settings.rate_limit,
+        Guard, gatekeeper=app.state.gatekeeper, sentinel=sentinel, hosts=hosts, rate=settings.rate_limit
     )
     return app
 
 
 def from_environment() -> FastAPI:
     """Return the application for one of several processes."""
-    from boundwatch.server.run import configure_logs
+    from boundwatch.server.process import configure_logs
 
     configure_logs()
     return create_application(Settings.from_json(os.environ[SETTINGS_VARIABLE]))
@@ -109,19 +105,15 @@ def from_environment() -> FastAPI:
 
 def default_binding(settings: Settings, database: Database) -> Binding | None:
     """Return what new streams are bound to, and keep its certificate."""
-    binding = Binding.checked(0, settings.detector, settings.alpha_adverse, settings.alpha_benign)
+    binding = Binding.of(0, settings.detector, settings.alpha_adverse, settings.alpha_benign)
     if settings.certificate is None:
         return None
     certificate = Certificate.load(settings.certificate)
     known = select(certificates.c.id).where(certificates.c.fingerprint == certificate.fingerprint)
-    with (
-        contextlib.suppress(IntegrityError),
-        database.write() as connection,
-    ):  # another was quicker
+    with contextlib.suppress(IntegrityError), database.write() as connection:  # another was quicker
         if connection.execute(known).scalar() is None:
-            stem = Path(settings.certificate).stem[:100]
-            name = check_stream(stem, f"{settings.certificate}: its name")
-            acts.upload(connection, certificate.to_dict(), name, by="command line")
+            name = check(Name, Path(settings.certificate).stem[:100], f"{settings.certificate}: name")
+            acts.upload(connection, Upload(name, certificate.to_dict()), by="command line")
     with database.read() as connection:
         found = connection.execute(known).scalar_one()
     return dataclasses.replace(binding, certificate_id=found)
@@ -135,13 +127,13 @@ async def _is_ready() -> dict[str, str]:
     return {"status": "ready"}  # the guard answers while the database is away
 
 
-def _describe_problems(app: FastAPI) -> None:
-    """Add to the OpenAPI document what all routes refer to: FastAPI itself adds the models of bodies only."""
+def _describe(app: FastAPI) -> None:
+    """Add to the OpenAPI document the types that all routes refer to; FastAPI knows its own only."""
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = describe()
-        document["components"].setdefault("schemas", {})["Problem"] = api.PROBLEM
+        document["components"]["schemas"] = api.COMPONENTS
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
@@ -155,7 +147,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(BoundwatchError)
     async def invalid(_request: Request, error: BoundwatchError) -> Response:
-        status = 409 if isinstance(error, AlreadyWatched) else 422
+        status = 409 if isinstance(error, AlreadyBound) else 422
         return problem(status, " ".join(str(error).split()))
 
     @app.exception_handler(RequestValidationError)

@@ -8,12 +8,12 @@ import json
 import logging
 import os
 import socket
-import sqlite3
 import ssl
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -22,14 +22,16 @@ from urllib.parse import urlsplit
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.text import shown
-from boundwatch.errors import InvalidSetting
-from boundwatch.server.reports import parse_reports
+from boundwatch.errors import InvalidSetting, Refusal
+from boundwatch.server.models import is_address, parse_reports
+from boundwatch.watching.store import Store
 
 _LOG = logging.getLogger("boundwatch.client")
 _BATCH = 100
 _TIMEOUT = 10.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _HOLD = 30.0
+_MOST_OWNERS = 20  # programs of one user that report to one server at a time
 _ROUTE = "/api/v1/episodes"
 # What the server says about an episode, and will say again. It says 415 and 421, too, but these are about
 # what stands between, since the client itself declares JSON and calls the server by the name it was given.
@@ -61,7 +63,8 @@ class Client:
     token
         A token with the scope ``report``; left out: the environment variable ``BOUNDWATCH_TOKEN``.
     spool
-        The file in which episodes wait. Left out: one per server in ``~/.local/state/boundwatch``.
+        The file in which episodes wait, for one client at a time. Left out: one per server in
+        ``~/.local/state/boundwatch``, with a number if other programs report to this server meanwhile.
 
     Examples
     --------
@@ -78,23 +81,17 @@ class Client:
         self, url: str, *, token: str | None = None, spool: str | os.PathLike[str] | None = None
     ) -> None:
         self.url = str(url).strip().rstrip("/")
-        try:
-            parts = urlsplit(self.url)
-            is_server = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
-            is_server = False
-        if not is_server or not self.url.isprintable() or " " in self.url:
+        if not is_address(self.url):
             raise InvalidSetting(f"url = {shown(url)} is not the address of a server; give http://host:port")
-        self._parts = parts
+        self._parts = parts = urlsplit(self.url)
         self._token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
         if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
             raise InvalidSetting(
                 "token or BOUNDWATCH_TOKEN has characters that no token has; give it as "
                 "`boundwatch token create` printed it"
             )
-        self._path = _default_spool(parts.netloc) if spool is None else Path(spool)
-        self._spool = _open_spool(self._path)
-        self._lock = threading.Lock()  # of the spool's connection
+        self._spool = _open_default(parts.netloc) if spool is None else Store(spool, "spool")
+        self._rejected: list[list[str]] = self._spool.facts.get("rejected", [])
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._held: dict[str, float] = {}
@@ -107,7 +104,7 @@ class Client:
         self._thread.start()
 
     def __repr__(self) -> str:
-        return one_line(self, {"url": self._server, "spool": str(self._path), "problem": self.problem})
+        return one_line(self, {"url": self._server, "spool": str(self._spool.path), "problem": self.problem})
 
     def __str__(self) -> str:
         state = "closed" if self._ended.is_set() else "open"
@@ -165,31 +162,22 @@ class Client:
         if meta is not None:
             content["meta"] = dict(meta)
         checked = parse_reports(content)[0]
-        with self._lock, _naming(self._path):
-            self._refuse_closed()
-            self._spool.execute(
-                "INSERT INTO waiting (stream, episode, body) VALUES (?, ?, ?)",
-                (checked.stream, checked.episode, json.dumps(content, allow_nan=False)),
-            )
+        self._refuse_closed()
+        self._spool.append([(checked.stream, json.dumps(content, allow_nan=False))])
         self._wake.set()
         return checked.episode
 
     @property
     def waiting(self) -> int:
         """How many episodes have not been acknowledged yet."""
-        with self._lock:
-            self._refuse_closed()
-            count: int = self._spool.execute("SELECT count(*) FROM waiting").fetchone()[0]
-            return count
+        self._refuse_closed()
+        return self._spool.waiting
 
     @property
     def rejected(self) -> list[Rejected]:
         """The episodes that the server refused for good; they stay in the file."""
-        with self._lock:
-            self._refuse_closed()
-            return [
-                Rejected(*row) for row in self._spool.execute("SELECT stream, episode, reason FROM rejected")
-            ]
+        self._refuse_closed()
+        return [Rejected(stream, episode, reason) for stream, episode, _, reason in self._rejected]
 
     def is_forbidden(self, stream: str) -> bool:
         """Return whether the server does not accept the token, or not for this stream; episodes wait then."""
@@ -216,8 +204,7 @@ class Client:
             with contextlib.suppress(OSError):
                 connection.sock.shutdown(socket.SHUT_RDWR)  # the thread may be waiting for an answer
         self._thread.join(_TIMEOUT)
-        with self._lock:
-            self._spool.close()
+        self._spool.close()
 
     def _refuse_closed(self) -> None:
         if self._ended.is_set():
@@ -236,8 +223,7 @@ class Client:
         while not self._ended.is_set():
             self._wake.clear()
             try:
-                with _naming(self._path):
-                    delivered = self._deliver()
+                delivered = self._deliver()
                 self.problem, pause = self.problem if self._held else None, _SHORTEST_PAUSE
                 if not delivered:
                     self._wake.wait(1.0 if self._held else 5.0)
@@ -259,15 +245,10 @@ class Client:
         """Send the oldest episodes; return whether any was taken off the spool."""
         now = time.monotonic()
         self._held = {stream: until for stream, until in self._held.items() if until > now}
-        marks = ",".join("?" * len(self._held))
-        query = (
-            f"SELECT id, stream, episode, body FROM waiting WHERE stream NOT IN ({marks}) ORDER BY id LIMIT ?"  # noqa: S608
-        )
-        with self._lock:
-            rows = self._spool.execute(query, (*self._held, _BATCH)).fetchall()
+        rows = self._spool.oldest(_BATCH, without=list(self._held))
         if not rows:
             return False
-        status, detail = self._post([row[3] for row in rows])
+        status, detail = self._post([row[2] for row in rows])
         if status < 300:
             self._take_off(rows)
             return True
@@ -277,39 +258,37 @@ class Client:
         for row in rows:
             if row[1] in self._held:
                 continue
-            status, detail = self._post([row[3]])
+            status, detail = self._post([row[2]])
             if status < 300:
                 self._take_off([row])
             else:
                 self._settle(row, status, detail)
         return True
 
-    def _settle(self, row: tuple[int, str, str, str], status: int, detail: str) -> bool:
+    def _settle(self, row: tuple[int, str, str], status: int, detail: str) -> bool:
         """Keep an episode that may be taken later; put one that never will be aside."""
+        number, stream, body = row
         self.problem = detail
         if status == 413:
             raise _Later(detail)
         if status in (403, 404):  # somebody has to bind the stream, or to allow it
-            _LOG.warning("stream %s waits: %s", row[1], detail)
-            self._held[row[1]] = time.monotonic() + _HOLD
+            _LOG.warning("stream %s waits: %s", stream, detail)
+            self._held[stream] = time.monotonic() + _HOLD
             if status == 403:
-                self._forbidden.add(row[1])
+                self._forbidden.add(stream)
             return False
-        _LOG.warning("episode %s of stream %s was refused: %s", row[2], row[1], detail)
-        with self._lock, self._spool:
-            self._spool.execute("BEGIN IMMEDIATE")
-            self._spool.execute(
-                "INSERT INTO rejected (stream, episode, body, reason) VALUES (?, ?, ?, ?)", (*row[1:], detail)
-            )
-            self._spool.execute("DELETE FROM waiting WHERE id = ?", (row[0],))
+        episode = str(json.loads(body)["episode"])
+        _LOG.warning("episode %s of stream %s was refused: %s", episode, stream, detail)
+        rejected = [*self._rejected, [stream, episode, body, detail]]
+        self._spool.keep({"rejected": rejected})
+        self._spool.remove([number])
+        self._rejected = rejected
         return True
 
-    def _take_off(self, rows: list[tuple[int, str, str, str]]) -> None:
+    def _take_off(self, rows: list[tuple[int, str, str]]) -> None:
         self._is_unknown = False
         self._forbidden.difference_update(row[1] for row in rows)
-        with self._lock, self._spool:
-            self._spool.execute("BEGIN IMMEDIATE")
-            self._spool.executemany("DELETE FROM waiting WHERE id = ?", [(row[0],) for row in rows])
+        self._spool.remove(row[0] for row in rows)
 
     def _post(self, bodies: list[str]) -> tuple[int, str]:
         """Send episodes; return 200, or the status and reason for which the server does not take these.
@@ -362,7 +341,8 @@ def _now() -> float:
     return round(time.time(), 3)
 
 
-def _default_spool(netloc: str) -> Path:
+def _open_default(netloc: str) -> Store:
+    """Return a file for a server that nobody else has open, with what waits in others that nobody has."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "boundwatch"
     safe = "".join(
         letter if letter.isalnum() or letter in ".-" else "_" for letter in netloc.rpartition("@")[2]
@@ -371,29 +351,21 @@ def _default_spool(netloc: str) -> Path:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise InvalidSetting(f"{base}: cannot be made, {error.strerror}; name a file with spool") from error
-    return base / f"spool-{safe}-{socket.gethostname()}.sqlite"
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Say of which file it is that SQLite cannot use it."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise InvalidSetting(
-            f"{path}: cannot keep episodes, {error}; free the disk, or name another file with spool"
-        ) from error
-
-
-def _open_spool(path: Path) -> sqlite3.Connection:
-    with _naming(path):
-        with contextlib.suppress(OSError):  # SQLite says what is wrong
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        spool = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        spool.execute("PRAGMA journal_mode = WAL")
-        spool.execute("PRAGMA synchronous = FULL")
-        texts = ", ".join(f"{name} TEXT NOT NULL" for name in ("stream", "episode", "body"))
-        columns = f"id INTEGER PRIMARY KEY AUTOINCREMENT, {texts}"
-        spool.execute(f"CREATE TABLE IF NOT EXISTS waiting ({columns})")
-        spool.execute(f"CREATE TABLE IF NOT EXISTS rejected ({columns}, reason TEXT NOT NULL)")
-    return spool
+    name = f"spool-{safe}-{socket.gethostname()}"
+    paths = [
+        base / f"{name}.sqlite",
+        *(base / f"{name}-{number}.sqlite" for number in range(2, _MOST_OWNERS)),
+    ]
+    for path in paths:
+        with contextlib.suppress(InvalidSetting):  # another program has it
+            mine = Store(path, "spool")
+            break
+    else:
+        mine = Store(paths[0], "spool")  # says why not
+    for path in paths:
+        if path != mine.path and path.exists():
+            with contextlib.suppress(Refusal), Store(path, "spool") as left:
+                lines = left.oldest(sys.maxsize)
+                mine.append((stream, body) for _, stream, body in lines)
+                left.remove(number for number, *_ in lines)  # after a kill both have them: they count once
+    return mine

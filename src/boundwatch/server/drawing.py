@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.svg import Frame, circle, path, polyline, rect, svg, text
-from boundwatch.server.watchers import Curve
+from boundwatch.server.live_detectors import Curve
 
 _FRAME = Frame(720, 220, left=56, right=12, top=12, bottom=40)
 _SPARK = Frame(120, 28, left=2, right=2, top=2, bottom=2)

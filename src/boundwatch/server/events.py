@@ -12,11 +12,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from boundwatch.server import views
+from boundwatch.server import queries
 from boundwatch.server.access import Actor
 from boundwatch.server.api import actor_of
+from boundwatch.server.counting import Refused
 from boundwatch.server.database import Database, log_failure
-from boundwatch.server.ledger import Refused
 
 router = APIRouter(include_in_schema=False)
 _LOOK_EVERY = 1.0
@@ -60,7 +60,7 @@ class Announcer:
 
     def _ask(self, since: float) -> tuple[dict[str, float], int]:
         with self.database.read() as connection:
-            return views.changed_since(connection, since), views.totals(connection)["open_alarms"]
+            return queries.changed_since(connection, since), queries.totals(connection)["open_alarms"]
 
 
 def start(app: FastAPI, database: Database) -> None:

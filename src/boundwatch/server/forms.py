@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
-from fastapi import Path as PathParameter
+from sqlalchemy.engine import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
+from boundwatch._support import schema
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import acts
+from boundwatch.server import acts, models
 from boundwatch.server.access import SESSION_SECONDS
-from boundwatch.server.api import actor_of, database_of
+from boundwatch.server.api import Alarm, actor_of, database_of
+from boundwatch.server.counting import Refused
 from boundwatch.server.guard import COOKIE, FORMS, problem
-from boundwatch.server.ledger import Refused
 from boundwatch.server.pages import local_path, render
-from boundwatch.server.reports import LONGEST_NAME, shown
 
 router = APIRouter(include_in_schema=False)
 
@@ -68,19 +66,16 @@ async def upload(request: Request) -> Response:
     actor = actor_of(request, "administer")
     form = await _form(request)
     text = form.get("file", "").strip() or form.get("certificate", "").strip()
-    name = form.get("name", "").strip() or Path(form.get("file_name", "")).stem[:LONGEST_NAME]
+    name = form.get("name", "").strip() or Path(form.get("file_name", "")).stem[: models.LONGEST_NAME]
 
-    def work() -> str:
+    def work(connection: Connection) -> str:
         if not text:
             raise InvalidSetting("certificate is missing; choose its file, or paste what the file holds")
-        try:
-            content = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InvalidSetting("certificate is not JSON; choose the file that certify wrote") from None
-        with database_of(request).write() as connection:
-            return str(acts.upload(connection, content, name, by=actor.name)["fingerprint"])
+        content = schema.decode(text.encode(), "certificate")
+        sent = models.check(models.Upload, {"name": name, "certificate": content})
+        return f"/certificates/{acts.upload(connection, sent, by=actor.name)['fingerprint']}"
 
-    return await _act(request, work, lambda fingerprint: f"/certificates/{fingerprint}")
+    return await _act(request, work)
 
 
 @router.post("/streams")
@@ -89,48 +84,44 @@ async def bind(request: Request) -> Response:
     actor = actor_of(request, "administer")
     form = await _form(request)
 
-    def work() -> str:
-        names = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
-        with database_of(request).write() as connection:
-            bound = acts.watch(
-                connection,
-                names,
-                form.get("certificate"),
-                by=actor.name,
-                detector=form.get("detector"),
-                alpha_adverse=_number(form, "alpha_adverse"),
-                alpha_benign=_number(form, "alpha_benign"),
-                reason=form.get("reason"),
-                new_generation=form.get("new_generation") == "1",
-            )
-        return next(iter(bound))
+    def work(connection: Connection) -> str:
+        given: dict[str, object] = {
+            name: value.strip() for name, value in form.items() if value.strip() and name != "next"
+        }
+        given["streams"] = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
+        bound = acts.bind_streams(connection, models.check(models.Bind, given, strict=False), by=actor.name)
+        return f"/streams/{quote(next(iter(bound)), safe='')}"
 
-    return await _act(request, work, lambda name: f"/streams/{quote(name, safe='')}")
+    return await _act(request, work)
 
 
 @router.post("/alarms/{alarm}/acknowledge")
-async def acknowledge(request: Request, alarm: Annotated[str, PathParameter(max_length=32)]) -> Response:
+async def acknowledge(request: Request, alarm: Alarm) -> Response:
     """Acknowledge an alarm from the form."""
     actor = actor_of(request, "administer")
     form = await _form(request)
 
-    def work() -> str:
-        with database_of(request).write() as connection:
-            acts.acknowledge(connection, alarm, form.get("reason"), by=actor.name)
+    def work(connection: Connection) -> str:
+        sent = models.check(models.Acknowledge, {"reason": form.get("reason", "")})
+        acts.acknowledge(connection, alarm, sent, by=actor.name)
         return local_path(form.get("next", "/alarms"))
 
-    return await _act(request, work, lambda after: after)
+    return await _act(request, work)
 
 
-async def _act(request: Request, work: Callable[[], str], target: Callable[[str], str]) -> Response:
+async def _act(request: Request, work: Callable[[Connection], str]) -> Response:
+    """Do something in one transaction, and go where that says."""
+
+    def write() -> str:
+        with database_of(request).write() as connection:
+            return work(connection)
+
     try:
-        done = await run_in_threadpool(work)
+        return RedirectResponse(await run_in_threadpool(write), 303)
     except BoundwatchError as error:
         status = error.status if isinstance(error, Refused) else 422
-        return await run_in_threadpool(
-            render, request, "error.html", status, message=" ".join(str(error).split())
-        )
-    return RedirectResponse(target(done), 303)
+        message = " ".join(str(error).split())
+        return await run_in_threadpool(render, request, "error.html", status, message=message)
 
 
 async def _form(request: Request) -> dict[str, str]:
@@ -149,13 +140,3 @@ async def _form(request: Request) -> dict[str, str]:
     except (HTTPException, ValueError) as error:
         raise Refused(400, "the form cannot be read; send it again from the page") from error
     return fields
-
-
-def _number(form: Mapping[str, str], name: str) -> float | None:
-    text = form.get(name, "").strip()
-    try:
-        return float(text) if text else None
-    except ValueError:
-        raise InvalidSetting(
-            f"{name} = {shown(text)} is not a number; give one above 0 and below 1"
-        ) from None

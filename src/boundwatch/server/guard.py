@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
+from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
@@ -46,27 +47,7 @@ _HEADERS = {
 
 def problem(status: int, detail: str, **headers: str) -> Response:
     """Return an error as application/problem+json (RFC 9457)."""
-    titles = {
-        400: "Bad request",
-        401: "Token needed",
-        403: "Not allowed",
-        404: "Not found",
-        405: "Method not allowed",
-        408: "Too slow",
-        409: "Conflict",
-        413: "Too large",
-        415: "Unsupported media type",
-        421: "Wrong host",
-        422: "Not valid",
-        429: "Too many requests",
-        503: "Not available",
-    }
-    content = {
-        "type": "about:blank",
-        "title": titles.get(status, "Error"),
-        "status": status,
-        "detail": detail,
-    }
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return Response(json.dumps(content), status, headers, media_type="application/problem+json")
 
 

@@ -9,12 +9,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
-from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
-from boundwatch.server import outbox, views
+from boundwatch.server import outbox, queries
 from boundwatch.server.api import actor_of, database_of, settings_of
-from boundwatch.server.tables import certificates, streams, watches
 
 router = APIRouter(include_in_schema=False)
 MOST_STREAMS = 2000
@@ -34,10 +32,10 @@ _PER_STREAM = {
 class _Standing(Collector):
     def __init__(self, connection: Connection, silent_minutes: float) -> None:
         self.connection = connection
-        self.silent_before = views.silent_before(silent_minutes)
+        self.silent_before = queries.silent_before(silent_minutes)
 
     def collect(self) -> Iterator[Metric]:
-        counts = views.totals(self.connection, self.silent_before)
+        counts = queries.totals(self.connection, self.silent_before)
         waiting, lag = outbox.lag(self.connection)
         for name, text, value in (
             ("episodes", "Episodes counted in the current generations", counts["episodes"]),
@@ -58,26 +56,13 @@ class _Standing(Collector):
             column: GaugeMetricFamily(f"boundwatch_stream_{name}", text, labels=["stream"])
             for column, (name, text) in _PER_STREAM.items()
         }
-        query = (
-            select(
-                streams.c.name,
-                *(watches.c[name] for name in families),
-                watches.c.alpha_adverse,
-                watches.c.alpha_benign,
-                views.COUNTED,
-            )
-            .select_from(watches.join(streams).join(certificates))
-            .where(watches.c.closed.is_(None))
-            .order_by(watches.c.evidence_adverse.desc())
-            .limit(MOST_STREAMS)
-        )
-        for row in self.connection.execute(query).mappings():
+        for row in queries.list_streams(self.connection, queries.Filters(), size=MOST_STREAMS)[0]:
             for name, family in families.items():
                 value = row[name]
                 if name == "verdict":
                     value = _VERDICTS[value]
                 elif name == "threshold_adverse":
-                    value = views.threshold_of(row, "adverse")
+                    value = queries.threshold_of(row, "adverse")
                 if value is not None:
                     family.add_metric([row["name"]], value)
         yield from families.values()

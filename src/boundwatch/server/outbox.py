@@ -31,6 +31,7 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.database import Database, log_failure
+from boundwatch.server.models import is_address
 from boundwatch.server.tables import deliveries
 from boundwatch.watching.alarms import LONGEST_COMMAND, check_command, run_command
 
@@ -60,7 +61,7 @@ class Channel:
     """The address of the pages that messages link to; without one they have no link."""
 
     def __post_init__(self) -> None:
-        if self.kind == "webhook" and not _is_address(self.target):
+        if self.kind == "webhook" and not is_address(self.target):
             host = self.target.partition("/")[0]  # what follows may be a secret
             raise InvalidSetting(
                 f"webhook = '{host[:60]}…' does not begin with http:// or https://, or is no address; "
@@ -344,12 +345,3 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _name(error: Exception) -> str:
     """Return what is said of a failure: its text may hold the address, which is a secret."""
     return f"HTTP {error.code}" if isinstance(error, urllib.error.HTTPError) else type(error).__name__
-
-
-def _is_address(target: str) -> bool:
-    try:
-        parts = urlsplit(target)
-        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its port is not a number, or it has half the brackets of an IPv6 address
-        return False
-    return is_complete and target.isascii() and target.isprintable() and " " not in target

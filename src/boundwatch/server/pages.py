@@ -13,22 +13,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sqlalchemy import RowMapping
 from starlette.responses import HTMLResponse
 
+from boundwatch.detectors.base import Finding
+from boundwatch.detectors.change import ChangeFinding
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
-from boundwatch.server import drawing, phrases, views
+from boundwatch.server import drawing, phrases, queries
 from boundwatch.server.access import list_tokens
 from boundwatch.server.api import Page, VerdictName, Words, actor_of, database_of, settings_of
-from boundwatch.server.ledger import Refused
-from boundwatch.server.watchers import (
+from boundwatch.server.bindings import find_certificate
+from boundwatch.server.counting import Refused
+from boundwatch.server.live_detectors import (
     DETECTORS,
     Curve,
     evidence,
     load_certificate,
-    load_watcher,
+    load_detector,
     parse_certificate,
 )
-from boundwatch.server.watches import find_certificate
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _SHOWN_COSTS = 200
@@ -46,8 +48,8 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
     """Return a page; the template knows who sees it."""
     actor = getattr(request.state, "actor", None)
     with database_of(request).read() as connection:
-        silent = views.silent_before(settings_of(request).silent_minutes)
-        counts = views.totals(connection, silent) if actor and actor.may("read") else None
+        silent = queries.silent_before(settings_of(request).silent_minutes)
+        counts = queries.totals(connection, silent) if actor and actor.may("read") else None
     page = _templates.get_template(template)
     text = page.render(actor=actor, totals=counts, path=request.url.path, **context)
     return HTMLResponse(text, status)
@@ -65,11 +67,11 @@ def streams_page(
     """All streams, or what to do first when there is none."""
     actor_of(request, "read")
     settings = settings_of(request)
-    before = views.silent_before(settings.silent_minutes)
-    filters = views.Filters(verdict, search, certificate, before if silent else None)
+    before = queries.silent_before(settings.silent_minutes)
+    filters = queries.Filters(verdict, search, certificate, before if silent else None)
     with database_of(request).read() as connection:
-        rows, total = views.list_streams(connection, filters, page=page)
-        known = views.list_certificates(connection)
+        rows, total = queries.list_streams(connection, filters, page=page)
+        known = queries.list_certificates(connection)
     chosen = {"verdict": verdict, "search": search, "certificate": certificate, "silent": silent}
     given = {name: value for name, value in chosen.items() if value}
     return render(
@@ -78,7 +80,7 @@ def streams_page(
         rows=[_row(row, before) for row in rows],
         total=total,
         page=page,
-        pages=max(1, math.ceil(total / views.PAGE)),
+        pages=max(1, math.ceil(total / queries.PAGE)),
         chosen=chosen,
         filtered=bool(given),
         link=lambda number: "/?" + urlencode(given | {"page": number}),
@@ -94,7 +96,7 @@ def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)
     """Show the streams whose costs have risen, at one false discovery rate."""
     actor_of(request, "read")
     with database_of(request).read() as connection:
-        found = views.fleet(connection, rate or settings_of(request).discovery_rate)
+        found = queries.fleet(connection, rate or settings_of(request).discovery_rate)
     return render(
         request, "fleet.html", fleet=found, rows=[_row(row, None) for row in found.discoveries[:500]]
     )
@@ -108,17 +110,17 @@ def stream_page(
 ) -> Response:
     """One stream: its costs, the certified band, the evidence, the shift and its history."""
     actor = actor_of(request, "read")
-    before = views.silent_before(settings_of(request).silent_minutes)
+    before = queries.silent_before(settings_of(request).silent_minutes)
     with database_of(request).read() as connection:
-        row = views.find_stream(connection, stream, generation)
+        row = queries.find_stream(connection, stream, generation)
         certificate = load_certificate(connection, row["certificate_id"])
         finding = None
         if row["n"] and not row["pruned"]:
-            finding = load_watcher(connection, row, row["n"]).detector.finding()
-        episodes = views.list_episodes(connection, row["id"], after=max(0, row["n"] - _SHOWN_COSTS))
-        alarms = views.list_alarms(connection, watch_id=row["id"])
-        history = views.generations(connection, row["stream_id"])
-        known = views.list_certificates(connection) if actor.may("administer") else []
+            finding = load_detector(connection, row, row["n"]).detector.finding()
+        episodes = queries.list_episodes(connection, row["id"], after=max(0, row["n"] - _SHOWN_COSTS))
+        alarms = queries.list_alarms(connection, watch_id=row["id"])
+        history = queries.generations(connection, row["stream_id"])
+        known = queries.list_certificates(connection) if actor.may("administer") else []
     costs = [episode["cost"] for episode in episodes]
     now = (row["evidence_adverse"], row["evidence_benign"]) if finding is None else evidence(finding)
     return render(
@@ -131,7 +133,7 @@ def stream_page(
         costs=drawing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
         now=now,
         evidence=drawing.draw_evidence(
-            Curve.from_json(row["curve"]), views.threshold_of(row, "adverse"), row["n"], now[0]
+            Curve.from_json(row["curve"]), queries.threshold_of(row, "adverse"), row["n"], now[0]
         ),
         powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"])
         if row["detector"] == "sequential-test"
@@ -149,7 +151,7 @@ def certificates_page(request: Request) -> Response:
     """All certificates, and the forms to upload one and to bind streams."""
     actor_of(request, "read")
     with database_of(request).read() as connection:
-        rows = views.list_certificates(connection)
+        rows = queries.list_certificates(connection)
     listed = [dict(row) | {"promise": wording.headline(parse_certificate(row["content"]))} for row in rows]
     return render(request, "certificates.html", rows=listed, detectors=list(DETECTORS))
 
@@ -183,8 +185,8 @@ def alarms_page(request: Request) -> Response:
     """Alarms that wait for somebody, then those that were acknowledged."""
     actor_of(request, "read")
     with database_of(request).read() as connection:
-        waiting = views.list_alarms(connection, waiting=True)
-        done = views.list_alarms(connection, waiting=False)
+        waiting = queries.list_alarms(connection, waiting=True)
+        done = queries.list_alarms(connection, waiting=False)
     return render(request, "alarms.html", waiting=waiting, done=done)
 
 
@@ -194,7 +196,7 @@ def administration_page(request: Request) -> Response:
     actor_of(request, "administer")
     with database_of(request).read() as connection:
         tokens = [dict(row) | {"streams": json.loads(row["streams"])} for row in list_tokens(connection)]
-        acted = views.list_audit(connection)
+        acted = queries.list_audit(connection)
     return render(request, "administration.html", tokens=tokens, acted=acted)
 
 
@@ -216,7 +218,7 @@ def local_path(target: str) -> str:
 def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
     curve = Curve.from_json(row["curve"])
     seen = row["last_seen"] or row["created"]
-    threshold = views.threshold_of(row, "adverse")
+    threshold = queries.threshold_of(row, "adverse")
     return dict(row) | {
         "threshold": threshold,
         "spark": drawing.sparkline(curve, threshold),
@@ -224,8 +226,10 @@ def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
     }
 
 
-def _shift(finding: Any) -> tuple[float, float] | None:
-    return (finding.shift_lower, finding.shift_upper) if hasattr(finding, "shift_lower") else None
+def _shift(finding: Finding | None) -> tuple[float, float] | None:
+    if finding is None or isinstance(finding, ChangeFinding):  # there is no one shift
+        return None
+    return finding.shift_lower, finding.shift_upper
 
 
 @lru_cache(maxsize=64)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import ipaddress
-import json
 import os
 import re
 import socket
@@ -13,14 +11,21 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from boundwatch._support.files import read_bytes
-from boundwatch._support.validation import check_level
+from boundwatch._support.schema import Level
+from boundwatch.detectors.base import DISCOVERY_RATE
 from boundwatch.errors import InvalidSetting
+from boundwatch.server.models import Count, Detector, check
 from boundwatch.server.outbox import Channel
 
-_NUMBERS = ("alpha_adverse", "alpha_benign", "fleet_size")
+NotNegative = Annotated[float, Meta(ge=0)]
+
+_SEVERAL = ("allow_host", "webhook", "on_alarm", "email")
 _PREFIX = "BOUNDWATCH_"
 # Variables of the client, of the server's own processes, and of the repository's tests and benchmarks.
 _OTHERS = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS", "MLFLOW")
@@ -31,53 +36,35 @@ _OF_KUBERNETES = re.compile(r"(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP
 class Settings:
     """Everything about a server that is not in its database.
 
+    The options of ``boundwatch serve`` say what most of them mean.
+
     Attributes
     ----------
-    database
-        See `Database`.
-    host, port, workers
-        Where it listens, and with how many processes.
-    allow_host
-        Names by which browsers and robots may call it, beside localhost and literal addresses.
-    public_url
-        The address that people open, for the links in alarms, if it is not the one the server listens on.
-    certificate
-        A certificate file to which new streams are bound when their first episode comes.
-    detector, alpha_adverse, alpha_benign
-        What they are bound with.
     discovery_rate
         The false discovery rate of the fleet page.
-    fleet_size
-        How many streams there will be, about: the first so many divide one half of that rate. Said once.
-    silent_minutes
-        After so many minutes without an episode a stream is called silent; 0: never.
     rate_limit
         Requests per second that one client may send.
     streams_per_token
         How many streams one token may begin by reporting for them.
-    tls_certificate, tls_key
-        Files for HTTPS.
-    webhook, webhook_secret, on_alarm, email, smtp, sender
-        Where alarms go.
-    retain_days
-        How long closed generations keep their episodes, and open ones the meta of theirs; 0: forever.
+    webhook_secret, sender
+        What signs webhooks, and who sends email.
     """
 
     database: str = "boundwatch.sqlite"
     host: str = "127.0.0.1"
-    port: int = 8080
-    workers: int = 1
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    workers: Annotated[int, Meta(ge=1, le=64)] = 1
     allow_host: tuple[str, ...] = ()
-    public_url: str = ""
+    public_url: Annotated[str, Meta(pattern="^(https?://.*)?$")] = ""
     certificate: str | None = None
-    detector: str = "sequential-test"
-    alpha_adverse: float | None = None
-    alpha_benign: float | None = None
-    discovery_rate: float = 0.05
-    fleet_size: int | None = None
-    silent_minutes: float = 0.0
-    rate_limit: float = 5000.0
-    streams_per_token: int = 1000
+    detector: Detector = "sequential-test"
+    alpha_adverse: Level | None = None
+    alpha_benign: Level | None = None
+    discovery_rate: Level = DISCOVERY_RATE
+    fleet_size: Annotated[int, Meta(ge=1)] | None = None
+    silent_minutes: NotNegative = 0.0
+    rate_limit: Annotated[float, Meta(gt=0)] = 5000.0
+    streams_per_token: Count = 1000
     tls_certificate: str | None = None
     tls_key: str | None = None
     webhook: tuple[str, ...] = field(default=(), repr=False)
@@ -86,7 +73,7 @@ class Settings:
     email: tuple[str, ...] = ()
     smtp: str = "localhost:25"
     sender: str = "boundwatch@localhost"
-    retain_days: float = 0.0
+    retain_days: NotNegative = 0.0
 
     @classmethod
     def gather(
@@ -99,18 +86,14 @@ class Settings:
         >>> Settings.gather({"port": None}, environment={"BOUNDWATCH_PORT": "9000"}).port
         9000
         """
-        values: dict[str, Any] = {}
-        if path is not None:
-            values |= _from_toml(path)
+        values = {} if path is None else _from_toml(path)
         values |= _from_environment(os.environ if environment is None else environment)
-        values |= {name: value for name, value in options.items() if value not in (None, (), [])}
-        for name in ("allow_host", "webhook", "on_alarm", "email"):
-            values[name] = tuple(values.get(name, ()))
-        check_level(values.get("discovery_rate", 0.05), "discovery_rate")
-        public_url = values.get("public_url", "https://")
-        if not public_url.startswith(("http://", "https://")):
-            raise InvalidSetting(f"public_url = {public_url!r} is not an address; give https://name")
-        return cls(**values)
+        given = {
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in options.items()
+            if value not in (None, (), [])
+        }
+        return cls(**values | {name: _typed(name, value, name) for name, value in given.items()})
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -144,16 +127,15 @@ class Settings:
 
     def to_json(self) -> str:
         """Return everything, for the processes of one server."""
-        return json.dumps(dataclasses.asdict(self))
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
         """Return what `to_json` wrote."""
-        content: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in json.loads(text).items()
-        }
-        return cls(**content)
+        return msgspec.json.decode(text, type=cls)
+
+
+_TYPES = get_type_hints(Settings, include_extras=True)
 
 
 def _from_toml(path: str) -> dict[str, Any]:
@@ -166,7 +148,7 @@ def _from_toml(path: str) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    settings = {f"{_PREFIX}{each.name.upper()}": each for each in dataclasses.fields(Settings)}
+    settings = {f"{_PREFIX}{name.upper()}": name for name in _TYPES}
     for variable, text in environment.items():
         if not variable.startswith(_PREFIX) or _is_of_others(variable.removeprefix(_PREFIX), text):
             continue
@@ -174,17 +156,9 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             raise InvalidSetting(
                 f"{variable} is not a setting; correct it to {_meant(variable, settings)}, or unset it"
             )
-        each = settings[variable]
-        value: Any = text
-        if isinstance(each.default, tuple):
-            value = text.splitlines() if each.name == "on_alarm" else text.split()  # commands have spaces
-        if isinstance(each.default, int | float) or each.name in _NUMBERS:
-            try:
-                whole = isinstance(each.default, int) or each.name == "fleet_size"
-                value = int(text) if whole else float(text)
-            except ValueError:
-                raise InvalidSetting(f"{variable} = {text!r} is not a number; correct it") from None
-        values[each.name] = _typed(each.name, value, variable)
+        name, value = settings[variable], text.strip()
+        several = value.splitlines() if name == "on_alarm" else value.split()  # commands have spaces
+        values[name] = _typed(name, several if name in _SEVERAL else value, variable, strict=False)
     return values
 
 
@@ -204,20 +178,7 @@ def _meant(variable: str, settings: Collection[str]) -> str:
     return short[alike[0]] if alike else f"one of {', '.join(settings)}"
 
 
-def _typed(name: str, value: Any, where: str) -> Any:
-    known = {each.name: each.default for each in dataclasses.fields(Settings)}
-    if name not in known:
-        raise InvalidSetting(f"{where} is unknown; known are {', '.join(known)}")
-    default = known[name]
-    wanted: tuple[type, ...] = (str,)
-    if isinstance(default, tuple):
-        wanted = (list,)
-    elif isinstance(default, float) or name.startswith("alpha_"):
-        wanted = (int, float)
-    elif isinstance(default, int) or name == "fleet_size":
-        wanted = (int,)
-    if not isinstance(value, wanted) or isinstance(value, bool):
-        raise InvalidSetting(
-            f"{where} = {value!r} is not {' or '.join(each.__name__ for each in wanted)}; correct it"
-        )
-    return value
+def _typed(name: str, value: Any, where: str, *, strict: bool = True) -> Any:
+    if name not in _TYPES:
+        raise InvalidSetting("is unknown", name=where, remedy=f"known are {', '.join(_TYPES)}")
+    return check(_TYPES[name], value, where, field=name, strict=strict)

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
 from sqlalchemy import Table, func, insert, select, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from boundwatch._support import schema
 from boundwatch._support.files import open_binary
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 from boundwatch.server.database import Database
+from boundwatch.server.models import check
 from boundwatch.server.tables import DATA, MIGRATIONS, deliveries
 
 _KIND = "boundwatch monitor backup"
 _CHUNK = 1000
+
+
+class _Line(Struct, forbid_unknown_fields=True):
+    table: str
+    row: dict[str, Any]
+
+
+class _End(Struct, forbid_unknown_fields=True):
+    rows: int
 
 
 def export(database: Database, path: str | os.PathLike[str]) -> int:
@@ -48,33 +62,22 @@ def export(database: Database, path: str | os.PathLike[str]) -> int:
 
 def restore(database: Database, path: str | os.PathLike[str]) -> int:
     """Read a backup into an empty database, whole or not at all; return the number of rows."""
-    tables = {table.name: table for table in DATA}
     with open_binary(path) as file, database.write() as connection:
         for table in DATA:
             if connection.execute(select(func.count()).select_from(table)).scalar():
                 raise InvalidSetting(f"{database.shown}: is not empty; restore into a new database")
-        count, chunk, current, ended = 0, list[dict[str, Any]](), "", False
-        for number, line in enumerate(file, start=1):
-            content = _parse(line, number, path)
-            if number == 1:
-                _check_head(content, path)
-            elif ended:
-                raise InvalidSetting(f"{path}: line {number} comes after the end; take another backup")
-            elif "rows" in content:
-                ended = content["rows"] == count
-            else:
-                if str(content.get("table")) not in tables or not isinstance(content.get("row"), dict):
-                    raise InvalidSetting(
-                        f"{path}: line {number} is not a row of a known table; it is damaged"
-                    )
-                if content["table"] != current or len(chunk) >= _CHUNK:
-                    _insert(connection, tables.get(current), chunk)
-                    chunk, current = [], content["table"]
-                chunk.append(content["row"])
-                count += 1
-        _insert(connection, tables.get(current), chunk)
-        if not ended:
-            raise InvalidSetting(f"{path}: ends early or misses rows; take another backup")
+        count = 0
+        try:
+            for table, chunk in itertools.groupby(_read(file), key=lambda each: each[0]):
+                while rows := [row for _, row in itertools.islice(chunk, _CHUNK)]:
+                    count += len(rows)
+                    connection.execute(insert(table), rows)
+        except (SQLAlchemyError, OverflowError) as error:
+            raise InvalidSetting(
+                f"{path}: rows do not fit each other, so it misses rows or is damaged; take another backup"
+            ) from error
+        except InvalidSetting as error:
+            raise error.inside(str(path)) from error
         if database.kind == "postgresql":
             for table in DATA:
                 if "id" in table.c and table.c["id"].type.python_type is int:
@@ -91,38 +94,55 @@ def _rows(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
             yield table.name, dict(row)
 
 
-def _parse(line: bytes, number: int, path: str | os.PathLike[str]) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise InvalidSetting(f"{path}: line {number} is not a JSON object; it is damaged")
-    return content
-
-
-def _check_head(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    if content.get("kind") != _KIND:
-        raise InvalidSetting(f"{path}: is not a backup that `boundwatch serve --export` wrote; name one")
-    if content.get("schema") != len(MIGRATIONS):
-        raise InvalidSetting(
-            f"{path}: has schema {content.get('schema')!r}, this boundwatch {len(MIGRATIONS)}; "
-            "restore it with the version of boundwatch that wrote it, then upgrade"
-        )
-
-
-def _insert(connection: Connection, table: Table | None, chunk: list[dict[str, Any]]) -> None:
-    if table is not None and chunk:
-        if any(set(row) != set(table.c.keys()) for row in chunk):
-            raise InvalidSetting(
-                f"a row of {table.name} has other columns than this boundwatch; it is damaged"
-            )
+def _read(file: Iterable[bytes]) -> Iterator[tuple[Table, dict[str, Any]]]:
+    """Yield the rows of a backup; refuse one that has not the head, rows and end that were written."""
+    tables = {table.name: (table, _row_type(table)) for table in DATA}
+    count, ended = 0, False
+    for number, line in enumerate(file, start=1):
         try:
-            connection.execute(insert(table), chunk)
-        except (SQLAlchemyError, OverflowError, TypeError, ValueError) as error:
+            content = schema.decode(line, "backup")
+            if number == 1:
+                _check_head(content)
+            elif ended:
+                raise InvalidSetting("comes after the end", remedy="take another backup")
+            elif isinstance(content, dict) and "rows" in content:
+                ended = check(_End, content).rows == count
+            else:
+                found = check(_Line, content)
+                if found.table not in tables:
+                    raise InvalidSetting("is not of a known table", value=found.table, remedy="it is damaged")
+                table, kind = tables[found.table]
+                check(kind, found.row, found.table)
+                count += 1
+                yield table, found.row
+        except SchemaMismatch as error:
             raise InvalidSetting(
-                f"rows of {table.name} do not fit, so the backup misses rows or is damaged; take another"
+                error.problem, remedy="it is damaged", where=Place("", "line", number)
             ) from error
+        except InvalidSetting as error:
+            raise error.at(Place("", "line", number)) from error
+    if not ended:
+        raise InvalidSetting("ends early or misses rows", remedy="take another backup")
+
+
+def _row_type(table: Table) -> type[Struct]:
+    """Return the type of a table's rows, as its columns say."""
+    types: list[Any] = [
+        (str(column.name), column.type.python_type | None if column.nullable else column.type.python_type)
+        for column in table.columns
+    ]
+    return msgspec.defstruct(str(table.name), types, forbid_unknown_fields=True)
+
+
+def _check_head(content: object) -> None:
+    head = content if isinstance(content, dict) else {}
+    if head.get("kind") != _KIND:
+        raise InvalidSetting("is not a backup that `boundwatch serve --export` wrote", remedy="name one")
+    if head.get("schema") != len(MIGRATIONS):
+        raise InvalidSetting(
+            f"has schema {head.get('schema')!r}, this boundwatch {len(MIGRATIONS)}",
+            remedy="restore it with the version of boundwatch that wrote it, then upgrade",
+        )
 
 
 def _continue_counting(connection: Connection, table: Table) -> None:

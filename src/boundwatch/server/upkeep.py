@@ -9,7 +9,7 @@ import time
 from sqlalchemy import delete, or_, select, update
 from sqlalchemy.engine import Connection
 
-from boundwatch.server import outbox, views
+from boundwatch.server import outbox, queries
 from boundwatch.server.database import Database, log_failure
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import episodes, streams, watches
@@ -37,7 +37,7 @@ class Upkeep:
         pruned = 0.0
         while True:
             try:
-                before = views.silent_before(self.settings.silent_minutes)
+                before = queries.silent_before(self.settings.silent_minutes)
                 if before is not None:
                     with self.database.write() as connection:
                         tell_silence(connection, before, self.settings)

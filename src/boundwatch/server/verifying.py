@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 
 from boundwatch.server.database import Database
+from boundwatch.server.live_detectors import load_detector, replay
 from boundwatch.server.tables import episodes, streams, watches
-from boundwatch.server.watchers import load_watcher, replay
 
 
 class Replayed(NamedTuple):
@@ -41,7 +41,7 @@ def verify(database: Database) -> Iterator[Replayed]:
                 again = replay(connection, watch)
                 if not count == (last or 0) == watch["n"]:
                     fault = f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
-                elif again.state() != load_watcher(connection, watch).state():
+                elif again.state() != load_detector(connection, watch).state():
                     fault = "the stored state differs from that of a replay"
                 elif watch["n"]:
                     shown = again.summary()

@@ -14,13 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
+from boundwatch.bounds.rows import Rows, Where, numbers
+
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 NODES = 16
 # The share put on b = 1, the best bet when costs vary so little that hardly any lies below the bound.
 WHOLE_SHARE = 0.2
 # Testing a slightly larger mean than the certified one is valid, and spares every formula a division by 0.
 SMALLEST_BOUND = 1e-9
+# Below this the leading bet has lost everything, and the others are far behind.
+_WIPED_OUT = 1e-250
 
 
 @dataclass(frozen=True)
@@ -85,74 +90,91 @@ def _mixture(binary: bool) -> tuple[Array, Array]:
 
 
 class Wealth:
-    """The wealth of both sides on one stream, one cost at a time and in constant memory.
+    """The wealth of bets against some bounds on many streams, one cost at a time and in constant memory.
 
-    The adverse side bets that the mean cost is above `upper`, the benign side that it is below 1 - `rest`; it
-    may have several such bounds.
+    The first bound is one of the mean cost from above: its side bets that costs are higher. The others bound
+    the mean of 1 - cost, and their sides bet that costs are lower. All that is known of a stream is in a row:
 
-    Attributes
-    ----------
-    n
-        How many costs there were.
-    log, best
-        The log wealth against each bound now, and the largest so far.
-    logs, product
+    ``log``, ``best``
+        The log wealth of each side now, and the largest so far.
+    ``logs``, ``product``
         The capital of each bet is exp(logs) * product; logs are touched only when products may leave the
         floats.
+    ``tops``, ``scale``
+        What follows from the logs: the largest of each side, and how far the others are behind.
 
     Examples
     --------
     >>> wealth = Wealth(Bets.for_costs(binary=False), 0.2, 0.9)
-    >>> for cost in [0.5, 0.9, 0.4]:
-    ...     wealth.step(cost)
-    >>> [round(log, 2) for log in wealth.log]
-    [2.44, -1.08]
+    >>> rows = Rows(wealth.first, size=2)
+    >>> for n, costs in enumerate([[0.5, 0.0], [0.9, 0.0], [0.4, 0.1]], start=1):
+    ...     log_wealth = wealth.step(rows, slice(2), np.array(costs), np.array([n, n]))
+    >>> log_wealth[0].round(2)
+    array([ 2.44, -1.08])
     """
 
     def __init__(self, bets: Bets, upper: float, *rests: float) -> None:
-        self._lines = 1 + len(rests)
+        self._sides = 1 + len(rests)
         self._intercept, self._slope = linear_factors(bets, upper, *rests)
         self._fold_every = fold_interval(upper, *rests)
-        self._factor = np.empty(self._slope.size)
-        self.n = 0
-        self.log = [0.0] * self._lines
-        self.best = [0.0] * self._lines
-        self.restore(np.tile(np.log(bets.shares), self._lines), np.ones(self._slope.size))
+        logs = np.tile(np.log(bets.shares), self._sides)
+        tops, scale = self._scaled(logs[None])
+        self.first: dict[str, Array] = {
+            "log": np.zeros(self._sides),
+            "best": np.zeros(self._sides),
+            "logs": logs,
+            "product": np.ones(logs.size),
+            "tops": tops[0],
+            "scale": scale[0],
+        }
+        """The row of a stream without costs."""
 
-    def restore(self, logs: Array, product: Array) -> None:
-        """Continue from stored capitals."""
-        self.logs, self.product = logs, product
-        self._rescale()
+    def step(self, rows: Rows, where: Where, costs: Array, n: Counts) -> Array:
+        """Count one cost for each of some different streams; return their log wealth, one column per side.
 
-    def step(self, cost: float) -> None:
-        """Count one more cost."""
-        np.multiply(self._slope, cost, out=self._factor)
-        np.add(self._factor, self._intercept, out=self._factor)
-        np.multiply(self.product, self._factor, out=self.product)
-        self.n += 1
-        if self.n % self._fold_every == 0:
-            self._fold()
-        sums = self.product.dot(self._scale).tolist()  # on so few numbers three times as quick as @
-        if min(sums) < 1e-250:  # the leading bet was wiped out and the others are far behind
-            self._fold()
-            sums = self.product.dot(self._scale).tolist()
-        self.log = [top + math.log(total) for top, total in zip(self._tops, sums, strict=True)]
-        self.best = list(map(max, self.log, self.best))
+        Parameters
+        ----------
+        rows, where
+            The rows of all streams, and which of them have a cost.
+        costs, n
+            Their costs, and how many each has now.
+        """
+        factor = costs[:, None] * self._slope
+        factor += self._intercept
+        product = rows["product"][where]
+        product *= factor
+        rows["product"][where] = product
+        sums = np.matmul(product[:, None], rows["scale"][where])[:, 0]
+        totals = sums.ravel().tolist()  # lists: on the few numbers of one stream they are quicker than arrays
+        if min(totals) < _WIPED_OUT or 0 in (n % self._fold_every).tolist():
+            due = (n % self._fold_every == 0) | (sums < _WIPED_OUT).any(axis=1)
+            fold = numbers(where, rows.size)[due]
+            self._fold(rows, fold)
+            sums[due] = np.matmul(rows["product"][fold][:, None], rows["scale"][fold])[:, 0]
+            totals = sums.ravel().tolist()
+        # numpy's logarithm differs in the last digit on some processors.
+        log: Array = rows["tops"][where] + np.array([*map(math.log, totals)]).reshape(sums.shape)
+        rows["log"][where] = log
+        rows["best"][where] = np.maximum(rows["best"][where], log)
+        return log
 
-    def _fold(self) -> None:
+    def rescale(self, rows: Rows, where: Where) -> None:
+        """Compute what follows from the logs of some streams."""
+        rows["tops"][where], rows["scale"][where] = self._scaled(rows["logs"][where])
+
+    def _fold(self, rows: Rows, where: Where) -> None:
         with np.errstate(divide="ignore"):  # a bet may have lost everything
-            self.logs += np.log(self.product)
-        self.product.fill(1.0)
-        self._rescale()
+            rows["logs"][where] += np.log(rows["product"][where])
+        rows["product"][where] = 1.0
+        self.rescale(rows, where)
 
-    def _rescale(self) -> None:
-        lines = self.logs.reshape(self._lines, -1)
-        tops = lines.max(axis=1)
-        self._tops = tops.tolist()
-        scale = np.zeros((self._lines, lines.shape[1], self._lines))
-        for line in range(self._lines):
-            scale[line, :, line] = np.exp(lines[line] - tops[line])
-        self._scale = scale.reshape(-1, self._lines)
+    def _scaled(self, logs: Array) -> tuple[Array, Array]:
+        by_side = logs.reshape(len(logs), self._sides, -1)
+        tops = by_side.max(axis=2)
+        scale = np.zeros((*by_side.shape, self._sides))
+        for side in range(self._sides):
+            scale[:, side, :, side] = np.exp(by_side[:, side] - tops[:, side, None])
+        return tops, scale.reshape(len(logs), -1, self._sides)
 
 
 def bet_bounds(lower: float, upper: float) -> tuple[float, float]:

@@ -16,11 +16,11 @@ from sqlalchemy import func, select
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.application import SETTINGS_VARIABLE, create_application, default_binding
+from boundwatch.server.bindings import declare_fleet
 from boundwatch.server.database import Database
 from boundwatch.server.guard import Impatient
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import tokens
-from boundwatch.server.watches import declare_fleet
 
 _GRACE = 5  # seconds for requests in flight; open event streams are cut then
 

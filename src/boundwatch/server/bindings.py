@@ -14,19 +14,18 @@ from typing import Any
 from sqlalchemy import RowMapping, func, insert, select, text, update
 from sqlalchemy.engine import Connection
 
-from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import Verdict
+from boundwatch.detectors.base import ANYTIME_LEVEL, CHANGE_LEVEL
 from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.server.live_detectors import DETECTORS, load_certificate, parse_certificate, thresholds
 from boundwatch.server.tables import certificates, declarations, streams, watches
-from boundwatch.server.watchers import DETECTORS, Curve, load_certificate, parse_certificate, thresholds
 
-_LEVELS = {"sequential-test": 0.04, "change-detector": 0.001}
+_LEVELS = {"sequential-test": ANYTIME_LEVEL, "change-detector": CHANGE_LEVEL}
 USUAL_FLEET = 20
 _BINDING_LOCK = 0x706C6163
 
 
-class AlreadyWatched(InvalidSetting):
+class AlreadyBound(InvalidSetting):
     """A stream that is bound cannot be bound otherwise."""
 
 
@@ -36,7 +35,7 @@ class Binding:
 
     Examples
     --------
-    >>> Binding.checked(7, "sequential-test").alpha_adverse
+    >>> Binding.of(7, "sequential-test").alpha_adverse
     0.04
     """
 
@@ -46,7 +45,7 @@ class Binding:
     alpha_benign: float
 
     @classmethod
-    def checked(
+    def of(
         cls,
         certificate_id: int,
         detector: str = "sequential-test",
@@ -54,12 +53,9 @@ class Binding:
         alpha_benign: float | None = None,
     ) -> Binding:
         """Return a binding with the detector's usual levels where none are given."""
-        if detector not in DETECTORS:
-            raise InvalidSetting(f"detector = {detector!r} is unknown; choose {' or '.join(DETECTORS)}")
         usual = _LEVELS[detector]
-        adverse = usual if alpha_adverse is None else check_level(alpha_adverse, "alpha_adverse")
-        benign = usual if alpha_benign is None else check_level(alpha_benign, "alpha_benign")
-        return cls(certificate_id, detector, adverse, benign)
+        adverse = usual if alpha_adverse is None else alpha_adverse
+        return cls(certificate_id, detector, adverse, usual if alpha_benign is None else alpha_benign)
 
 
 def add_certificate(connection: Connection, content: object, name: str, actor: str) -> RowMapping:
@@ -126,7 +122,7 @@ def bind(
     query = select(streams).where(streams.c.name == name).with_for_update()
     stream = connection.execute(query).mappings().first()
     if stream is not None and not new_generation:
-        raise AlreadyWatched(
+        raise AlreadyBound(
             f"stream = {name!r} is already watched, which cannot be changed; "
             "ask for a new generation, which starts a new watch with its own error budget"
         )
@@ -154,13 +150,8 @@ def bind(
         "created": now,
         "created_by": actor,
         "reason": reason,
-        "n": 0,
-        "total": 0.0,
-        "verdict": Verdict.WITHIN.value,
         "evidence_adverse": 1.0 if binding.detector == "sequential-test" else 0.0,
         "evidence_benign": 1.0 if binding.detector == "sequential-test" else 0.0,
-        "curve": Curve().to_json(),
-        "pruned": 0,
     }
     connection.execute(insert(watches).values(values))
     return generation

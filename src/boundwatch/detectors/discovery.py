@@ -22,23 +22,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors import state as states
+from boundwatch.detectors import saving
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 Array = NDArray[np.float64]
 
 
-class Roll:
+class DiscoveryShares:
     """The tests of a fleet in the order in which they began; see the top of the file.
 
     Examples
     --------
-    >>> roll = Roll()
-    >>> np.exp(roll.look(4)).round(4)
+    >>> shares = DiscoveryShares()
+    >>> np.exp(shares.look(4)).round(4)
     array([0.125, 0.125, 0.125, 0.125])
-    >>> roll.add(4, 6)  # two more streams
-    >>> roll.restart(0)
-    >>> np.exp(roll.look(6)).round(4)
+    >>> shares.add(4, 6)  # two more streams
+    >>> shares.restart(0)
+    >>> np.exp(shares.look(6)).round(4)
     array([0.0417, 0.125 , 0.125 , 0.125 , 0.0417, 0.0417])
     """
 
@@ -103,21 +103,21 @@ class Roll:
         }
 
     @classmethod
-    def from_dict(cls, content: object, total: int) -> Roll:
-        """Return the roll that `to_dict` described, of so many streams."""
+    def from_dict(cls, content: object, total: int) -> DiscoveryShares:
+        """Return the shares that `to_dict` described, of so many streams."""
         if not isinstance(content, Mapping) or not isinstance(content.get("late"), Mapping):
-            raise SchemaMismatch("state['roll'] is not a table; the state is damaged")
-        roll = cls()
-        roll.first = states.count(content, "first", optional=True)
-        roll.declared = states.count(content, "declared", optional=True)
-        roll.restarts = states.count(content, "restarts") or 0
-        roll._used = states.count(content, "used") or 0
+            raise SchemaMismatch("state['shares'] is not a table; the state is damaged")
+        shares = cls()
+        shares.first = saving.optional_count(content, "first")
+        shares.declared = saving.optional_count(content, "declared")
+        shares.restarts = saving.count(content, "restarts")
+        shares._used = saving.count(content, "used")
         for row in content["late"]:
-            place = states.count(content["late"], row)
-            if not (str(row).isdecimal() and int(row) < total) or place is None or place >= roll._used:
-                raise SchemaMismatch(f"state['roll'] has the unknown place {row!r}; the state is damaged")
-            roll.late[int(row)] = place
-        return roll
+            place = saving.count(content["late"], row)
+            if not (str(row).isdecimal() and int(row) < total) or place >= shares._used:
+                raise SchemaMismatch(f"state['shares'] has the unknown place {row!r}; the state is damaged")
+            shares.late[int(row)] = place
+        return shares
 
     def _take_place(self, row: int) -> None:
         self.late[row] = self._used

@@ -9,23 +9,23 @@ import pytest
 from sqlalchemy import func, select, update
 
 import boundwatch as bw
-from boundwatch.server import acts, ledger, verifying
+from boundwatch.server import acts, counting, verifying
+from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.counting import Ledger, Refused
 from boundwatch.server.database import Database
-from boundwatch.server.ledger import Ledger, Refused
-from boundwatch.server.reports import Report
+from boundwatch.server.live_detectors import Curve
+from boundwatch.server.models import Bind, Report, Upload
 from boundwatch.server.tables import alarms, checkpoints, episodes, watches
-from boundwatch.server.watchers import Curve
-from boundwatch.server.watches import Binding, add_certificate
 
 
 @pytest.fixture
 def binding(database, certificate):
     with database.write() as connection:
-        return Binding.checked(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        return Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
 
 
 @pytest.fixture
-def counting(database, binding):
+def ledger(database, binding):
     opened = Ledger(database, default=binding)
     yield opened
     opened.close()
@@ -39,11 +39,11 @@ def assert_replays(database):
     assert [each for each in verifying.verify(database) if each.fault] == []
 
 
-def test_counts_what_the_detector_counts(database, counting, certificate):
+def test_counts_what_the_detector_counts(database, ledger, certificate):
     costs = (np.random.default_rng(1).random(300) < 0.3).astype(float)
     for start in range(0, 300, 7):
         batch = [report("arm", start + i, cost) for i, cost in enumerate(costs[start : start + 7])]
-        answer = counting.submit(batch).result()
+        answer = ledger.submit(batch).result()
     finding = bw.SequentialTest(certificate).update_many(costs)
     assert answer["streams"]["arm"] == {"generation": 1, "n": 300, "verdict": "adverse"}
     with database.read() as connection:
@@ -58,20 +58,20 @@ def test_counts_what_the_detector_counts(database, counting, certificate):
     assert_replays(database)
 
 
-def test_a_repeat_counts_once_and_another_cost_is_a_conflict(counting):
-    assert counting.submit([report("arm", 1, 0)]).result()["counted"] == 1
-    assert counting.submit([report("arm", 1, 0)]).result()["repeated"] == 1
+def test_a_repeat_counts_once_and_another_cost_is_a_conflict(ledger):
+    assert ledger.submit([report("arm", 1, 0)]).result()["counted"] == 1
+    assert ledger.submit([report("arm", 1, 0)]).result()["repeated"] == 1
     with pytest.raises(Refused, match="was counted with cost 0, not 1") as refused:
-        counting.submit([report("arm", 1, 1)]).result()
+        ledger.submit([report("arm", 1, 1)]).result()
     assert refused.value.status == 409
-    same = counting.submit([report("arm", 2, 1), report("arm", 2, 1)]).result()
+    same = ledger.submit([report("arm", 2, 1), report("arm", 2, 1)]).result()
     assert (same["counted"], same["repeated"], same["streams"]["arm"]["n"]) == (1, 1, 2)
 
 
-def test_a_batch_is_taken_whole_or_not_at_all(database, counting):
+def test_a_batch_is_taken_whole_or_not_at_all(database, ledger):
     good, bad = report("arm", 1, 0), report("arm", 1, 1)
     futures = [
-        counting.submit(batch) for batch in ([good, bad], [report("arm", 2, 0.5)], [report("arm", 3, 0)])
+        ledger.submit(batch) for batch in ([good, bad], [report("arm", 2, 0.5)], [report("arm", 3, 0)])
     ]
     for future, status in zip(futures[:2], (409, 422), strict=True):
         with pytest.raises(Refused) as refused:
@@ -89,7 +89,7 @@ def test_an_unknown_stream_is_refused_without_a_default(database):
     strict.close()
 
 
-def test_two_servers_and_the_same_streams_count_each_episode_once(database, database_url, counting, binding):
+def test_two_servers_and_the_same_streams_count_each_episode_once(database, database_url, ledger, binding):
     other_database = Database(database_url)
     other = Ledger(other_database, default=binding)
     names = [f"arm-{i}" for i in range(5)]
@@ -98,7 +98,7 @@ def test_two_servers_and_the_same_streams_count_each_episode_once(database, data
     def send(seed):
         rng = np.random.default_rng(seed)
         mine = [sent[i] for i in rng.permutation(len(sent))]
-        servers = [counting, other]
+        servers = [ledger, other]
         futures = [
             servers[rng.integers(2)].submit([report(*x) for x in mine[i : i + 8]]) for i in range(0, 400, 8)
         ]
@@ -119,8 +119,8 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
     databases[0].migrate()
     with databases[0].write() as connection:
         added = add_certificate(connection, certificate.to_dict(), "lab", "test")
-    first, other = (Ledger(each, default=Binding.checked(added["id"])) for each in databases)
-    real = ledger._Count._lock
+    first, other = (Ledger(each, default=Binding.of(added["id"])) for each in databases)
+    real = counting._Count._lock
 
     def lock(self, connection, names):
         found = real(self, connection, names)
@@ -128,7 +128,7 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
             other.submit([report("arm", "other", 0)]).result()
         return found
 
-    monkeypatch.setattr(ledger._Count, "_lock", lock)
+    monkeypatch.setattr(counting._Count, "_lock", lock)
     answer = first.submit([report("arm", "first", 0), report("leg", "first", 0)]).result()
     assert answer["streams"]["arm"] == {"generation": 1, "n": 2, "verdict": "within"}
     assert answer["streams"]["leg"]["n"] == 1
@@ -137,28 +137,28 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
         each.close()
 
 
-def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, counting, monkeypatch):
-    counting.submit([report("arm", 1, 1)]).result()
-    real = ledger._Count._write
+def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, ledger, monkeypatch):
+    ledger.submit([report("arm", 1, 1)]).result()
+    real = counting._Count._write
 
     def fail(self, connection):
         real(self, connection)
         raise OSError("disk full")
 
-    monkeypatch.setattr(ledger._Count, "_write", fail)
+    monkeypatch.setattr(counting._Count, "_write", fail)
     with pytest.raises(Refused, match="nothing was counted"):
-        counting.submit([report("arm", 2, 1)]).result()
-    monkeypatch.setattr(ledger._Count, "_write", real)
-    assert counting.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
+        ledger.submit([report("arm", 2, 1)]).result()
+    monkeypatch.setattr(counting._Count, "_write", real)
+    assert ledger.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
     assert_replays(database)
 
 
-def test_states_survive_checkpoints_and_cold_caches(database, counting, monkeypatch):
-    monkeypatch.setattr(ledger, "CHECKPOINT_EVERY", 10)
-    monkeypatch.setattr(ledger, "CACHED_WATCHERS", 2)
+def test_states_survive_checkpoints_and_cold_caches(database, ledger, monkeypatch):
+    monkeypatch.setattr(counting, "CHECKPOINT_EVERY", 10)
+    monkeypatch.setattr(counting, "CACHED_DETECTORS", 2)
     rng = np.random.default_rng(3)
     for i in range(40):
-        counting.submit(
+        ledger.submit(
             [report(f"arm-{j}", f"{i}-{k}", rng.random() < 0.2) for j in range(4) for k in range(3)]
         ).result()
     with database.read() as connection:
@@ -166,73 +166,73 @@ def test_states_survive_checkpoints_and_cold_caches(database, counting, monkeypa
     assert_replays(database)
 
 
-def test_a_state_of_another_version_is_rebuilt(database, counting, monkeypatch):
-    monkeypatch.setattr(ledger, "CHECKPOINT_EVERY", 5)
-    counting.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+def test_a_state_of_another_version_is_rebuilt(database, ledger, monkeypatch):
+    monkeypatch.setattr(counting, "CHECKPOINT_EVERY", 5)
+    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
     with database.write() as connection:
         state = connection.execute(select(checkpoints.c.state)).scalar_one()
         connection.execute(update(checkpoints).values(state=state.replace('"version":1', '"version":0')))
-    counting._watchers.clear()
-    assert counting.submit([report("arm", 20, 0)]).result()["streams"]["arm"]["n"] == 21
+    ledger._detectors.clear()
+    assert ledger.submit([report("arm", 20, 0)]).result()["streams"]["arm"]["n"] == 21
 
 
 @pytest.mark.parametrize("change", [{"n": 19}, {"evidence_adverse": 2.0}, {"verdict": "adverse"}])
-def test_verify_notices_what_was_altered(database, counting, change):
-    counting.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+def test_verify_notices_what_was_altered(database, ledger, change):
+    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
     assert_replays(database)
     with database.write() as connection:
         connection.execute(update(watches).values(change))
     assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
 
 
-def test_verify_notices_an_altered_cost(database, counting):
-    counting.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
+def test_verify_notices_an_altered_cost(database, ledger):
+    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
     with database.write() as connection:
         connection.execute(update(episodes).where(episodes.c.number == 7).values(cost=1.0))
     assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
 
 
-def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, counting):
-    counting.submit([report("arm", i, 1) for i in range(20)]).result()
+def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, ledger):
+    ledger.submit([report("arm", i, 1) for i in range(20)]).result()
     with database.write() as connection, pytest.raises(bw.errors.InvalidSetting, match="cannot be changed"):
-        acts.watch(connection, ["arm"], "lab", by="me", alpha_adverse=0.01)
+        acts.bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
     with database.write() as connection:
-        bound = acts.watch(
-            connection, ["arm"], "lab", by="me", reason="gripper replaced", new_generation=True
+        bound = acts.bind_streams(
+            connection, Bind(["arm"], "lab", reason="gripper replaced", new_generation=True), by="me"
         )
     assert bound == {"arm": 2}
-    answer = counting.submit([report("arm", 100, 0)]).result()["streams"]["arm"]
+    answer = ledger.submit([report("arm", 100, 0)]).result()["streams"]["arm"]
     assert answer == {"generation": 2, "n": 1, "verdict": "within"}
-    late = counting.submit([report("arm", 3, 1)]).result()  # an episode of the generation before, sent again
+    late = ledger.submit([report("arm", 3, 1)]).result()  # an episode of the generation before, sent again
     assert (late["counted"], late["repeated"]) == (0, 1)
     assert_replays(database)
 
 
-def test_what_ran_before_a_repair_does_not_count_after_it(database, counting):
+def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
     measured = bw.Certificate.from_held_out([0.1, 0.4] * 50)
     with database.write() as connection:
-        acts.upload(connection, measured.to_dict(), "measured", by="me")
-        acts.watch(connection, ["arm"], "measured", by="me")
+        acts.upload(connection, Upload("measured", measured.to_dict()), by="me")
+        acts.bind_streams(connection, Bind(["arm"], "measured"), by="me")
     long_ago = Report("arm", "counted then", 0.5, 1e9, None)  # a first generation takes what is old, too
-    assert counting.submit([long_ago]).result()["counted"] == 1
+    assert ledger.submit([long_ago]).result()["counted"] == 1
     with database.write() as connection:
-        acts.watch(connection, ["arm"], "lab", by="me", reason="repaired", new_generation=True)
+        acts.bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
         began = connection.execute(select(func.max(watches.c.created))).scalar_one()
     before = [Report("arm", f"before {i}", 1.0, began - 1 - i, None) for i in range(40)]
     with pytest.raises(Refused, match=r"ended at 20\S+Z, before generation 2 began at 20\S+Z") as refused:
-        counting.submit(before).result()
+        ledger.submit(before).result()
     assert refused.value.status == 409
     after = [Report("arm", "after", 0.0, began, None), report("arm", "without a time", 0)]
-    answer = counting.submit([long_ago, *after]).result()  # what was counted then is a repeat, not an error
+    answer = ledger.submit([long_ago, *after]).result()  # what was counted then is a repeat, not an error
     assert (answer["counted"], answer["repeated"]) == (2, 1)
     assert answer["streams"]["arm"] == {"generation": 2, "n": 2, "verdict": "within"}
     assert_replays(database)
 
 
-def test_the_change_detector_is_watched_alike(database, counting):
+def test_the_change_detector_is_watched_alike(database, ledger):
     with database.write() as connection:
-        acts.watch(connection, ["arm"], "lab", by="me", detector="change-detector")
-    counting.submit([report("arm", i, i >= 50) for i in range(70)]).result()
+        acts.bind_streams(connection, Bind(["arm"], "lab", detector="change-detector"), by="me")
+    ledger.submit([report("arm", i, i >= 50) for i in range(70)]).result()
     with database.read() as connection:
         row = connection.execute(select(watches)).mappings().one()
     assert (row["verdict"], row["alpha_adverse"]) == ("adverse", 0.001)
@@ -244,7 +244,7 @@ def test_looking_for_known_episodes_never_reads_all_of_them(tmp_path):
     database.migrate()
     with database.read() as connection:
         table = "(VALUES (1, 'a'), (2, 'b')) AS asked"
-        query = ledger._FIND_EPISODES.replace("ASKED", table)
+        query = counting._FIND_EPISODES.replace("ASKED", table)
         plan = " ".join(str(row) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
     database.close()
     assert "SEARCH episodes USING INDEX" in plan

@@ -26,16 +26,16 @@ from boundwatch.detectors import Verdict
 from boundwatch.errors import BoundwatchError
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
+from boundwatch.server.bindings import Binding, bind, lock_bindings
 from boundwatch.server.database import Database, log_failure
-from boundwatch.server.reports import Report
+from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence, load_certificate, load_detector
+from boundwatch.server.models import Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
-from boundwatch.server.watchers import SUMMARY, Watcher, evidence, load_certificate, load_watcher
-from boundwatch.server.watches import Binding, bind, lock_bindings
 
 MOST_PER_COMMIT = 4000
 MOST_WAITING = 2000
 CHECKPOINT_EVERY = 128
-CACHED_WATCHERS = 20_000  # some 10 kB each
+CACHED_DETECTORS = 20_000  # some 10 kB each
 _ATTEMPTS = 5
 _LONGEST_END = 30.0
 
@@ -92,7 +92,7 @@ class Ledger:
         self.counted = 0
         self.commits = 0
         self._binary: dict[int, bool] = {}
-        self._watchers: OrderedDict[int, Watcher] = OrderedDict()
+        self._detectors: OrderedDict[int, LiveDetector] = OrderedDict()
         self._requests: queue.Queue[_Request | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
@@ -149,7 +149,7 @@ class Ledger:
                 new = found.names
             except Exception as error:  # the thread must outlive whatever the database does
                 for watch_id in count.touched:
-                    self._watchers.pop(watch_id, None)
+                    self._detectors.pop(watch_id, None)
                 if attempt == _ATTEMPTS or not _is_transient(error):
                     log_failure(f"a commit of {len(group)} requests failed", error)
                     break
@@ -161,16 +161,16 @@ class Ledger:
             self._binary[certificate_id] = load_certificate(connection, certificate_id).binary
         return self._binary[certificate_id]
 
-    def watcher(self, connection: Connection, watch: RowMapping) -> Watcher:
+    def live(self, connection: Connection, watch: RowMapping) -> LiveDetector:
         """Return the detector of a watch whose stream is locked: from memory, if nobody else has counted."""
-        known = self._watchers.get(watch["id"])
+        known = self._detectors.get(watch["id"])
         if known is not None and known.detector.n == watch["n"]:
-            self._watchers.move_to_end(watch["id"])
+            self._detectors.move_to_end(watch["id"])
             return known
-        loaded = load_watcher(connection, watch, watch["n"])
-        self._watchers[watch["id"]] = loaded
-        while len(self._watchers) > CACHED_WATCHERS:
-            self._watchers.popitem(last=False)
+        loaded = load_detector(connection, watch, watch["n"])
+        self._detectors[watch["id"]] = loaded
+        while len(self._detectors) > CACHED_DETECTORS:
+            self._detectors.popitem(last=False)
         return loaded
 
 
@@ -309,29 +309,29 @@ class _Count:
         return None
 
     def _write(self, connection: Connection) -> None:
-        self.watchers: dict[int, Watcher] = {}
+        self.live: dict[int, LiveDetector] = {}
         rows: list[tuple[Any, ...]] = []
         saved: list[dict[str, Any]] = []
         for stream_id, reports in self.new.items():
             watch = self.watches[stream_id]
-            watcher = self.ledger.watcher(connection, watch)
+            live = self.ledger.live(connection, watch)
             self.touched.append(watch["id"])
             for report in reports:
-                before = watcher.detector.verdict
-                watcher.count(report.cost)
-                if watcher.detector.verdict is not before and watcher.detector.verdict is Verdict.ADVERSE:
-                    self._alarm(connection, report.stream, watch, watcher)
-                key = watch["id"], watcher.detector.n, stream_id
+                before = live.detector.verdict
+                live.count(report.cost)
+                if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
+                    self._alarm(connection, report.stream, watch, live)
+                key = watch["id"], live.detector.n, stream_id
                 rows.append((*key, report.episode, report.cost, report.time, self.now, report.meta))
-            self.watchers[stream_id] = watcher
-            if watcher.detector.n - watcher.checkpointed >= CHECKPOINT_EVERY:
-                saved.append({"watch_id": watch["id"], "n": watcher.detector.n, "state": watcher.state()})
-                watcher.checkpointed = watcher.detector.n
+            self.live[stream_id] = live
+            if live.detector.n - live.checkpointed >= CHECKPOINT_EVERY:
+                saved.append({"watch_id": watch["id"], "n": live.detector.n, "state": live.state()})
+                live.checkpointed = live.detector.n
         if rows:
             self.ledger.database.run_many(connection, _INSERT_EPISODE, rows)
             summaries = [
-                (*watcher.summary().values(), self.now, self.watches[stream_id]["id"])
-                for stream_id, watcher in self.watchers.items()
+                (*live.summary().values(), self.now, self.watches[stream_id]["id"])
+                for stream_id, live in self.live.items()
             ]
             self.ledger.database.run_many(connection, _UPDATE_WATCH, summaries)
         if saved:
@@ -340,20 +340,20 @@ class _Count:
             )
             connection.execute(insert(checkpoints), saved)
 
-    def _alarm(self, connection: Connection, stream: str, watch: RowMapping, watcher: Watcher) -> None:
+    def _alarm(self, connection: Connection, stream: str, watch: RowMapping, live: LiveDetector) -> None:
         alarm = {
             "id": secrets.token_hex(16),
             "watch_id": watch["id"],
-            "verdict": watcher.detector.verdict.value,
-            "number": watcher.detector.first_alarm,
+            "verdict": live.detector.verdict.value,
+            "number": live.detector.first_alarm,
             "created": self.now,
         }
         connection.execute(insert(alarms).values(alarm))
         # What is stored may be as of an earlier episode; the message says what was known at this one.
-        standing = watcher.summary() | {
-            "evidence_adverse": evidence(watcher.detector.finding())[0],
-            "threshold_adverse": None if watcher.is_exact else watch["threshold_adverse"],
-            "binary": watcher.detector.certificate.binary,
+        standing = live.summary() | {
+            "evidence_adverse": evidence(live.detector.finding())[0],
+            "threshold_adverse": None if live.is_exact else watch["threshold_adverse"],
+            "binary": live.detector.certificate.binary,
         }
         outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, standing)
 
@@ -362,11 +362,11 @@ class _Count:
         for name in judged["streams"]:
             stream_id = self.streams[name]["id"]
             watch = self.watches[stream_id]
-            watcher = self.watchers.get(stream_id)
+            live = self.live.get(stream_id)
             n, verdict = (
                 (watch["n"], watch["verdict"])
-                if watcher is None
-                else (watcher.detector.n, watcher.detector.verdict.value)
+                if live is None
+                else (live.detector.n, live.detector.verdict.value)
             )
             standing[name] = {"generation": watch["generation"], "n": n, "verdict": verdict}
         return {**judged, "streams": standing}

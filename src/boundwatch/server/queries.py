@@ -13,20 +13,19 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.joint import is_joint
-from boundwatch.detectors.roll import Roll
-from boundwatch.server.ledger import Refused
+from boundwatch.server.bindings import USUAL_FLEET
+from boundwatch.server.counting import Refused
+from boundwatch.server.live_detectors import load_certificate, parse_certificate
 from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
-from boundwatch.server.watchers import load_certificate, parse_certificate
-from boundwatch.server.watches import USUAL_FLEET
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
-COUNTED = case(
+# The certificate of a watch that may alarm at a line of failures; `threshold_of` needs it.
+_COUNTED = case(
     (and_(certificates.c.binary == 1, watches.c.detector == "sequential-test"), certificates.c.content)
 ).label("counted")
-"""The certificate of a watch that may alarm at a line of failures; `threshold_of` needs it."""
-
 _STANDING = select(
     streams.c.name,
     watches,
@@ -34,7 +33,7 @@ _STANDING = select(
     certificates.c.version.label("certificate_version"),
     certificates.c.fingerprint,
     certificates.c.binary,
-    COUNTED,
+    _COUNTED,
 ).select_from(watches.join(streams).join(certificates))
 
 
@@ -174,7 +173,7 @@ def select_discoveries(
     """
     if not e_values:
         return []
-    roll = Roll()
+    roll = DiscoveryShares()
     roll.look(size)
     total = max(size, *places)
     roll.add(size, total)
@@ -198,18 +197,7 @@ def find_stream(connection: Connection, name: str, generation: int | None = None
 
 def generations(connection: Connection, stream_id: int) -> list[RowMapping]:
     """Return all watches of a stream, the latest first."""
-    query = (
-        select(
-            watches,
-            certificates.c.name.label("certificate"),
-            certificates.c.version.label("certificate_version"),
-            certificates.c.fingerprint,
-            certificates.c.binary,
-        )
-        .select_from(watches.join(certificates))
-        .where(watches.c.stream_id == stream_id)
-        .order_by(watches.c.generation.desc())
-    )
+    query = _STANDING.where(watches.c.stream_id == stream_id).order_by(watches.c.generation.desc())
     return list(connection.execute(query).mappings())
 
 

@@ -1,4 +1,4 @@
-"""What the detectors that may be read after every episode share. Only these have `update`."""
+"""The base of the detectors that may be read after every episode. Only these have `update`."""
 
 from __future__ import annotations
 
@@ -10,26 +10,20 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.validation import check_level
+from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors import state as states
-from boundwatch.detectors.base import Verdict
-from boundwatch.episodes.fit import fitting
+from boundwatch.detectors import saving
+from boundwatch.detectors.base import Finding, Verdict, new_costs
 from boundwatch.errors import InvalidCost
 
-Found = TypeVar("Found")
+Found = TypeVar("Found", bound=Finding)
 SIDES = (Verdict.ADVERSE, Verdict.BENIGN)
-"""The two sides in the order in which every stream detector keeps them."""
+"""The two sides in the order in which every anytime-valid detector keeps them."""
+ONLY = slice(0, 1)
+"""The row of the one stream."""
 
 
-def overrides(side: int, verdict: Verdict) -> bool:
-    """Return whether an alarm of a side would change the verdict.
-
-    Alarms latch, but BENIGN must not silence ADVERSE: each side spends its own level, whatever the other did.
-    """
-    return verdict is Verdict.WITHIN or (side == 0 and verdict is Verdict.BENIGN)
-
-
-class StreamDetector(ABC, Generic[Found]):
+class AnytimeDetector(ABC, Generic[Found]):
     """Base of the detectors that count one episode at a time and stay valid however often you look."""
 
     certificate: Certificate
@@ -39,10 +33,10 @@ class StreamDetector(ABC, Generic[Found]):
     verdict: Verdict
     first_alarm: int | None
     _total: float
+    _rows: Rows
+    """All else that is known of the one stream."""
     _kind: ClassVar[str]
     """What its states are called."""
-    _oldest: ClassVar[int] = states.VERSION
-    """The first version of the states that it reads."""
 
     def _accept(self, certificate: Certificate, alpha_adverse: float, alpha_benign: float) -> None:
         self.certificate = require_certificate(certificate)
@@ -76,7 +70,7 @@ class StreamDetector(ABC, Generic[Found]):
             At least one cost. If one of them is invalid, none is counted. What is suspicious about `Episodes`
             is said as a Python warning; the certificate's own are refused.
         """
-        for cost in self.certificate.check_costs(fitting(costs, self.certificate)).tolist():
+        for cost in new_costs(costs, self.certificate).tolist():
             self._step(cost)
         return self._finding()
 
@@ -92,7 +86,7 @@ class StreamDetector(ABC, Generic[Found]):
         self.first_alarm = None
         self.verdict = Verdict.WITHIN
         self._total = 0.0
-        self._forget()
+        self._rows.begin(ONLY)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
@@ -108,16 +102,14 @@ class StreamDetector(ABC, Generic[Found]):
         True
         """
         content = {
-            "alpha_adverse": self.alpha_adverse,
-            "alpha_benign": self.alpha_benign,
-            **self._settings(),
+            "settings": saving.settings(self),
             "n": self.n,
             "total": self._total,
             "verdict": self.verdict.value,
             "first_alarm": self.first_alarm,
-            **self._evidence_state(),
+            "evidence": self._evidence_state(),
         }
-        return states.seal(self._kind, self.certificate, content)
+        return saving.seal(self._kind, self.certificate, content)
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
@@ -130,34 +122,19 @@ class StreamDetector(ABC, Generic[Found]):
         certificate
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
-        stored = states.unseal(cls._kind, state, certificate, oldest=cls._oldest)
-        detector = cls(stored, **states.levels(state), **cls._settings_in(state))  # type: ignore[call-arg]
-        detector.n = states.count(state, "n") or 0
-        detector._total = states.number(state, "total")
-        detector.verdict, detector.first_alarm = states.alarm(state, detector.n)
-        detector._restore(state)
+        detector = saving.remade(cls, saving.unseal(cls._kind, state, certificate), state)
+        detector.n = saving.count(state, "n")
+        detector._total = saving.number(state, "total")
+        detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)
+        detector._restore(saving.table(state, "evidence"))
         return detector
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the arguments of the constructor besides certificate and levels, as JSON values."""
-        return {}
-
-    @classmethod
-    def _settings_in(cls, state: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003  (of those that have some)
-        """Return the same from a state, checked."""
-        return {}
-
-    @abstractmethod
-    def _forget(self) -> None:
-        """Begin with evidence for nothing."""
-
-    @abstractmethod
     def _evidence_state(self) -> dict[str, Any]:
-        """Return what besides counts and alarms is to be stored, as JSON values."""
+        return saving.pack_rows(self._rows, 1)
 
-    @abstractmethod
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take back what `_evidence_state` returned."""
+        saving.unpack_rows(self._rows, state, 1)
 
     @abstractmethod
     def _step(self, cost: float) -> None:
@@ -166,6 +143,17 @@ class StreamDetector(ABC, Generic[Found]):
     @abstractmethod
     def _finding(self) -> Found:
         """Return the finding after at least one episode."""
+
+    def _alarm(self, side: int) -> bool:
+        """Take an alarm of a side; return whether it changed the verdict.
+
+        Alarms latch, but BENIGN must not silence ADVERSE: each side spends its own level, whatever the other
+        did.
+        """
+        if self.verdict is not Verdict.WITHIN and (side == 1 or self.verdict is Verdict.ADVERSE):
+            return False
+        self.first_alarm, self.verdict = self.n, SIDES[side]
+        return True
 
     def _check(self, cost: float) -> float:
         # The common case first: this runs once per episode, and the careful check takes longer than the test.

@@ -18,6 +18,8 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, SequentialTest
+from boundwatch.detectors.change import ChangeFinding
+from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.tables import certificates, checkpoints, episodes
 
@@ -37,7 +39,7 @@ SUMMARY = (
     "curve",
     "last_cost",
 )
-"""The columns that say where a watch stands, in the order of `Watcher.summary`."""
+"""The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
 @dataclass
@@ -95,7 +97,7 @@ class Curve:
         self.episodes.append(last + max(1, last // 10))
 
 
-class Watcher:
+class LiveDetector:
     """The detector of one watch with its curve: what the server keeps in memory of a stream."""
 
     def __init__(self, detector: SequentialTest | ChangeDetector, curve: Curve) -> None:
@@ -125,7 +127,7 @@ class Watcher:
             self.evidence = self._evidence(finding)
             self.curve.add(*self.evidence)
 
-    def _evidence(self, finding: Any) -> tuple[float, float]:
+    def _evidence(self, finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
         if self._shared is None:
             return evidence(finding)
         key = self._shared, finding.n, self.total
@@ -156,20 +158,20 @@ class Watcher:
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
-    def from_state(cls, text: str, kind: str) -> Watcher:
-        """Return the watcher whose `state` this is."""
+    def from_state(cls, text: str, kind: str) -> LiveDetector:
+        """Return the live whose `state` this is."""
         content = json.loads(text)
-        watcher = cls(DETECTORS[kind].from_state_dict(content["detector"]), Curve(*content["curve"]))
-        watcher.total, watcher.last_cost = content["total"], content["last_cost"]
-        watcher.evidence = tuple(content["evidence"])
-        return watcher
+        live = cls(DETECTORS[kind].from_state_dict(content["detector"]), Curve(*content["curve"]))
+        live.total, live.last_cost = content["total"], content["last_cost"]
+        live.evidence = tuple(content["evidence"])
+        return live
 
 
-def evidence(finding: Any) -> tuple[float, float]:
+def evidence(finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
     """Return the evidence of both sides: e-values, or the change detector's statistics."""
-    if hasattr(finding, "e_adverse"):
-        return finding.e_adverse, finding.e_benign
-    return finding.statistic_adverse, finding.statistic_benign
+    if isinstance(finding, ChangeFinding):
+        return finding.statistic_adverse, finding.statistic_benign
+    return finding.e_adverse, finding.e_benign
 
 
 def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]:
@@ -185,35 +187,35 @@ def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]
     return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
 
 
-def new_watcher(watch: RowMapping, certificate: Certificate) -> Watcher:
-    """Return the watcher of a watch before its first episode."""
+def new_detector(watch: RowMapping, certificate: Certificate) -> LiveDetector:
+    """Return the live of a watch before its first episode."""
     build = DETECTORS[watch["detector"]]
     levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
-    return Watcher(build(certificate, **levels), Curve())
+    return LiveDetector(build(certificate, **levels), Curve())
 
 
-def load_watcher(connection: Connection, watch: RowMapping, upto: int | None = None) -> Watcher:
+def load_detector(connection: Connection, watch: RowMapping, upto: int | None = None) -> LiveDetector:
     """Return a watch's detector as it is stored: the checkpoint, and the episodes after it."""
     row = connection.execute(select(checkpoints).where(checkpoints.c.watch_id == watch["id"])).mappings()
-    watcher = None
+    live = None
     if (stored := row.first()) is not None and (upto is None or stored["n"] <= upto):
         try:
-            watcher = Watcher.from_state(stored["state"], watch["detector"])
+            live = LiveDetector.from_state(stored["state"], watch["detector"])
         except SchemaMismatch:
-            watcher = None  # written by another version of the detector: the episodes tell all
-    if watcher is None:
-        watcher = new_watcher(watch, load_certificate(connection, watch["certificate_id"]))
-    for cost in costs_after(connection, watch["id"], watcher.detector.n, upto):
-        watcher.count(cost)
-    return watcher
+            live = None  # written by another version of the detector: the episodes tell all
+    if live is None:
+        live = new_detector(watch, load_certificate(connection, watch["certificate_id"]))
+    for cost in costs_after(connection, watch["id"], live.detector.n, upto):
+        live.count(cost)
+    return live
 
 
-def replay(connection: Connection, watch: RowMapping) -> Watcher:
+def replay(connection: Connection, watch: RowMapping) -> LiveDetector:
     """Return a watch's detector after counting all its episodes again, from the first."""
-    watcher = new_watcher(watch, load_certificate(connection, watch["certificate_id"]))
+    live = new_detector(watch, load_certificate(connection, watch["certificate_id"]))
     for cost in costs_after(connection, watch["id"], 0):
-        watcher.count(cost)
-    return watcher
+        live.count(cost)
+    return live
 
 
 def costs_after(

@@ -8,12 +8,12 @@ never tighter than the exact one. Costs of 0 and 1 are on the grid: nothing is l
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from boundwatch.bounds.wealth import SMALLEST_BOUND, Array, Bets
+from boundwatch.bounds.bets import SMALLEST_BOUND, Array, Bets
+from boundwatch.bounds.rows import Where, numbers
 
 STEPS = 256
 _AT_ONCE = 1 << 15  # costs that fit into a cache with all that is computed from them
@@ -49,37 +49,53 @@ def split_on_grid(costs: Array) -> Array:
     return weights[:-1]
 
 
-class CostMemory:
-    """The same, one cost at a time.
+def add_costs(weights: Array, where: Where, costs: Array) -> None:
+    """Split one cost each on the grids of some different streams, which are rows.
 
     Examples
     --------
-    >>> memory = CostMemory()
+    >>> weights = np.zeros((2, 257))
+    >>> add_costs(weights, slice(2), np.array([0.3, 1.0]))
+    >>> (weights @ grid_points()).round(12)
+    array([0.3, 1. ])
+    """
+    place = costs * STEPS
+    index = place.astype(np.int64)
+    beyond = place - index
+    flat = weights.reshape(-1)  # one index is much quicker than two
+    if len(weights) > 1:
+        index += numbers(where, len(weights)) * (STEPS + 1)
+    flat[index] += 1.0 - beyond
+    # A cost of 1 has nothing beyond it, and so adds nothing to where the next row begins.
+    flat[np.minimum(index + 1, flat.size - 1)] += beyond
+
+
+class CostGrid:
+    """The costs of one stream, one at a time.
+
+    Examples
+    --------
+    >>> grid = CostGrid()
     >>> for cost in [0.9, 0.8, 0.9, 0.7]:
-    ...     memory.add(cost)
-    >>> round(memory.mean_lower(Bets.for_costs(binary=False), alpha=0.04), 3)
+    ...     grid.add(cost)
+    >>> round(grid.mean_lower(Bets.for_costs(binary=False), alpha=0.04), 3)
     0.301
     """
 
-    def __init__(self, weights: Iterable[float] | None = None) -> None:
-        self.weights = array("d", [0.0] * (STEPS + 1) if weights is None else weights)
+    def __init__(self, weights: ArrayLike | None = None) -> None:
+        self.weights = np.zeros(STEPS + 1) if weights is None else np.array(weights, dtype=np.float64)
 
     def add(self, cost: float) -> None:
         """Remember one cost."""
-        place = cost * STEPS
-        index = int(place)
-        beyond = place - index
-        self.weights[index] += 1.0 - beyond
-        if beyond:
-            self.weights[index + 1] += beyond
+        add_costs(self.weights[None], slice(0, 1), np.array([cost]))
 
     def mean_lower(self, bets: Bets, alpha: float) -> float:
         """Return the largest mean that the wealth against it refutes at level alpha, at all times at once."""
-        return largest_refuted(bets, grid_points(), np.array(self.weights), alpha)
+        return largest_refuted(bets, grid_points(), self.weights, alpha)
 
     def mean_upper(self, bets: Bets, alpha: float) -> float:
         """Return the same from above."""
-        return 1 - largest_refuted(bets, 1 - grid_points(), np.array(self.weights), alpha)
+        return 1 - largest_refuted(bets, 1 - grid_points(), self.weights, alpha)
 
 
 def largest_refuted(bets: Bets, points: Array, weights: Array, alpha: float) -> float:

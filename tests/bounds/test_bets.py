@@ -1,0 +1,75 @@
+"""The wealth of bets in three ways that must agree: at once, along a path, and in a row per stream."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boundwatch.bounds.bets import Bets, Wealth, bet_bounds
+from boundwatch.bounds.rows import Rows
+
+LOWER, UPPER = 0.1, 0.2
+BOUNDS = bet_bounds(LOWER, UPPER)
+costs_lists = st.lists(st.floats(0, 1), min_size=1, max_size=150)
+
+
+def by_definition(bets, costs, bound):
+    with np.errstate(divide="ignore"):
+        logs = np.log(1 - bets.sizes + np.outer(costs / bound, bets.sizes)).sum(axis=0) + np.log(bets.shares)
+    return np.logaddexp.reduce(logs)
+
+
+def count(wealth, rows, where, costs, before=0):
+    """Count the same costs for each of some streams; return their log wealth."""
+    streams = np.arange(rows.size)[where].size
+    for n, cost in enumerate(costs.tolist(), start=before + 1):
+        log = wealth.step(rows, where, np.full(streams, cost), np.full(streams, n))
+    return log
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@given(costs=costs_lists)
+def test_all_ways_agree(binary, costs):
+    bets, costs = Bets.for_costs(binary=binary), np.round(costs) if binary else np.array(costs)
+    wealth, alone = Wealth(bets, *BOUNDS), Wealth(bets, UPPER)
+    block, some = Rows(wealth.first, size=1), Rows(wealth.first, size=3)
+    one, two = count(wealth, block, slice(0, 1), costs), count(wealth, some, np.array([0, 2]), costs)
+    expected = [by_definition(bets, costs, UPPER), by_definition(bets, 1 - costs, 1 - LOWER)]
+    paths = [bets.log_wealth_path(costs, UPPER), bets.log_wealth_path(1 - costs, 1 - LOWER)]
+    assert one[0].tolist() == pytest.approx(expected, abs=1e-9)
+    assert two.tolist() == [one[0].tolist()] * 2, "bit by bit"
+    assert some["log"][1].tolist() == [0, 0]
+    assert count(alone, Rows(alone.first, size=1), slice(0, 1), costs)[0, 0] == pytest.approx(expected[0])
+    assert [path[-1] for path in paths] == pytest.approx(expected, abs=1e-9)
+    assert bets.log_wealth(costs, np.ones(costs.size), UPPER) == pytest.approx(expected[0], abs=1e-9)
+    assert block["best"][0].tolist() == pytest.approx([max(path) for path in paths], abs=1e-9)
+
+
+def test_neither_overflows_nor_gets_lost():
+    bets = Bets.for_costs(binary=False)
+    wealth, costs = Wealth(bets, *BOUNDS), np.repeat([1.0, 0.0, 1.0], [3000, 9000, 40])
+    log = count(wealth, Rows(wealth.first, size=1), slice(0, 1), costs)
+    assert log[0, 0] == pytest.approx(by_definition(bets, costs, UPPER), rel=1e-9)
+
+
+def test_a_stream_continues_from_its_capitals():
+    wealth, only = Wealth(Bets.for_costs(binary=False), *BOUNDS), slice(0, 1)
+    rows, other = Rows(wealth.first, size=1), Rows(wealth.first, size=1)
+    count(wealth, rows, only, np.random.default_rng(0).random(100))
+    for name in ("best", "logs", "product"):
+        other[name][:] = rows[name]
+    wealth.rescale(other, only)
+    for each in (rows, other):
+        count(wealth, each, only, np.array([0.4]), before=100)
+    assert all(np.array_equal(rows[name], other[name]) for name in rows)
+
+
+def test_a_stream_that_begins_anew_or_appears_has_no_costs():
+    wealth = Wealth(Bets.for_costs(binary=True), *BOUNDS)
+    rows = Rows(wealth.first, size=2)
+    count(wealth, rows, slice(2), np.ones(5))
+    rows.grow(5)
+    assert rows["log"][:2, 0].min() > 0
+    rows.begin(slice(1, 2))
+    for name, first in wealth.first.items():
+        assert np.array_equal(rows[name][1:], np.broadcast_to(first, (4, *first.shape)))
