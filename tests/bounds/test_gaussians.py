@@ -31,7 +31,7 @@ def printed_renyi(mean, variance, prior_mean, prior_variance):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_divergences_match_quadrature(case):
+def test_renyi_matches_quadrature(case):
     assert renyi_divergence(*case) == pytest.approx(np.log(quadrature(*case, power=2)), rel=1e-6)
     assert kl_divergence(*case) == pytest.approx(quadrature(*case, power=None), rel=1e-6)
     assert renyi_divergence(*case) >= kl_divergence(*case)

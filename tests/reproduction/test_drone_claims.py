@@ -83,12 +83,16 @@ def calibrated() -> stronger_baselines.Results:
 def test_every_claim_can_hold(varied, permitted, compared, calibrated):
     claims = [difficulty.claims(varied), rates.claims(permitted), stronger_baselines.claims(calibrated)]
     claims.append(baselines.claims(compared))
-    change(compared.baselines, to={"adverse": 0}, n=10)  # the paper's number of trials counts
-    claims.append(baselines.claims(compared))
-    assert [len(each) for each in claims] == [7, 6, 2, 7, 7]
+    assert [len(each) for each in claims] == [7, 6, 2, 7]
     for claim in itertools.chain(*claims):
         judged(claim, "yes")
     assert all(claim.beyond for claim in claims[2])
+
+
+def test_baselines_are_judged_with_the_papers_number_of_trials(compared):
+    change(compared.baselines, to={"adverse": 0}, n=10)
+    for claim in baselines.claims(compared):
+        judged(claim, "yes")
 
 
 @pytest.mark.parametrize(

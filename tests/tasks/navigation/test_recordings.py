@@ -100,7 +100,7 @@ WRONG += [("flights.csv", b"\xff\xfe\x00"), ("flights.txt", b""), ("missing.csv"
         *(("flights.csv", content.encode(), named) for content, named in BAD_CSV.items()),
         *(("flights.npz", *case) for case in BAD_NPZ),
         *(("flights.mat", *case) for case in BAD_MAT),
-        *((name, content, "") for name, content in WRONG),
+        *((name, content, name) for name, content in WRONG),
     ],
 )
 def test_files_that_hold_no_flights_are_refused_in_one_line(tmp_path, name, content, named):
