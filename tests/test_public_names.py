@@ -99,15 +99,7 @@ def of_calls(tmp_path):
     client = bw.Client("http://me:secret@127.0.0.1:9", spool=tmp_path / "spool.sqlite")
     client.close(timeout=0)
     assert "secret" not in f"{client!r} {client}"
-    promised = {
-        "promised": 0.05,
-        "rate": 0.04,
-        "low": 0.03,
-        "high": 0.05,
-        "runs": 100,
-        "sees": 0.1,
-        "kept": True,
-    }
+    promised = dict.fromkeys(("promised", "rate", "low", "high", "sees"), 0.05) | {"runs": 100, "kept": True}
     logits = np.random.default_rng(0).normal(size=(50, 7))
     msp = baselines.MSP(logits)
     return [
@@ -227,16 +219,36 @@ def test_dir_shows_the_public_names_and_nothing_else():
         _ = bw.views
 
 
+def printed(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
 def test_importing_leaves_heavy_libraries_alone():
     code = (
-        "import sys, boundwatch as bw\n"
+        "import sys, boundwatch as bw, boundwatch.tasks.base\n"
         "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)\n"
         "str(c), repr(c), c._repr_html_()\n"
-        "heavy = {'matplotlib', 'scipy.stats', 'torch', 'pandas', 'sqlalchemy', 'gymnasium'}\n"
+        "heavy = {'matplotlib', 'scipy.stats', 'torch', 'pandas', 'sqlalchemy', 'gymnasium', 'joblib'}\n"
         "print(heavy & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert printed(code) == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("library", "module", "extra"),
+    [("gymnasium", "gym", "gym"), ("torch", "training", "train"), ("mujoco", "tasks.grasping", "sim")],
+)
+def test_what_is_not_installed_is_named_as_an_extra(library, module, extra):
+    code = f"""if True:
+        import sys, importlib
+        sys.modules[{library!r}] = None
+        from boundwatch.errors import MissingExtra
+        try:
+            importlib.import_module("boundwatch.{module}")
+        except MissingExtra as error:
+            print(error)
+    """
+    assert f"boundwatch[{extra}]" in printed(code)
 
 
 def test_an_object_without_a_view_of_its_own_is_described_by_its_fields():

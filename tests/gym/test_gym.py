@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import gymnasium
 import numpy as np
 import pytest
@@ -351,10 +348,3 @@ def test_an_episode_must_not_be_abandoned(count):
 def test_watch_refuses_detectors_that_look_once():
     with pytest.raises(InvalidSetting, match="detector = HypothesisTest may not be read after every episode"):
         bw.gym.watch(Coin(), bw.HypothesisTest(CERTIFICATE), cost="is_success")
-
-
-def test_without_gymnasium_the_extra_is_named():
-    code = "import sys; sys.modules['gymnasium'] = None; import boundwatch as bw; bw.gym"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "MissingExtra" in done.stderr
-    assert "boundwatch[gym]" in done.stderr

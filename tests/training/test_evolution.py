@@ -147,15 +147,14 @@ def test_each_environment_meets_its_own_policies():
     assert indices.tolist() == [list(range(10))] * 4
 
 
-WRONG = [
-    ("samples", 3),
-    ("optimizer", "lbfgs"),
-    ("learning_rate", -1),
-    ("bound", "elbo"),
-    ("steps", 0),
+WRONG = [("samples", 3), ("optimizer", "lbfgs"), ("learning_rate", -1), ("bound", "elbo"), ("steps", 0)]
+WRONG += [
+    ("per_environment", 1),
+    ("antithetic", "no"),
+    ("baseline", "no"),
+    ("natural", "yes"),
     ("delta", 0.0),
 ]
-WRONG += [("per_environment", 1), ("antithetic", "no"), ("baseline", "no"), ("natural", "yes")]
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG)

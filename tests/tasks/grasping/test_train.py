@@ -117,7 +117,7 @@ def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
     done = CliRunner().invoke(app, [*command, "--render", str(pictures)])
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
-    costs = bw.episodes.read_costs(output, binary=True).costs
+    costs = bw.read_costs(output, binary=True).costs
     assert result["failures"] == costs.sum()
     assert result["columns"] == ["cost", "rise", "reason", "film"]
     rows = list(csv.DictReader(output.read_text().splitlines()))
@@ -128,7 +128,7 @@ def test_rollout_writes_costs_that_check_reads(tiny, tmp_path):
         assert len(film.convert("RGB").getcolors(1 << 20)) > 50  # not blank
     again = CliRunner().invoke(app, [*command, "--force"])
     assert again.exit_code == 0
-    assert np.array_equal(bw.episodes.read_costs(output, binary=True).costs, costs)
+    assert np.array_equal(bw.read_costs(output, binary=True).costs, costs)
 
 
 def test_deployment_is_new_and_the_same_under_other_physics(tiny):

@@ -1,8 +1,6 @@
 import dataclasses
 import math
 import re
-import subprocess
-import sys
 
 import mujoco
 import numpy as np
@@ -223,13 +221,3 @@ def test_noise_blurs_edges_and_steep_walls():
     )
     assert np.mean(error[edge] > 0.01) > 0.1  # a ray that goes astray passes the rim
     assert np.mean(error[~edge] > 0.01) < 0.02
-
-
-def test_missing_engine_names_the_extra():
-    code = (
-        "import sys; sys.modules['mujoco'] = None\n"
-        "try:\n    import boundwatch.tasks.grasping\n"
-        "except ImportError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "boundwatch[sim]" in done.stdout
