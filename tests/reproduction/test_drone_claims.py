@@ -136,6 +136,19 @@ def test_detectors_that_say_nothing_are_neither_confident_nor_similar(varied):
     judged(difficulty.claims(varied)[6], "not checkable here")
 
 
+def test_datasets_are_counted_once(varied, compared):
+    # Two detectors, n = 10 and 50, six settings: one of them with a shift of either sign.
+    change(varied.tallies, to={"shift_error": 0.1}, setting="hard")
+    assert "0 false declarations in 12,000 datasets (14 checks)" in difficulty.claims(varied)[0].ours
+    assert "0 of 12,000 verdicts" in baselines.claims(compared)[1].ours
+
+
+def test_from_a_shift_on_means_at_all_larger_ones(varied):
+    for setting, onset in (("hard", "+0.50"), ("harder", "+0.08")):
+        change(varied.tallies, to={"adverse": 950}, setting=setting, n=50)
+        assert f"n = 50: ADVERSE from a shift of {onset} on" in difficulty.claims(varied)[5].ours
+
+
 NEAR, ALL = ("training", "easy", "hard"), tuple(SHIFTS)
 
 

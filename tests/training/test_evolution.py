@@ -115,6 +115,13 @@ def test_baseline_and_opposites_lower_the_variance():
     assert bool((spread(True, False)[0] < spread(False, False)[0]).all())
 
 
+def test_mean_of_others_leaves_out_itself_and_its_opposite():
+    values = torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64)
+    assert evolution._mean_of_others(values, False).tolist() == [14 / 3, 13 / 3, 11 / 3, 7 / 3]
+    assert evolution._mean_of_others(values, True).tolist() == [6.0, 6.0, 1.5, 1.5]
+    assert evolution._mean_of_others(values[:2], True).tolist() == [0.0, 0.0]
+
+
 def test_every_combination_of_settings_trains():
     for settings in (
         {"per_environment": True, "samples": 2},
