@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from boundwatch.watching.starting import build_detectors
+from boundwatch.watching.watch import build_detectors
 from scipy.stats import binom
 
 import boundwatch as bw

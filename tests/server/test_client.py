@@ -312,10 +312,10 @@ def test_a_malformed_body_is_refused_with_its_field(body, message):
 def test_the_shell_command_keeps_what_cannot_be_delivered(start, spool):
     server = start()
     arguments = ("report-episode", "arm-1", "--success", "true", "--url", server.url, "--spool", str(spool))
-    arguments += ("--wait", "60")  # a busy machine may need more than the usual 10 s
-    done = _run(*arguments, "--episode", "1")
+    patient = (*arguments, "--wait", "60")  # a busy machine may need more than the usual 10 s
+    done = _run(*patient, "--episode", "1")
     assert (done.returncode, done.stdout) == (0, "counted: arm-1 1\n")
-    conflict = _run(*arguments[:3], "false", *arguments[4:], "--episode", "1")
+    conflict = _run(*patient[:3], "false", *patient[4:], "--episode", "1")
     assert conflict.returncode == 1
     assert conflict.stderr.count("was counted with cost 0, not 1") == 1
     assert conflict.stderr.count("\n") == 1
@@ -324,7 +324,7 @@ def test_the_shell_command_keeps_what_cannot_be_delivered(start, spool):
     assert (kept.returncode, kept.stdout) == (0, "")
     assert "kept for later, 1 waiting" in kept.stderr
     server.start()
-    assert _run(*arguments, "--episode", "3").returncode == 0
+    assert _run(*patient, "--episode", "3").returncode == 0
     assert counted(server, "arm-1") == ["1", "2", "3"]
 
 
