@@ -118,7 +118,7 @@ def test_the_home_folder_of_a_test_is_not_the_user_s(tmp_path, monkeypatch):
     from boundwatch.server.client import Client
 
     with Client("http://127.0.0.1:9") as client:
-        spool = Path(client.spool)
+        spool = Path(client._spool.path)
     theirs = Path(pwd.getpwuid(os.getuid()).pw_dir)
     ours = [Path.home(), Path("~").expanduser(), spool]
     assert not any(each == theirs or each.is_relative_to(theirs / ".local") for each in ours)
