@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from boundwatch.watching.state import StateFile
 from tools import example_logs
 
 import boundwatch as bw
 from boundwatch.cli import main as run_program
-from boundwatch.watching.state import StateFile
 
 _LONGEST = 10  # seconds
 _EXTREME = [b"1e400", b"-1", b"NaN", b"0", b"1" * 400, b"9" * 5000, b"-0.0", b"1e-320", b"", b"null", b"true"]

@@ -14,10 +14,11 @@ from sqlalchemy import select, update
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import outbox, transfer, upkeep
-from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.models import Bind, Report
+from boundwatch.server.live_detectors import verify
+from boundwatch.server.models import Bind, Report, Upload
 from boundwatch.server.outbox import Channel, Courier, sign
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import deliveries, episodes, watches
@@ -51,7 +52,7 @@ class Receiver:
 
 def alarm(database, certificate, *channels):
     with database.write() as connection:
-        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        binding = Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     ledger.submit([Report("arm-1", str(i), 1.0, None, '{"cell":2}') for i in range(30)]).result()
     ledger.close()
@@ -286,19 +287,18 @@ def test_silence_is_told_once_and_is_no_verdict(database, certificate):
 
 
 def test_retention_keeps_what_an_open_watch_needs(database, certificate):
-    from boundwatch.server import acts, verifying
 
     alarm(database, certificate)
     with database.write() as connection:
         assert upkeep.prune(connection, time.time() + 1) == (0, 30)
         assert len(connection.execute(select(episodes)).all()) == 30
-    assert [each.fault for each in verifying.verify(database)] == [""]
+    assert [each.fault for each in verify(database)] == [""]
     with database.write() as connection:
-        acts.bind_streams(connection, Bind(["arm-1"], "lab", reason="repaired", new_generation=True), by="me")
+        bind_streams(connection, Bind(["arm-1"], "lab", reason="repaired", new_generation=True), by="me")
         assert upkeep.prune(connection, time.time() + 1) == (1, 0)
         assert connection.execute(select(episodes)).all() == []
         assert connection.execute(select(watches.c.n).order_by(watches.c.generation)).scalars().all() == [
             30,
             0,
         ]
-    assert [(each.fault, each.pruned) for each in verifying.verify(database)] == [("", True), ("", False)]
+    assert [(each.fault, each.pruned) for each in verify(database)] == [("", True), ("", False)]

@@ -9,19 +9,19 @@ import pytest
 from sqlalchemy import func, select, update
 
 import boundwatch as bw
-from boundwatch.server import acts, counting, verifying
-from boundwatch.server.bindings import Binding, add_certificate
-from boundwatch.server.counting import Ledger, Refused
+from boundwatch.server import counting
+from boundwatch.server.bindings import Binding, bind_streams, upload
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.live_detectors import Curve
-from boundwatch.server.models import Bind, Report, Upload
+from boundwatch.server.live_detectors import Curve, verify
+from boundwatch.server.models import Bind, Refused, Report, Upload
 from boundwatch.server.tables import alarms, checkpoints, episodes, watches
 
 
 @pytest.fixture
 def binding(database, certificate):
     with database.write() as connection:
-        return Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        return Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def report(stream, episode, cost):
 
 
 def assert_replays(database):
-    assert [each for each in verifying.verify(database) if each.fault] == []
+    assert [each for each in verify(database) if each.fault] == []
 
 
 def test_counts_what_the_detector_counts(database, ledger, certificate):
@@ -118,7 +118,7 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
     databases = [Database(url) for url in [postgres()] * 2]
     databases[0].migrate()
     with databases[0].write() as connection:
-        added = add_certificate(connection, certificate.to_dict(), "lab", "test")
+        added = upload(connection, Upload("lab", certificate.to_dict()), by="test")
     first, other = (Ledger(each, default=Binding.of(added["id"])) for each in databases)
     real = counting._Count._lock
 
@@ -182,22 +182,22 @@ def test_verify_notices_what_was_altered(database, ledger, change):
     assert_replays(database)
     with database.write() as connection:
         connection.execute(update(watches).values(change))
-    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+    assert [each.stream for each in verify(database) if each.fault] == ["arm"]
 
 
 def test_verify_notices_an_altered_cost(database, ledger):
     ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
     with database.write() as connection:
         connection.execute(update(episodes).where(episodes.c.number == 7).values(cost=1.0))
-    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+    assert [each.stream for each in verify(database) if each.fault] == ["arm"]
 
 
 def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, ledger):
     ledger.submit([report("arm", i, 1) for i in range(20)]).result()
     with database.write() as connection, pytest.raises(bw.errors.InvalidSetting, match="cannot be changed"):
-        acts.bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
+        bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
     with database.write() as connection:
-        bound = acts.bind_streams(
+        bound = bind_streams(
             connection, Bind(["arm"], "lab", reason="gripper replaced", new_generation=True), by="me"
         )
     assert bound == {"arm": 2}
@@ -211,12 +211,12 @@ def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, 
 def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
     measured = bw.Certificate.from_held_out([0.1, 0.4] * 50)
     with database.write() as connection:
-        acts.upload(connection, Upload("measured", measured.to_dict()), by="me")
-        acts.bind_streams(connection, Bind(["arm"], "measured"), by="me")
+        upload(connection, Upload("measured", measured.to_dict()), by="me")
+        bind_streams(connection, Bind(["arm"], "measured"), by="me")
     long_ago = Report("arm", "counted then", 0.5, 1e9, None)  # a first generation takes what is old, too
     assert ledger.submit([long_ago]).result()["counted"] == 1
     with database.write() as connection:
-        acts.bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
+        bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
         began = connection.execute(select(func.max(watches.c.created))).scalar_one()
     before = [Report("arm", f"before {i}", 1.0, began - 1 - i, None) for i in range(40)]
     with pytest.raises(Refused, match=r"ended at 20\S+Z, before generation 2 began at 20\S+Z") as refused:
@@ -231,7 +231,7 @@ def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
 
 def test_the_change_detector_is_watched_alike(database, ledger):
     with database.write() as connection:
-        acts.bind_streams(connection, Bind(["arm"], "lab", detector="change-detector"), by="me")
+        bind_streams(connection, Bind(["arm"], "lab", detector="change-detector"), by="me")
     ledger.submit([report("arm", i, i >= 50) for i in range(70)]).result()
     with database.read() as connection:
         row = connection.execute(select(watches)).mappings().one()

@@ -23,9 +23,10 @@ from boundwatch.cli.root import built
 from boundwatch.cli.serve import serve
 from boundwatch.cli.token import list_, revoke
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import api, transfer, verifying
+from boundwatch.server import api, transfer
 from boundwatch.server.database import Database
 from boundwatch.server.drones import fill, load_flights
+from boundwatch.server.live_detectors import verify
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import DATA, schema_versions
 
@@ -46,7 +47,7 @@ def test_a_backup_restores_everything_into_either_database(filled, tmp_path, pos
         again = tmp_path / f"again-{copy.kind}.jsonl"
         transfer.export(copy, again)
         assert again.read_bytes() == backup.read_bytes()
-        assert [each for each in verifying.verify(copy) if each.fault] == []
+        assert [each for each in verify(copy) if each.fault] == []
         with copy.write() as connection:  # ids go on where they were
             connection.execute(insert(DATA[-1]).values(time=0.0, actor="a", act="b", detail="c"))
         with pytest.raises(InvalidSetting, match="is not empty; restore into a new database"):

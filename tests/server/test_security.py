@@ -17,9 +17,8 @@ from starlette.routing import Mount
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import guard
 from boundwatch.server.access import create_token
-from boundwatch.server.application import create_application
+from boundwatch.server.application import create_application, prepare
 from boundwatch.server.database import Database
-from boundwatch.server.process import prepare
 from boundwatch.server.settings import Settings
 
 PUBLIC = {"/healthz", "/readyz", "/sign-in", "/static"}
@@ -397,7 +396,7 @@ def test_signing_in_leads_nowhere_else(target):
 
 def test_without_a_token_only_loopback_is_served(tmp_path):
     open_to_all = Settings(host="0.0.0.0", database=str(tmp_path / "new.sqlite"))  # noqa: S104
-    with pytest.raises(InvalidSetting, match="there is no token; create one first: boundwatch token create"):
+    with pytest.raises(InvalidSetting, match="there is no token; create one: boundwatch token create"):
         prepare(open_to_all)
     database = Database(open_to_all.database)
     with database.write() as connection:

@@ -141,7 +141,7 @@ def serve(
     try:
         from sqlalchemy.exc import SQLAlchemyError
 
-        from boundwatch.server import process
+        from boundwatch.server import application
         from boundwatch.server.settings import Settings
     except ImportError as error:
         raise MissingExtra("boundwatch serve", "serve") from error
@@ -154,30 +154,30 @@ def serve(
         serve_demo(settings, partial(print, flush=True))
         return
     # A backup of a database that is not there would be missed when it is needed.
-    opened = process.prepare(settings, create=restore is not None or (export is None and not verify))
+    opened = application.prepare(settings, create=restore is not None or (export is None and not verify))
     try:
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return
-        process.settle(settings, opened)
+        application.settle(settings, opened)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
         raise InvalidSetting(f"{opened.shown}: cannot be read, {reason}; restore a backup") from error
     finally:
         opened.close()
     _greet(settings)
-    process.run(settings)
+    application.run(settings)
 
 
 def _maintain(database: Database, *, verify: bool, export: Path | None, restore: Path | None) -> bool:
     """Do what ends without serving; return whether anything did."""
-    from boundwatch.server import transfer, verifying
+    from boundwatch.server import live_detectors, transfer
 
     if restore is not None:
         print(f"restored {transfer.restore(database, restore)} rows from {restore}")
     if export is not None:
         print(f"wrote {transfer.export(database, export)} rows to {export}")
     if verify:
-        checked = list(verifying.verify(database))
+        checked = list(live_detectors.verify(database))
         for each in checked:
             if each.fault:
                 print(f"DIFFERS  {each.stream}, generation {each.generation}: {each.fault}")

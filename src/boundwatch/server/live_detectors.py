@@ -1,6 +1,6 @@
 """Where the detector of a watch stands: the checkpoint, and the episodes after it.
 
-A replay of all episodes must give the same bytes.
+A replay of all episodes must give the same bytes; `verify` tells whether it does.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, func, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
@@ -21,7 +21,8 @@ from boundwatch.detectors import ChangeDetector, SequentialTest
 from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
-from boundwatch.server.tables import certificates, checkpoints, episodes
+from boundwatch.server.database import Database
+from boundwatch.server.tables import certificates, checkpoints, episodes, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
@@ -29,16 +30,8 @@ DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
 }
 _MOST_SHARED = 200_000
 _SHARED_EVIDENCE: dict[tuple[str, int, float], tuple[float, float]] = {}
-SUMMARY = (
-    "n",
-    "total",
-    "verdict",
-    "first_alarm",
-    "evidence_adverse",
-    "evidence_benign",
-    "curve",
-    "last_cost",
-)
+_EVIDENCE = "evidence_adverse", "evidence_benign"
+SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", "last_cost"
 """The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
@@ -141,10 +134,8 @@ class LiveDetector:
     def summary(self) -> dict[str, Any]:
         """Return the columns of `watches` that say where it stands, after at least one episode."""
         detector = self.detector
-        standing = detector.n, self.total, detector.verdict.value, detector.first_alarm
-        return dict(
-            zip(SUMMARY, (*standing, *self.evidence, self.curve.to_json(), self.last_cost), strict=True)
-        )
+        standing = detector.n, self.total, detector.verdict.value, detector.first_alarm, *self.evidence
+        return dict(zip(SUMMARY, (*standing, self.curve.to_json(), self.last_cost), strict=True))
 
     def state(self) -> str:
         """Return everything as canonical JSON: equal states are equal bytes."""
@@ -178,11 +169,11 @@ def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]
     """Return the evidence at which each side alarms."""
     if isinstance(detector, SequentialTest):
         # Counts that are judged jointly alarm at an exact line, mostly before the evidence is that large.
-        levels = (
-            detector.certificate.delta_upper + detector.alpha_adverse,
-            detector.certificate.delta_lower + detector.alpha_benign,
+        promised = detector.certificate
+        adverse, benign = detector.thresholds or (
+            1 / (promised.delta_upper + detector.alpha_adverse),
+            1 / (promised.delta_lower + detector.alpha_benign),
         )
-        adverse, benign = detector.thresholds or (1 / levels[0], 1 / levels[1])
         return min(adverse, sys.float_info.max), min(benign, sys.float_info.max)  # JSON has no infinity
     return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
 
@@ -227,6 +218,44 @@ def costs_after(
         query = query.where(episodes.c.number <= upto)
     result = connection.execute(query.order_by(episodes.c.number), execution_options={"yield_per": 1000})
     yield from result.scalars()
+
+
+class Replayed(NamedTuple):
+    """What a replay of one watch gave."""
+
+    stream: str
+    generation: int
+    n: int
+    fault: str
+    """What differs; empty if nothing does, and for episodes that retention has removed."""
+    pruned: bool
+
+
+def verify(database: Database) -> Iterator[Replayed]:
+    """Replay the watches one by one; the states must be equal byte for byte, and so must all that is shown.
+
+    It reads a consistent picture per watch, so the server may go on counting meanwhile.
+    """
+    with database.read() as connection:
+        query = select(watches.c.id, streams.c.name).select_from(watches.join(streams))
+        keys = connection.execute(query.order_by(streams.c.name, watches.c.generation)).all()
+    for key, name in keys:
+        with database.read() as connection:
+            watch = connection.execute(select(watches).where(watches.c.id == key)).mappings().one()
+            fault = ""
+            if not watch["pruned"]:
+                numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == key)
+                count, last = connection.execute(numbers).one()
+                again = replay(connection, watch)
+                if not count == (last or 0) == watch["n"]:
+                    fault = f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
+                elif again.state() != load_detector(connection, watch).state():
+                    fault = "the stored state differs from that of a replay"
+                elif watch["n"]:
+                    shown = again.summary()
+                    wrong = [each for each, value in shown.items() if watch[each] != value]
+                    fault = f"{', '.join(wrong)} differ from those of a replay" if wrong else ""
+            yield Replayed(name, watch["generation"], watch["n"], fault, bool(watch["pruned"]))
 
 
 def load_certificate(connection: Connection, certificate_id: int) -> Certificate:
