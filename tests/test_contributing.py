@@ -66,7 +66,9 @@ def test_both_commands_are_traced():
 @pytest.mark.parametrize("title", COMMANDS)
 def test_a_command_calls_the_files_of_its_walk_in_that_order(title, tmp_path):
     failed = np.random.default_rng(1).random(50) < 0.1
-    lab = bw.Certificate.from_held_out(failed.astype(float), binary=True, measured="cost = 1 - grasped")
+    lab = bw.Certificate.from_held_out(
+        failed.astype(float), binary=True, measure=bw.Measure("success", "grasped")
+    )
     lab.save(tmp_path / "certificate.json")
     (tmp_path / "kitchen.csv").write_text("trial,grasped\n" + "".join(f"{i},no\n" for i in range(20)))
     (tmp_path / "call-somebody").write_text("#!/bin/sh\ncat > called\n")

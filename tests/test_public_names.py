@@ -25,7 +25,8 @@ from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
 from boundwatch.tasks.navigation import runs as navigation_runs
 from boundwatch.tasks.navigation.recipe import Recipe as NavigationRecipe
 
-CERTIFICATE = bw.Certificate.from_held_out(np.linspace(0, 0.4, 500), measured="cost = path / 10 m")
+PATH = bw.Measure("cost", "path", (0, 10))
+CERTIFICATE = bw.Certificate.from_held_out(np.linspace(0, 0.4, 500), measure=PATH)
 BINARY = bw.Certificate.from_held_out([0, 0, 0, 1] * 25, binary=True)
 FAMILY = bw.CertificateFamily({"pick": CERTIFICATE, "place": BINARY})
 NEW = np.linspace(0.1, 0.9, 20)
@@ -88,7 +89,9 @@ def subjects(tmp_path_factory):
     comparison = bw.PolicyComparison(binary=True, paired=False)
     return [
         CERTIFICATE,
-        bw.Episodes(np.linspace(0, 1, 5000), False, "lab.csv", "cost", "cost"),
+        bw.Episodes(np.linspace(0, 1, 5000), source="lab.csv"),
+        PATH,
+        bw.Design(strata="task"),
         BINARY,
         FAMILY,
         CERTIFICATE.provenance,

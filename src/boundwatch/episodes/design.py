@@ -67,18 +67,20 @@ class Design:
         if self.reduce is not None:
             check_choice(self.reduce, "reduce", get_args(Reduction))
             if self.episode is None:
-                raise InvalidSetting(
-                    "goes with the column that tells episodes apart",
-                    name="reduce",
-                    value=self.reduce,
-                    remedy=("give ", Argument("episode")),
-                )
+                problem = "goes with the column that tells episodes apart"
+                remedy = ("give ", Argument("episode"))
+                raise InvalidSetting(problem, name="reduce", value=self.reduce, remedy=remedy)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are needed to place a row, each once."""
         named = [getattr(self, name) for name in _SINGLE]
         return tuple(dict.fromkeys(filter(None, [*named, *self.pair_by, *self.where])))
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The columns whose cells may be lists."""
+        return ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
@@ -90,6 +92,12 @@ class Design:
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Return what `to_dict` wrote."""
         return convert(cls, content, "design")
+
+    def __str__(self) -> str:
+        named = [f"{name} {getattr(self, name)}" for name in _SINGLE if getattr(self, name) is not None]
+        named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
+        named += [f"{column} is {value}" for column, value in self.where.items()]
+        return ", ".join(["a step per row" if self.episode else "an episode per row", *named])
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
