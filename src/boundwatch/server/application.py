@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +81,8 @@ def create_application(settings: Settings) -> FastAPI:
     app.state.gatekeeper = Gatekeeper(database)
     for each in (api, pages, events, metrics):
         app.include_router(each.router)
-    for path, status in {"/healthz": "alive", "/readyz": "ready"}.items():  # unless the guard answers
-        app.add_api_route(path, partial(dict, status=status), include_in_schema=False, response_model=None)
+    for path in ("/healthz", "/readyz"):
+        app.add_api_route(path, _say_status, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     _handle_errors(app)
     _describe(app)
@@ -114,6 +113,10 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
     with database.read() as connection:
         found = connection.execute(known).scalar_one()
     return dataclasses.replace(binding, certificate_id=found)
+
+
+async def _say_status(request: Request) -> dict[str, str]:  # of the database, the guard knows
+    return {"status": "alive" if request.url.path == "/healthz" else "ready"}
 
 
 def _describe(app: FastAPI) -> None:

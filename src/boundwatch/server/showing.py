@@ -23,13 +23,7 @@ _USUAL = 20.0  # evidence that is always in the picture where no threshold is
 
 
 def sparkline(curve: Curve, threshold: float | None) -> Markup:
-    """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms.
-
-    Examples
-    --------
-    >>> "polyline" in sparkline(Curve([0, 500], [0, 0]), 25.0)
-    True
-    """
+    """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms."""
     values = [value / 1000 for value in curve.adverse[-48:]]
     mark = math.log10(threshold or _USUAL)
     top, bottom = max([mark * 1.15, *values]), min([-1.0, *values])
@@ -101,27 +95,13 @@ def _drawn(label: str, parts: Sequence[str]) -> Markup:
 
 
 def verdict(value: str) -> Markup:
-    """Return a verdict as a badge that is read without its color.
-
-    Examples
-    --------
-    >>> print(verdict("adverse"))
-    <span class="badge adverse"><span aria-hidden="true">▲</span> ADVERSE</span>
-    """
-    known = Verdict(value)
-    return Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>').format(
-        known.value, _SIGNS[known.value], known.name
-    )
+    """Return a verdict as a badge that is read without its color."""
+    badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>')
+    return badge.format(value, _SIGNS[value], Verdict(value).name)
 
 
 def headline(row: Mapping[str, Any]) -> str:
-    """Say a verdict in one sentence.
-
-    Examples
-    --------
-    >>> headline({"verdict": "adverse", "binary": 1})
-    'ADVERSE: evidence of more failures than certified'
-    """
+    """Say a verdict in one sentence."""
     return wording.says(Verdict(row["verdict"]), binary=bool(row["binary"]))
 
 
@@ -156,13 +136,7 @@ def evidence(value: float) -> str:
 
 
 def moment(seconds: float | None) -> Markup:
-    """Say a time as an age, with the time itself in the element.
-
-    Examples
-    --------
-    >>> print(moment(None))
-    never
-    """
+    """Say a time as an age, with the time itself in the element."""
     if seconds is None:
         return Markup("never")
     exact = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
