@@ -50,9 +50,8 @@ def test_counts_what_the_detector_counts(database, ledger, certificate):
         row = connection.execute(select(watches)).mappings().one()
         alarm = connection.execute(select(alarms)).mappings().one()
     points = Curve.from_json(row["curve"]).episodes
-    assert (
-        row["evidence_adverse"] == bw.SequentialTest(certificate).update_many(costs[: points[-2]]).e_adverse
-    )
+    stored = bw.SequentialTest(certificate).update_many(costs[: points[-2]])
+    assert row["evidence_adverse"] == stored.e_adverse
     assert (points[0], points[-2] <= 300 < points[-1]) == (1, True)
     assert row["first_alarm"] == alarm["number"] == finding.first_alarm
     assert_replays(database)
@@ -61,9 +60,9 @@ def test_counts_what_the_detector_counts(database, ledger, certificate):
 def test_a_repeat_counts_once_and_another_cost_is_a_conflict(ledger):
     assert ledger.submit([report("arm", 1, 0)]).result()["counted"] == 1
     assert ledger.submit([report("arm", 1, 0)]).result()["repeated"] == 1
-    with pytest.raises(Refused, match="was counted with cost 0, not 1") as refused:
+    with pytest.raises(Refused) as refused:
         ledger.submit([report("arm", 1, 1)]).result()
-    assert refused.value.status == 409
+    assert (refused.value.status, refused.value.name, refused.value.value) == (409, "episode", "1")
     same = ledger.submit([report("arm", 2, 1), report("arm", 2, 1)]).result()
     assert (same["counted"], same["repeated"], same["streams"]["arm"]["n"]) == (1, 1, 2)
 
@@ -84,8 +83,9 @@ def test_a_batch_is_taken_whole_or_not_at_all(database, ledger):
 
 def test_an_unknown_stream_is_refused_without_a_default(database):
     strict = Ledger(database)
-    with pytest.raises(Refused, match="is not watched; bind it to a certificate first"):
+    with pytest.raises(Refused) as refused:
         strict.submit([report("arm", 1, 0)]).result()
+    assert refused.value.status == 404
     strict.close()
 
 
@@ -146,8 +146,9 @@ def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, ledger, monke
         raise OSError("disk full")
 
     monkeypatch.setattr(counting._Count, "_write", fail)
-    with pytest.raises(Refused, match="nothing was counted"):
+    with pytest.raises(Refused) as refused:
         ledger.submit([report("arm", 2, 1)]).result()
+    assert refused.value.status == 503
     monkeypatch.setattr(counting._Count, "_write", real)
     assert ledger.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
     assert_replays(database)
@@ -176,19 +177,20 @@ def test_a_state_of_another_version_is_rebuilt(database, ledger, monkeypatch):
     assert ledger.submit([report("arm", 20, 0)]).result()["streams"]["arm"]["n"] == 21
 
 
-@pytest.mark.parametrize("change", [{"n": 19}, {"evidence_adverse": 2.0}, {"verdict": "adverse"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        update(watches).values(n=19),
+        update(watches).values(evidence_adverse=2.0),
+        update(watches).values(verdict="adverse"),
+        update(episodes).where(episodes.c.number == 7).values(cost=1.0),
+    ],
+)
 def test_verify_notices_what_was_altered(database, ledger, change):
     ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
     assert_replays(database)
     with database.write() as connection:
-        connection.execute(update(watches).values(change))
-    assert [each.stream for each in verify(database) if each.fault] == ["arm"]
-
-
-def test_verify_notices_an_altered_cost(database, ledger):
-    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
-    with database.write() as connection:
-        connection.execute(update(episodes).where(episodes.c.number == 7).values(cost=1.0))
+        connection.execute(change)
     assert [each.stream for each in verify(database) if each.fault] == ["arm"]
 
 
@@ -219,9 +221,9 @@ def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
         bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
         began = connection.execute(select(func.max(watches.c.created))).scalar_one()
     before = [Report("arm", f"before {i}", 1.0, began - 1 - i, None) for i in range(40)]
-    with pytest.raises(Refused, match=r"ended at 20\S+Z, before generation 2 began at 20\S+Z") as refused:
+    with pytest.raises(Refused) as refused:
         ledger.submit(before).result()
-    assert refused.value.status == 409
+    assert (refused.value.status, refused.value.value) == (409, "before 0")
     after = [Report("arm", "after", 0.0, began, None), report("arm", "without a time", 0)]
     answer = ledger.submit([long_ago, *after]).result()  # what was counted then is a repeat, not an error
     assert (answer["counted"], answer["repeated"]) == (2, 1)

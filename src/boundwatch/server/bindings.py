@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import RowMapping, func, insert, select, text, update
+from sqlalchemy import RowMapping, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import ANYTIME_LEVEL, CHANGE_LEVEL
 from boundwatch.errors import CertificateError, InvalidSetting
 from boundwatch.server.access import record
+from boundwatch.server.database import lock
 from boundwatch.server.live_detectors import DETECTORS, load_certificate, parse_certificate, thresholds
 from boundwatch.server.models import Bind, Refused, Upload
 from boundwatch.server.tables import certificates, declarations, streams, watches
@@ -159,8 +160,7 @@ def bind(
 
 def lock_bindings(connection: Connection) -> None:
     """Keep other servers from binding streams until the transaction ends; ask before locking any stream."""
-    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _BINDING_LOCK})
+    lock(connection, _BINDING_LOCK)
 
 
 def declare_fleet(connection: Connection, size: int | None = None) -> int:

@@ -9,6 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -44,12 +45,9 @@ class Curve:
 
     Examples
     --------
-    >>> curve = Curve()
-    >>> for n in range(1, 101):
-    ...     if n == curve.due:
-    ...         curve.add(10.0, 1.0)
-    >>> curve.episodes[-4:], curve.adverse[-1], curve.due
-    ([79, 86, 94, 103], 1000, 103)
+    >>> curve = Curve([1000] * 28, [0] * 28)
+    >>> curve.episodes[-4:], curve.due
+    ([27, 29, 31, 34], 34)
     """
 
     adverse: list[int] = field(default_factory=list)
@@ -124,8 +122,7 @@ class LiveDetector:
         if self._shared is None:
             return evidence(finding)
         key = self._shared, finding.n, self.total
-        known = _SHARED_EVIDENCE.get(key)
-        if known is None:
+        if (known := _SHARED_EVIDENCE.get(key)) is None:
             if len(_SHARED_EVIDENCE) >= _MOST_SHARED:
                 _SHARED_EVIDENCE.clear()
             known = _SHARED_EVIDENCE[key] = evidence(finding)
@@ -178,46 +175,41 @@ def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]
     return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
 
 
-def new_detector(watch: RowMapping, certificate: Certificate) -> LiveDetector:
-    """Return the live of a watch before its first episode."""
-    build = DETECTORS[watch["detector"]]
-    levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
-    return LiveDetector(build(certificate, **levels), Curve())
-
-
 def load_detector(connection: Connection, watch: RowMapping, upto: int | None = None) -> LiveDetector:
     """Return a watch's detector as it is stored: the checkpoint, and the episodes after it."""
     row = connection.execute(select(checkpoints).where(checkpoints.c.watch_id == watch["id"])).mappings()
     live = None
     if (stored := row.first()) is not None and (upto is None or stored["n"] <= upto):
-        try:
+        with suppress(SchemaMismatch):  # written by another version of the detector: the episodes tell all
             live = LiveDetector.from_state(stored["state"], watch["detector"])
-        except SchemaMismatch:
-            live = None  # written by another version of the detector: the episodes tell all
     if live is None:
-        live = new_detector(watch, load_certificate(connection, watch["certificate_id"]))
-    for cost in costs_after(connection, watch["id"], live.detector.n, upto):
-        live.count(cost)
-    return live
+        live = _new_detector(connection, watch)
+    return _count_after(connection, watch, live, upto)
 
 
 def replay(connection: Connection, watch: RowMapping) -> LiveDetector:
     """Return a watch's detector after counting all its episodes again, from the first."""
-    live = new_detector(watch, load_certificate(connection, watch["certificate_id"]))
-    for cost in costs_after(connection, watch["id"], 0):
-        live.count(cost)
-    return live
+    return _count_after(connection, watch, _new_detector(connection, watch))
 
 
-def costs_after(
-    connection: Connection, watch_id: int, number: int, upto: int | None = None
-) -> Iterator[float]:
-    """Yield the costs of a watch's episodes after one, in their order."""
-    query = select(episodes.c.cost).where(episodes.c.watch_id == watch_id, episodes.c.number > number)
+def _new_detector(connection: Connection, watch: RowMapping) -> LiveDetector:
+    certificate = load_certificate(connection, watch["certificate_id"])
+    levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
+    return LiveDetector(DETECTORS[watch["detector"]](certificate, **levels), Curve())
+
+
+def _count_after(
+    connection: Connection, watch: RowMapping, live: LiveDetector, upto: int | None = None
+) -> LiveDetector:
+    """Count a watch's episodes after those that its detector has counted."""
+    after = (episodes.c.watch_id == watch["id"]) & (episodes.c.number > live.detector.n)
+    query = select(episodes.c.cost).where(after)
     if upto is not None:
         query = query.where(episodes.c.number <= upto)
     result = connection.execute(query.order_by(episodes.c.number), execution_options={"yield_per": 1000})
-    yield from result.scalars()
+    for cost in result.scalars():
+        live.count(cost)
+    return live
 
 
 class Replayed(NamedTuple):

@@ -245,11 +245,11 @@ def _meta(value: Mapping[str, Any], where: str) -> str:
         json.dumps(value, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
         reason = "half a character" if isinstance(error, UnicodeEncodeError) else error
-        raise InvalidSetting(f"{where}meta cannot be kept as JSON, {reason}; send plain values") from error
+        problem, remedy = f"cannot be kept as JSON, {reason}", "send plain values"
+        raise InvalidSetting(problem, name=f"{where}meta", remedy=remedy) from error
     if len(text) > MOST_META or "\\u0000" in text:  # PostgreSQL keeps no zero characters
-        raise InvalidSetting(
-            f"{where}meta is longer than {MOST_META} characters or holds a zero character; keep it short"
-        )
+        problem = f"is longer than {MOST_META} characters or holds a zero character"
+        raise InvalidSetting(problem, name=f"{where}meta", remedy="keep it short")
     return text
 
 
