@@ -115,10 +115,11 @@ def _listens(host, port):
 
 
 def test_the_home_folder_of_a_test_is_not_the_user_s(tmp_path, monkeypatch):
-    from boundwatch.server.client import _default_spool
+    from boundwatch.server.client import _open_default
 
     theirs = Path(pwd.getpwuid(os.getuid()).pw_dir)
-    ours = [Path.home(), Path("~").expanduser(), _default_spool("127.0.0.1:8471")]
+    with _open_default("127.0.0.1:8471") as spool:
+        ours = [Path.home(), Path("~").expanduser(), spool.path]
     assert not any(each == theirs or each.is_relative_to(theirs / ".local") for each in ours)
     assert not [name for name in os.environ if name.startswith("BOUNDWATCH_")]
     monkeypatch.chdir(tmp_path)

@@ -240,19 +240,11 @@ def _check_address(settings: Settings) -> None:
 def run(settings: Settings) -> None:
     """Serve until the process is told to end; a database that has been prepared is needed."""
     _configure_logs()
-    options: dict[str, Any] = {
-        "host": settings.host,
-        "port": settings.port,
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "timeout_graceful_shutdown": _GRACE,
-        "ssl_certfile": settings.tls_certificate,
-        "ssl_keyfile": settings.tls_key,
-        "timeout_worker_healthcheck": 30,  # a busy process is not a dead one
-        "backlog": 2048,
-        "http": Impatient,
-    }
+    options: dict[str, Any] = {"host": settings.host, "port": settings.port, "http": Impatient}
+    options |= {"log_config": None, "access_log": False, "server_header": False, "backlog": 2048}
+    options |= {"ssl_certfile": settings.tls_certificate, "ssl_keyfile": settings.tls_key}
+    options |= {"timeout_graceful_shutdown": _GRACE}
+    options |= {"timeout_worker_healthcheck": 30}  # a busy process is not a dead one
     if settings.workers == 1:
         uvicorn.Server(uvicorn.Config(create_application(settings), **options)).run()
         return

@@ -307,14 +307,9 @@ class _Count:
             connection.execute(insert(checkpoints), saved)
 
     def _alarm(self, connection: Connection, stream: str, watch: RowMapping, live: LiveDetector) -> None:
-        alarm = {
-            "id": secrets.token_hex(16),
-            "watch_id": watch["id"],
-            "verdict": live.detector.verdict.value,
-            "number": live.detector.first_alarm,
-            "created": self.now,
-        }
-        connection.execute(insert(alarms).values(alarm))
+        number, verdict = live.detector.first_alarm, live.detector.verdict.value
+        alarm = {"id": secrets.token_hex(16), "verdict": verdict, "number": number, "created": self.now}
+        connection.execute(insert(alarms).values(watch_id=watch["id"], **alarm))
         n, mean, generation = live.detector.n, live.total / live.detector.n, watch["generation"]
         what, seen = (
             "its costs have risen above what was certified",
@@ -328,8 +323,8 @@ class _Count:
             "alarm": alarm["id"],
             "stream": stream,
             "generation": generation,
-            "verdict": alarm["verdict"],
-            "episode_number": alarm["number"],
+            "verdict": verdict,
+            "episode_number": number,
             "mean_cost": mean,
             # What is stored may be as of an earlier episode; the message says what was known at this one.
             "evidence": evidence(live.detector.finding())[0],

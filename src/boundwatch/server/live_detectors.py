@@ -47,7 +47,7 @@ class Curve:
     --------
     >>> curve = Curve([1000] * 28, [0] * 28)
     >>> curve.episodes[-4:], curve.due
-    ([27, 29, 31, 34], 34)
+    ([33, 36, 39, 42], 42)
     """
 
     adverse: list[int] = field(default_factory=list)

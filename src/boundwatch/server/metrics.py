@@ -57,14 +57,11 @@ class _Standing(Collector):
             for column, (name, text) in _PER_STREAM.items()
         }
         for row in queries.list_streams(self.connection, queries.Filters(), size=MOST_STREAMS)[0]:
+            said = {"verdict": _VERDICTS[row["verdict"]]}
+            values = dict(row) | said | {"threshold_adverse": queries.threshold_of(row, "adverse")}
             for name, family in families.items():
-                value = row[name]
-                if name == "verdict":
-                    value = _VERDICTS[value]
-                elif name == "threshold_adverse":
-                    value = queries.threshold_of(row, "adverse")
-                if value is not None:
-                    family.add_metric([row["name"]], value)
+                if values[name] is not None:
+                    family.add_metric([row["name"]], values[name])
         yield from families.values()
 
 

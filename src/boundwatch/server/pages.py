@@ -217,14 +217,8 @@ async def sign_in(request: Request) -> Response:
         error = "This token is not valid. Check that you copied all of it, or ask for a new one."
         return await run_in_threadpool(render, request, "sign_in.html", 403, after=after, error=error)
     answer = RedirectResponse(after, 303)
-    answer.set_cookie(
-        COOKIE,
-        secret,
-        max_age=int(SESSION_SECONDS),
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
+    is_safe, seconds = request.url.scheme == "https", int(SESSION_SECONDS)
+    answer.set_cookie(COOKIE, secret, seconds, httponly=True, samesite="strict", secure=is_safe)
     return answer
 
 

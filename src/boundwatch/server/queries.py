@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, literal, or_, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
@@ -49,16 +49,13 @@ class Filters:
 
     def clauses(self) -> list[ColumnElement[bool]]:
         """Return them as conditions."""
-        found: list[ColumnElement[bool]] = []
-        if self.verdict:
-            found.append(watches.c.verdict == self.verdict)
-        if self.search:
-            found.append(streams.c.name.icontains(self.search, autoescape=True))
-        if self.certificate:
-            found.append(certificates.c.name == self.certificate)
-        if self.silent_before is not None:
-            found.append(_is_silent(self.silent_before))
-        return found
+        asked = [
+            (self.verdict, watches.c.verdict == self.verdict),
+            (self.search, streams.c.name.icontains(self.search, autoescape=True)),
+            (self.certificate, certificates.c.name == self.certificate),
+            (self.silent_before is not None, _is_silent(self.silent_before or 0.0)),
+        ]
+        return [clause for is_asked, clause in asked if is_asked]
 
 
 def _all(connection: Connection, query: Select[Any]) -> list[RowMapping]:
@@ -83,23 +80,16 @@ def list_streams(
 
 def totals(connection: Connection, silent_before: float | None = None) -> dict[str, int]:
     """Return how many streams have each verdict, how many are silent, episodes, and alarms that wait."""
-    counted = {verdict.value: 0 for verdict in Verdict}
-    query = select(watches.c.verdict, func.count(), func.sum(watches.c.n)).where(_CURRENT)
-    n = 0
-    for verdict, count, total in connection.execute(query.group_by(watches.c.verdict)):
-        counted[verdict] = count
-        n += total
+    counted = {verdict.value: 0 for verdict in Verdict} | {"streams": 0, "episodes": 0, "silent": 0}
+    is_silent = literal(False) if silent_before is None else _is_silent(silent_before)
+    numbers = func.count(), func.sum(watches.c.n), func.sum(case((is_silent, 1), else_=0))
+    query = select(watches.c.verdict, *numbers).where(_CURRENT).group_by(watches.c.verdict)
+    for verdict, *sums in connection.execute(query):
+        counted[verdict] = sums[0]
+        for name, number in zip(("streams", "episodes", "silent"), sums, strict=True):
+            counted[name] += int(number)
     waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    silent = 0
-    if silent_before is not None:
-        query = select(func.count()).select_from(watches).where(_CURRENT, _is_silent(silent_before))
-        silent = connection.execute(query).scalar_one()
-    return counted | {
-        "streams": sum(counted.values()),
-        "episodes": n,
-        "open_alarms": connection.execute(waiting).scalar_one(),
-        "silent": silent,
-    }
+    return counted | {"open_alarms": connection.execute(waiting).scalar_one()}
 
 
 @dataclass(frozen=True)
