@@ -15,7 +15,6 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.server import outbox, transfer, upkeep
 from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
-from boundwatch.server.database import Database
 from boundwatch.server.live_detectors import verify
 from boundwatch.server.models import Bind, Report, Upload
 from boundwatch.server.outbox import Channel, Courier, sign
@@ -176,7 +175,7 @@ def test_two_servers_deliver_a_channel_in_order_and_once(database):
     assert receiver.streams == names
 
 
-def test_what_was_not_delivered_is_in_the_backup(database, tmp_path):
+def test_what_was_not_delivered_is_in_the_backup(database, sqlite, tmp_path):
     receiver = Receiver()
     channel, away = Channel("webhook", receiver.url), Channel("webhook", "http://127.0.0.1:9/hooks/secret")
     put(database, [channel, away], ["arm-1", "arm-2"])
@@ -185,14 +184,11 @@ def test_what_was_not_delivered_is_in_the_backup(database, tmp_path):
     assert courier.deliver(away)
     receiver.close()
     transfer.export(database, tmp_path / "backup.jsonl")
-    copy = Database(str(tmp_path / "copy.sqlite"))
-    copy.migrate()
-    transfer.restore(copy, tmp_path / "backup.jsonl")
-    with copy.read() as connection:
+    transfer.restore(sqlite, tmp_path / "backup.jsonl")
+    with sqlite.read() as connection:
         rows = connection.execute(select(deliveries).order_by(deliveries.c.created)).all()
     left = [(json.loads(row.payload)["stream"], row.target) for row in rows]
     assert left == [("arm-1", away.label), ("arm-2", away.label)]
-    copy.close()
 
 
 def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, monkeypatch):

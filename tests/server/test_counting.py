@@ -196,12 +196,11 @@ def test_verify_notices_what_was_altered(database, ledger, change):
 
 def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, ledger):
     ledger.submit([report("arm", i, 1) for i in range(20)]).result()
-    with database.write() as connection, pytest.raises(bw.errors.InvalidSetting, match="cannot be changed"):
+    anew = Bind(["arm"], "lab", reason="gripper replaced", new_generation=True)
+    with database.write() as connection, pytest.raises(Refused, match="cannot be changed"):
         bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
     with database.write() as connection:
-        bound = bind_streams(
-            connection, Bind(["arm"], "lab", reason="gripper replaced", new_generation=True), by="me"
-        )
+        bound = bind_streams(connection, anew, by="me")
     assert bound == {"arm": 2}
     answer = ledger.submit([report("arm", 100, 0)]).result()["streams"]["arm"]
     assert answer == {"generation": 2, "n": 1, "verdict": "within"}
@@ -241,13 +240,9 @@ def test_the_change_detector_is_watched_alike(database, ledger):
     assert_replays(database)
 
 
-def test_looking_for_known_episodes_never_reads_all_of_them(tmp_path):
-    database = Database(str(tmp_path / "monitor.sqlite"))
-    database.migrate()
-    with database.read() as connection:
-        table = "(VALUES (1, 'a'), (2, 'b')) AS asked"
-        query = counting._FIND_EPISODES.replace("ASKED", table)
+def test_looking_for_known_episodes_never_reads_all_of_them(sqlite):
+    query = counting._FIND_EPISODES.replace("ASKED", "(VALUES (1, 'a'), (2, 'b')) AS asked")
+    with sqlite.read() as connection:
         plan = " ".join(str(row) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
-    database.close()
     assert "SEARCH episodes USING INDEX" in plan
     assert "SCAN episodes" not in plan

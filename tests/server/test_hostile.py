@@ -102,15 +102,12 @@ def test_a_token_cannot_begin_streams_without_limit(start):
     assert server.ask("GET", "/api/v1/streams", token=second)[1]["total"] == 4
 
 
-def test_what_holds_episodes_is_its_owner_s(tmp_path):
-    database = Database(str(tmp_path / "monitor.sqlite"))
-    database.migrate()
+def test_what_holds_episodes_is_its_owner_s(tmp_path, sqlite):
     client = bw.Client("http://127.0.0.1:9", spool=tmp_path / "spool.sqlite")
     client.report("arm-1", success=True)
-    transfer.export(database, tmp_path / "backup.jsonl")
+    transfer.export(sqlite, tmp_path / "backup.jsonl")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     client.close(timeout=0)
-    database.close()
     assert len(modes) >= 5  # SQLite's logs beside its files, too
     assert set(modes.values()) == {0o600}, modes
 
