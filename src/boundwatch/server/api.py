@@ -87,9 +87,7 @@ def actor_of(request: Request, scope: str) -> Actor:
     """Return who asks, or refuse: the guard has let in only who has some token."""
     actor: Actor | None = request.state.actor
     if actor is None or not actor.may(scope):
-        raise Refused(
-            403, f"this token has no scope {scope!r}", remedy="ask an administrator for one that has"
-        )
+        raise Refused(403, f"this token has no scope {scope!r}", remedy="ask an administrator for one")
     return actor
 
 
@@ -216,8 +214,8 @@ def show_fleet(
     with reading(request) as connection:
         found = queries.fleet(connection, rate or settings_of(request).discovery_rate)
     listed = [queries.as_json(row) for row in found.discoveries]
-    numbers = {name: getattr(found, name) for name in ("rate", "delta", "streams", "left_out")}
-    return numbers | {"discoveries": listed}
+    counts = {"streams": found.streams, "left_out": found.left_out}
+    return {"rate": found.rate, "delta": found.delta, **counts, "discoveries": listed}
 
 
 @router.get("/certificates", **_answers(200, models.Certificates))

@@ -187,11 +187,6 @@ def load_detector(connection: Connection, watch: RowMapping, upto: int | None = 
     return _count_after(connection, watch, live, upto)
 
 
-def replay(connection: Connection, watch: RowMapping) -> LiveDetector:
-    """Return a watch's detector after counting all its episodes again, from the first."""
-    return _count_after(connection, watch, _new_detector(connection, watch))
-
-
 def _new_detector(connection: Connection, watch: RowMapping) -> LiveDetector:
     certificate = load_certificate(connection, watch["certificate_id"])
     levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
@@ -234,20 +229,20 @@ def verify(database: Database) -> Iterator[Replayed]:
     for key, name in keys:
         with database.read() as connection:
             watch = connection.execute(select(watches).where(watches.c.id == key)).mappings().one()
-            fault = ""
-            if not watch["pruned"]:
-                numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == key)
-                count, last = connection.execute(numbers).one()
-                again = replay(connection, watch)
-                if not count == (last or 0) == watch["n"]:
-                    fault = f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
-                elif again.state() != load_detector(connection, watch).state():
-                    fault = "the stored state differs from that of a replay"
-                elif watch["n"]:
-                    shown = again.summary()
-                    wrong = [each for each, value in shown.items() if watch[each] != value]
-                    fault = f"{', '.join(wrong)} differ from those of a replay" if wrong else ""
+            fault = "" if watch["pruned"] else _fault(connection, watch)
             yield Replayed(name, watch["generation"], watch["n"], fault, bool(watch["pruned"]))
+
+
+def _fault(connection: Connection, watch: RowMapping) -> str:
+    numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == watch["id"])
+    count, last = connection.execute(numbers).one()
+    if not count == (last or 0) == watch["n"]:
+        return f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
+    again = _count_after(connection, watch, _new_detector(connection, watch))
+    if again.state() != load_detector(connection, watch).state():
+        return "the stored state differs from that of a replay"
+    wrong = [name for name, value in again.summary().items() if watch["n"] and watch[name] != value]
+    return f"{', '.join(wrong)} differ from those of a replay" if wrong else ""
 
 
 def load_certificate(connection: Connection, certificate_id: int) -> Certificate:
