@@ -20,10 +20,10 @@ import numpy as np
 
 import boundwatch as bw
 from benchmarks.serve import postgresql
-from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.bindings import Binding, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.models import Report
+from boundwatch.server.models import Report, Upload
 from boundwatch.server.outbox import Channel, Courier
 
 SEED = 20261118
@@ -85,7 +85,7 @@ def _raise_alarms(url: str, channels: list[Channel], came: dict[str, float]) -> 
     database = Database(url)
     database.migrate()
     with database.write() as connection:
-        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "bench")["id"])
+        binding = Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="bench")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     courier = Courier(database, channels)
     sent = {}

@@ -25,8 +25,8 @@ from sqlalchemy import select
 
 import boundwatch as bw
 from benchmarks.serve import free_port, postgresql, start_server
-from boundwatch.server import verifying
 from boundwatch.server.database import Database
+from boundwatch.server.live_detectors import verify
 from boundwatch.server.tables import episodes, streams
 
 SEED = 20261116
@@ -153,7 +153,7 @@ def _judge(database: str, clients: list[_Client]) -> dict[str, Any]:
     stored = {(row.name, row.episode): row.cost for row in rows}
     acknowledged = {key: cost for client in clients for key, cost in client.acknowledged.items()}
     sent = {key: cost for client in clients for key, cost in client.sent.items()}
-    replayed = list(verifying.verify(opened))
+    replayed = list(verify(opened))
     opened.close()
     return {
         "acknowledged": len(acknowledged),

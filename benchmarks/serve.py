@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
-from boundwatch.server.bindings import Binding, add_certificate, declare_fleet
+from boundwatch.server.bindings import Binding, declare_fleet, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.models import Report
+from boundwatch.server.models import Report, Upload
 
 SEED = 20261116
 SECONDS = 10.0
@@ -174,7 +174,7 @@ def _fill(url: str, certificate: Path) -> float:
     database.migrate()
     with database.write() as connection:
         declare_fleet(connection, MANY_STREAMS)
-        row = add_certificate(connection, json.loads(certificate.read_text()), "lab", "benchmark")
+        row = upload(connection, Upload("lab", json.loads(certificate.read_text())), by="benchmark")
     ledger = Ledger(database, default=Binding.of(row["id"]))
     rng = np.random.default_rng(SEED)
     each = MANY_EPISODES // MANY_STREAMS

@@ -164,7 +164,7 @@ if __name__ == "__main__":
 
     from boundwatch.cli import app, main
     from boundwatch.cli.root import built
-    from boundwatch.server import process  # noqa: F401  (most of what `serve` imports)
+    from boundwatch.server import application  # noqa: F401  (most of what `serve` imports)
 
     built(app)
     gc.collect()

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 import warnings
@@ -22,6 +21,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.server.access import create_token
 from boundwatch.server.database import Database
+from network import wait_until
 from program import Forked, forked
 
 
@@ -48,15 +48,14 @@ class Server:
         arguments = ["serve", "--port", str(self.port), "--database", self.database, *self.options]
         with (self.folder / "server.log").open("ab") as log:
             self.process = Forked(arguments, env={**os.environ, **self.environment}, output=log)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            try:
-                if self.ask("GET", "/readyz")[0] == 200:
-                    return self
-            except OSError:
-                assert self.process.poll() is None, self.log()
-                time.sleep(0.05)
-        raise AssertionError(self.log())
+        wait_until(self._is_ready, 120, self.log)
+        return self
+
+    def _is_ready(self):
+        try:
+            return self.ask("GET", "/readyz")[0] == 200
+        except OSError:
+            assert self.process.poll() is None, self.log()
 
     def stop(self, how=signal.SIGTERM):
         if self.process is not None:
@@ -93,8 +92,7 @@ class Server:
         with database.write() as connection:
             made = create_token(connection, name, scopes, streams, by="test")
         database.close()
-        while self.ask("GET", "/api/v1/streams")[0] != 401:
-            time.sleep(0.05)
+        wait_until(lambda: self.ask("GET", "/api/v1/streams")[0] == 401)
         return made
 
     def report(self, *episodes, token=None):
@@ -158,13 +156,26 @@ def database_url(request, tmp_path):
     return request.getfixturevalue("postgres")()
 
 
+@contextlib.contextmanager
+def _opened(url):
+    database = Database(str(url))
+    database.migrate()
+    yield database
+    database.close()
+
+
 @pytest.fixture
 def database(database_url):
     """Return an open, empty database, of each kind."""
-    opened = Database(database_url)
-    opened.migrate()
-    yield opened
-    opened.close()
+    with _opened(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def sqlite(tmp_path):
+    """Return an open, empty SQLite database, beside that of `database`."""
+    with _opened(tmp_path / "other.sqlite") as database:
+        yield database
 
 
 def _starting(tmp_path_factory, certificate_file):

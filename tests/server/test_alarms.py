@@ -7,51 +7,42 @@ import json
 import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from sqlalchemy import select, update
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import outbox, transfer, upkeep
-from boundwatch.server.bindings import Binding, add_certificate
+from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
-from boundwatch.server.database import Database
-from boundwatch.server.models import Bind, Report
+from boundwatch.server.live_detectors import verify
+from boundwatch.server.models import Bind, Report, Upload
 from boundwatch.server.outbox import Channel, Courier, sign
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import deliveries, episodes, watches
+from network import Listener, wait_until
 
 
-class Receiver:
+class Receiver(Listener):
     """A web server that refuses some requests first, and keeps the others."""
 
     def __init__(self, refuse=0):
+        super().__init__(self.take)
+        self.url += "/hooks/secret"
         self.seen, self.refuse = [], refuse
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.seen.append((dict(self.headers), body))
-                self.send_response(500 if len(outer.seen) <= outer.refuse else 204)
-                self.end_headers()
+    def take(self, headers, body):
+        self.seen.append((headers, body))
+        return 500 if len(self.seen) <= self.refuse else 204, {}, ""
 
-            def log_message(self, *_):
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks/secret"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    @property
+    def streams(self):
+        return [json.loads(body)["stream"] for _, body in self.seen]
 
 
 def alarm(database, certificate, *channels):
     with database.write() as connection:
-        binding = Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        binding = Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     ledger.submit([Report("arm-1", str(i), 1.0, None, '{"cell":2}') for i in range(30)]).result()
     ledger.close()
@@ -76,9 +67,8 @@ def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certific
     receiver.close()
     assert len({headers["X-Boundwatch-Delivery"] for headers, _ in receiver.seen}) == 1
     headers, body = receiver.seen[-1]
-    assert headers["X-Boundwatch-Signature"] == "sha256=" + sign(
-        "s3cret", headers["X-Boundwatch-Timestamp"], body
-    )
+    signature = sign("s3cret", headers["X-Boundwatch-Timestamp"], body)
+    assert headers["X-Boundwatch-Signature"] == f"sha256={signature}"
     content = json.loads(body)
     assert (content["stream"], content["verdict"], content["kind"]) == ("arm-1", "adverse", "alarm")
     assert content["text"].startswith("boundwatch: stream arm-1 is ADVERSE")  # what Slack shows
@@ -165,14 +155,12 @@ def test_no_receiver_waits_for_another_and_each_gets_its_alarms_in_order(databas
     put(database, channels, names)
     courier = Courier(database, channels)
     # The two others have 10 s for their first delivery, and are still at it when the last of these is there.
-    deadline = time.monotonic() + 60
-    while len(healthy.seen) < 31 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(healthy.seen) >= 31)
     assert (len(hanging.came), len(dripping.came)) == (1, 1)
     for each in (hanging, dripping, healthy):
         each.close()
     courier.close()
-    assert [json.loads(body)["stream"] for _, body in healthy.seen] == ["arm-0", *names]
+    assert healthy.streams == ["arm-0", *names]
 
 
 def test_two_servers_deliver_a_channel_in_order_and_once(database):
@@ -181,16 +169,13 @@ def test_two_servers_deliver_a_channel_in_order_and_once(database):
     channel = Channel("webhook", receiver.url)
     put(database, [channel], names)
     couriers = [Courier(database, [channel]) for _ in range(3)]
-    deadline = time.monotonic() + 60
-    while waiting(database) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    for courier in couriers:
-        courier.close()
-    receiver.close()
-    assert [json.loads(body)["stream"] for _, body in receiver.seen] == names
+    wait_until(lambda: not waiting(database))
+    for each in (*couriers, receiver):
+        each.close()
+    assert receiver.streams == names
 
 
-def test_what_was_not_delivered_is_in_the_backup(database, tmp_path):
+def test_what_was_not_delivered_is_in_the_backup(database, sqlite, tmp_path):
     receiver = Receiver()
     channel, away = Channel("webhook", receiver.url), Channel("webhook", "http://127.0.0.1:9/hooks/secret")
     put(database, [channel, away], ["arm-1", "arm-2"])
@@ -199,16 +184,11 @@ def test_what_was_not_delivered_is_in_the_backup(database, tmp_path):
     assert courier.deliver(away)
     receiver.close()
     transfer.export(database, tmp_path / "backup.jsonl")
-    copy = Database(str(tmp_path / "copy.sqlite"))
-    copy.migrate()
-    transfer.restore(copy, tmp_path / "backup.jsonl")
-    with copy.read() as connection:
+    transfer.restore(sqlite, tmp_path / "backup.jsonl")
+    with sqlite.read() as connection:
         rows = connection.execute(select(deliveries).order_by(deliveries.c.created)).all()
-    assert [(json.loads(row.payload)["stream"], row.target) for row in rows] == [
-        ("arm-1", away.label),
-        ("arm-2", away.label),
-    ]
-    copy.close()
+    left = [(json.loads(row.payload)["stream"], row.target) for row in rows]
+    assert left == [("arm-1", away.label), ("arm-2", away.label)]
 
 
 def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, monkeypatch):
@@ -235,9 +215,7 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     mail = Channel("email", "oncall@example.com", smtp="mail.example.com:2525", monitor="http://here:8080")
     alarm(database, certificate, command, surroundings, mail)
     courier = Courier(database, [command, surroundings, mail])
-    deadline = time.monotonic() + 20
-    while waiting(database) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not waiting(database))
     courier.close()
     assert json.loads(target.read_text())["stream"] == "arm-1"
     assert sent[0] == ("mail.example.com", 2525)
@@ -251,23 +229,17 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
     assert "s3cret" not in environment
 
 
+HOOKS = ("ftp://x", "x", "https://", "https://hooks.example.com:x/y", "https://hooks.example.com/a secret")
+
+
 @pytest.mark.parametrize(
-    ("kind", "target"),
-    [
-        ("webhook", "ftp://x"),
-        ("webhook", "x"),
-        ("webhook", "https://"),
-        ("webhook", "https://hooks.example.com:x/y"),
-        ("webhook", "https://hooks.example.com/a secret"),
-        ("command", "'"),
-        ("command", ""),
-        ("command", "no-such-program"),
-        ("email", "me"),
-    ],
+    ("kind", "targets"),
+    [("webhook", HOOKS), ("command", ("'", "", "no-such-program")), ("email", ("me",))],
 )
-def test_a_channel_that_cannot_work_is_refused(kind, target):
-    with pytest.raises(InvalidSetting):
-        Channel(kind, target)
+def test_a_channel_that_cannot_work_is_refused(kind, targets):
+    for target in targets:
+        with pytest.raises(InvalidSetting):
+            Channel(kind, target)
 
 
 def test_silence_is_told_once_and_is_no_verdict(database, certificate):
@@ -286,19 +258,16 @@ def test_silence_is_told_once_and_is_no_verdict(database, certificate):
 
 
 def test_retention_keeps_what_an_open_watch_needs(database, certificate):
-    from boundwatch.server import acts, verifying
 
     alarm(database, certificate)
     with database.write() as connection:
         assert upkeep.prune(connection, time.time() + 1) == (0, 30)
         assert len(connection.execute(select(episodes)).all()) == 30
-    assert [each.fault for each in verifying.verify(database)] == [""]
+    assert [each.fault for each in verify(database)] == [""]
     with database.write() as connection:
-        acts.bind_streams(connection, Bind(["arm-1"], "lab", reason="repaired", new_generation=True), by="me")
+        bind_streams(connection, Bind(["arm-1"], "lab", reason="repaired", new_generation=True), by="me")
         assert upkeep.prune(connection, time.time() + 1) == (1, 0)
         assert connection.execute(select(episodes)).all() == []
-        assert connection.execute(select(watches.c.n).order_by(watches.c.generation)).scalars().all() == [
-            30,
-            0,
-        ]
-    assert [(each.fault, each.pruned) for each in verifying.verify(database)] == [("", True), ("", False)]
+        numbers = connection.execute(select(watches.c.n).order_by(watches.c.generation)).scalars().all()
+        assert numbers == [30, 0]
+    assert [(each.fault, each.pruned) for each in verify(database)] == [("", True), ("", False)]

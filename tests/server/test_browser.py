@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from boundwatch.server import acts
+from boundwatch.server.bindings import bind_streams
 from boundwatch.server.database import Database
 from boundwatch.server.drones import fill, load_flights
 from boundwatch.server.models import Bind
@@ -59,12 +59,12 @@ def monitor(start):
     database = Database(server.database)
     fill(database, load_flights(), 80)
     with database.write() as connection:
-        acts.bind_streams(
+        bind_streams(
             connection,
             Bind(["drone-3"], "drone", reason=f"new rotor {NASTY}", new_generation=True),
             by="admin",
         )
-        acts.bind_streams(connection, Bind(["drone-13"], "drone", detector="change-detector"), by="admin")
+        bind_streams(connection, Bind(["drone-13"], "drone", detector="change-detector"), by="admin")
     database.close()
     server.report({"stream": "drone-3", "episode": NASTY, "cost": 0.3, "meta": {"note": NASTY}})
     return server

@@ -9,19 +9,19 @@ import pytest
 from sqlalchemy import func, select, update
 
 import boundwatch as bw
-from boundwatch.server import acts, counting, verifying
-from boundwatch.server.bindings import Binding, add_certificate
-from boundwatch.server.counting import Ledger, Refused
+from boundwatch.server import counting
+from boundwatch.server.bindings import Binding, bind_streams, upload
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.live_detectors import Curve
-from boundwatch.server.models import Bind, Report, Upload
+from boundwatch.server.live_detectors import Curve, verify
+from boundwatch.server.models import Bind, Refused, Report, Upload
 from boundwatch.server.tables import alarms, checkpoints, episodes, watches
 
 
 @pytest.fixture
 def binding(database, certificate):
     with database.write() as connection:
-        return Binding.of(add_certificate(connection, certificate.to_dict(), "lab", "test")["id"])
+        return Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def report(stream, episode, cost):
 
 
 def assert_replays(database):
-    assert [each for each in verifying.verify(database) if each.fault] == []
+    assert [each for each in verify(database) if each.fault] == []
 
 
 def test_counts_what_the_detector_counts(database, ledger, certificate):
@@ -50,9 +50,8 @@ def test_counts_what_the_detector_counts(database, ledger, certificate):
         row = connection.execute(select(watches)).mappings().one()
         alarm = connection.execute(select(alarms)).mappings().one()
     points = Curve.from_json(row["curve"]).episodes
-    assert (
-        row["evidence_adverse"] == bw.SequentialTest(certificate).update_many(costs[: points[-2]]).e_adverse
-    )
+    stored = bw.SequentialTest(certificate).update_many(costs[: points[-2]])
+    assert row["evidence_adverse"] == stored.e_adverse
     assert (points[0], points[-2] <= 300 < points[-1]) == (1, True)
     assert row["first_alarm"] == alarm["number"] == finding.first_alarm
     assert_replays(database)
@@ -61,9 +60,9 @@ def test_counts_what_the_detector_counts(database, ledger, certificate):
 def test_a_repeat_counts_once_and_another_cost_is_a_conflict(ledger):
     assert ledger.submit([report("arm", 1, 0)]).result()["counted"] == 1
     assert ledger.submit([report("arm", 1, 0)]).result()["repeated"] == 1
-    with pytest.raises(Refused, match="was counted with cost 0, not 1") as refused:
+    with pytest.raises(Refused) as refused:
         ledger.submit([report("arm", 1, 1)]).result()
-    assert refused.value.status == 409
+    assert (refused.value.status, refused.value.name, refused.value.value) == (409, "episode", "1")
     same = ledger.submit([report("arm", 2, 1), report("arm", 2, 1)]).result()
     assert (same["counted"], same["repeated"], same["streams"]["arm"]["n"]) == (1, 1, 2)
 
@@ -84,8 +83,9 @@ def test_a_batch_is_taken_whole_or_not_at_all(database, ledger):
 
 def test_an_unknown_stream_is_refused_without_a_default(database):
     strict = Ledger(database)
-    with pytest.raises(Refused, match="is not watched; bind it to a certificate first"):
+    with pytest.raises(Refused) as refused:
         strict.submit([report("arm", 1, 0)]).result()
+    assert refused.value.status == 404
     strict.close()
 
 
@@ -118,7 +118,7 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
     databases = [Database(url) for url in [postgres()] * 2]
     databases[0].migrate()
     with databases[0].write() as connection:
-        added = add_certificate(connection, certificate.to_dict(), "lab", "test")
+        added = upload(connection, Upload("lab", certificate.to_dict()), by="test")
     first, other = (Ledger(each, default=Binding.of(added["id"])) for each in databases)
     real = counting._Count._lock
 
@@ -146,8 +146,9 @@ def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, ledger, monke
         raise OSError("disk full")
 
     monkeypatch.setattr(counting._Count, "_write", fail)
-    with pytest.raises(Refused, match="nothing was counted"):
+    with pytest.raises(Refused) as refused:
         ledger.submit([report("arm", 2, 1)]).result()
+    assert refused.value.status == 503
     monkeypatch.setattr(counting._Count, "_write", real)
     assert ledger.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
     assert_replays(database)
@@ -176,30 +177,30 @@ def test_a_state_of_another_version_is_rebuilt(database, ledger, monkeypatch):
     assert ledger.submit([report("arm", 20, 0)]).result()["streams"]["arm"]["n"] == 21
 
 
-@pytest.mark.parametrize("change", [{"n": 19}, {"evidence_adverse": 2.0}, {"verdict": "adverse"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        update(watches).values(n=19),
+        update(watches).values(evidence_adverse=2.0),
+        update(watches).values(verdict="adverse"),
+        update(episodes).where(episodes.c.number == 7).values(cost=1.0),
+    ],
+)
 def test_verify_notices_what_was_altered(database, ledger, change):
     ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
     assert_replays(database)
     with database.write() as connection:
-        connection.execute(update(watches).values(change))
-    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
-
-
-def test_verify_notices_an_altered_cost(database, ledger):
-    ledger.submit([report("arm", i, i % 5 == 0) for i in range(20)]).result()
-    with database.write() as connection:
-        connection.execute(update(episodes).where(episodes.c.number == 7).values(cost=1.0))
-    assert [each.stream for each in verifying.verify(database) if each.fault] == ["arm"]
+        connection.execute(change)
+    assert [each.stream for each in verify(database) if each.fault] == ["arm"]
 
 
 def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, ledger):
     ledger.submit([report("arm", i, 1) for i in range(20)]).result()
-    with database.write() as connection, pytest.raises(bw.errors.InvalidSetting, match="cannot be changed"):
-        acts.bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
+    anew = Bind(["arm"], "lab", reason="gripper replaced", new_generation=True)
+    with database.write() as connection, pytest.raises(Refused, match="cannot be changed"):
+        bind_streams(connection, Bind(["arm"], "lab", alpha_adverse=0.01), by="me")
     with database.write() as connection:
-        bound = acts.bind_streams(
-            connection, Bind(["arm"], "lab", reason="gripper replaced", new_generation=True), by="me"
-        )
+        bound = bind_streams(connection, anew, by="me")
     assert bound == {"arm": 2}
     answer = ledger.submit([report("arm", 100, 0)]).result()["streams"]["arm"]
     assert answer == {"generation": 2, "n": 1, "verdict": "within"}
@@ -211,17 +212,17 @@ def test_a_binding_cannot_be_changed_and_a_new_generation_starts_anew(database, 
 def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
     measured = bw.Certificate.from_held_out([0.1, 0.4] * 50)
     with database.write() as connection:
-        acts.upload(connection, Upload("measured", measured.to_dict()), by="me")
-        acts.bind_streams(connection, Bind(["arm"], "measured"), by="me")
+        upload(connection, Upload("measured", measured.to_dict()), by="me")
+        bind_streams(connection, Bind(["arm"], "measured"), by="me")
     long_ago = Report("arm", "counted then", 0.5, 1e9, None)  # a first generation takes what is old, too
     assert ledger.submit([long_ago]).result()["counted"] == 1
     with database.write() as connection:
-        acts.bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
+        bind_streams(connection, Bind(["arm"], "lab", reason="repaired", new_generation=True), by="me")
         began = connection.execute(select(func.max(watches.c.created))).scalar_one()
     before = [Report("arm", f"before {i}", 1.0, began - 1 - i, None) for i in range(40)]
-    with pytest.raises(Refused, match=r"ended at 20\S+Z, before generation 2 began at 20\S+Z") as refused:
+    with pytest.raises(Refused) as refused:
         ledger.submit(before).result()
-    assert refused.value.status == 409
+    assert (refused.value.status, refused.value.value) == (409, "before 0")
     after = [Report("arm", "after", 0.0, began, None), report("arm", "without a time", 0)]
     answer = ledger.submit([long_ago, *after]).result()  # what was counted then is a repeat, not an error
     assert (answer["counted"], answer["repeated"]) == (2, 1)
@@ -231,7 +232,7 @@ def test_what_ran_before_a_repair_does_not_count_after_it(database, ledger):
 
 def test_the_change_detector_is_watched_alike(database, ledger):
     with database.write() as connection:
-        acts.bind_streams(connection, Bind(["arm"], "lab", detector="change-detector"), by="me")
+        bind_streams(connection, Bind(["arm"], "lab", detector="change-detector"), by="me")
     ledger.submit([report("arm", i, i >= 50) for i in range(70)]).result()
     with database.read() as connection:
         row = connection.execute(select(watches)).mappings().one()
@@ -239,13 +240,9 @@ def test_the_change_detector_is_watched_alike(database, ledger):
     assert_replays(database)
 
 
-def test_looking_for_known_episodes_never_reads_all_of_them(tmp_path):
-    database = Database(str(tmp_path / "monitor.sqlite"))
-    database.migrate()
-    with database.read() as connection:
-        table = "(VALUES (1, 'a'), (2, 'b')) AS asked"
-        query = counting._FIND_EPISODES.replace("ASKED", table)
+def test_looking_for_known_episodes_never_reads_all_of_them(sqlite):
+    query = counting._FIND_EPISODES.replace("ASKED", "(VALUES (1, 'a'), (2, 'b')) AS asked")
+    with sqlite.read() as connection:
         plan = " ".join(str(row) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
-    database.close()
     assert "SEARCH episodes USING INDEX" in plan
     assert "SCAN episodes" not in plan

@@ -6,28 +6,21 @@ import json
 import re
 from pathlib import Path
 
-from boundwatch.server.database import Database
 from boundwatch.server.drones import fill, load_flights
 from boundwatch.server.settings import Settings
 
 
-def test_what_is_deployed_knows_the_metrics_and_options(tmp_path):
+def test_what_is_deployed_knows_the_metrics_and_options(sqlite):
     import yaml
 
     from boundwatch.server.metrics import _Standing
 
-    database = Database(str(tmp_path / "monitor.sqlite"))
-    database.migrate()
-    fill(database, load_flights(), 2)
-    with database.read() as connection:
-        known = {metric.name for metric in _Standing(connection, 10).collect()}
-    database.close()
+    fill(sqlite, load_flights(), 2)
+    with sqlite.read() as connection:
+        known = {metric.name for metric in _Standing(connection, None).collect()}
     folder = Path(__file__).parents[2] / "deploy"
-    used = set(
-        re.findall(
-            r"boundwatch_\w+", (folder / "alerts.yml").read_text() + (folder / "grafana.json").read_text()
-        )
-    )
+    texts = "".join((folder / name).read_text() for name in ("alerts.yml", "grafana.json"))
+    used = set(re.findall(r"boundwatch_\w+", texts))
     assert used <= known
     assert len(used) >= 5
     assert json.loads((folder / "grafana.json").read_text())["panels"]

@@ -7,7 +7,6 @@ import http.client
 import json
 import re
 import signal
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -23,11 +22,13 @@ from boundwatch.cli.root import built
 from boundwatch.cli.serve import serve
 from boundwatch.cli.token import list_, revoke
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import api, transfer, verifying
+from boundwatch.server import api, transfer
 from boundwatch.server.database import Database
 from boundwatch.server.drones import fill, load_flights
+from boundwatch.server.live_detectors import verify
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import DATA, schema_versions
+from network import episode
 
 
 @pytest.fixture
@@ -46,10 +47,10 @@ def test_a_backup_restores_everything_into_either_database(filled, tmp_path, pos
         again = tmp_path / f"again-{copy.kind}.jsonl"
         transfer.export(copy, again)
         assert again.read_bytes() == backup.read_bytes()
-        assert [each for each in verifying.verify(copy) if each.fault] == []
+        assert [each for each in verify(copy) if each.fault] == []
         with copy.write() as connection:  # ids go on where they were
             connection.execute(insert(DATA[-1]).values(time=0.0, actor="a", act="b", detail="c"))
-        with pytest.raises(InvalidSetting, match="is not empty; restore into a new database"):
+        with pytest.raises(InvalidSetting, match="is not empty"):
             transfer.restore(copy, backup)
         copy.close()
     with pytest.raises(InvalidSetting, match="exists, and is not replaced"):
@@ -68,50 +69,43 @@ def backup(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("damage", "line"),
     [
-        (lambda lines: lines[:-1], "ends early"),
-        (lambda lines: lines[:5] + lines[6:], "misses rows"),
-        (lambda lines: ["{}", *lines[1:]], "is not a backup"),
-        (lambda lines: [lines[0].replace('"schema": 1', '"schema": 99'), *lines[1:]], "has schema 99"),
-        (lambda lines: [*lines[:3], "x", *lines[3:]], "line 4.*is not JSON"),
-        (lambda lines: [*lines, lines[1]], "comes after the end"),
+        (lambda lines: lines[:-1], None),
+        (lambda lines: lines[:5] + lines[6:], None),
+        (lambda lines: ["{}", *lines[1:]], 1),
+        (lambda lines: [lines[0].replace('"schema": 1', '"schema": 99'), *lines[1:]], 1),
+        (lambda lines: [*lines[:3], "x", *lines[3:]], 4),
+        (lambda lines: [*lines, lines[1]], -1),
     ],
 )
-def test_a_damaged_backup_leaves_nothing_behind(tmp_path, backup, damage, message):
-    lines = backup.read_text().splitlines()
-    (tmp_path / "damaged.jsonl").write_text("\n".join(damage(lines)) + "\n")
-    target = Database(str(tmp_path / "target.sqlite"))
-    target.migrate()
-    with pytest.raises(InvalidSetting, match=message):
-        transfer.restore(target, tmp_path / "damaged.jsonl")
-    with target.read() as connection:
+def test_a_damaged_backup_leaves_nothing_behind(tmp_path, sqlite, backup, damage, line):
+    lines = damage(backup.read_text().splitlines())
+    (tmp_path / "damaged.jsonl").write_text("\n".join(lines) + "\n")
+    with pytest.raises(InvalidSetting) as refused:
+        transfer.restore(sqlite, tmp_path / "damaged.jsonl")
+    assert refused.value.where.number == (len(lines) if line == -1 else line)
+    with sqlite.read() as connection:
         assert all(connection.execute(select(table)).first() is None for table in DATA)
-    target.close()
 
 
 def test_migrations_are_versioned_and_never_go_back(database_url):
     first, second = Database(database_url), Database(database_url)
-    threads = [threading.Thread(target=each.migrate) for each in (first, second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(Database.migrate, (first, second))) == [1, 1]
     assert first.version() == second.version() == 1
     with first.write() as connection:
         connection.execute(insert(schema_versions).values(version=99, applied=0.0))
-    with pytest.raises(InvalidSetting, match="has schema version 99, and this boundwatch knows 1"):
+    with pytest.raises(InvalidSetting, match="schema version 99"):
         first.migrate()
     first.close()
     second.close()
 
 
-def test_acknowledged_is_durable_by_configuration(tmp_path):
-    database = Database(str(tmp_path / "monitor.sqlite"))
-    with database.write() as connection:
+def test_acknowledged_is_durable_by_configuration(sqlite):
+    with sqlite.write() as connection:
         assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
-    database.close()
 
 
 @pytest.mark.parametrize(
@@ -136,31 +130,32 @@ def test_an_address_in_use_is_named_in_one_line(shared):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"certificate": Path("typo.json")}, "typo.json: "),
-        ({"certificate": Path("family.json")}, "family.json: "),
-        ({"certificate": Path("lab.json"), "alpha_adverse": 2.0}, "alpha_adverse = 2 is not a level; give"),
-        ({"certificate": Path("lab (1).json")}, "lab (1).json: name = 'lab (1)' is not a valid name"),
-        ({"alpha_benign": 2.0}, "alpha_benign = 2 is not a level; give"),
-        ({"webhook": ["hooks.example.com/secret"]}, "webhook = 'hooks.example.com…' does not begin with"),
-        ({"on_alarm": ["no-such-program"]}, "'no-such-program' is not a program"),
-        ({"email": ["me"]}, "email = 'me' is not an address"),
-        ({"email": ["me@example.com"], "smtp": "localhost:smtp"}, "smtp = 'localhost:smtp' is not"),
-        ({"tls_certificate": Path("typo.pem")}, "tls_certificate = 'typo.pem', tls_key = None cannot be"),
-        ({"tls_key": Path("key.pem")}, "tls_certificate = None, tls_key = 'key.pem' cannot be used"),
+        {"certificate": Path("typo.json")},
+        {"certificate": Path("family.json")},
+        {"certificate": Path("lab.json"), "alpha_adverse": 2.0},
+        {"certificate": Path("lab (1).json")},  # not a valid name
+        {"alpha_benign": 2.0},
+        {"webhook": ["hooks.example.com/secret"]},
+        {"on_alarm": ["no-such-program"]},
+        {"email": ["me"]},
+        {"email": ["me@example.com"], "smtp": "localhost:smtp"},
+        {"tls_certificate": Path("typo.pem")},
+        {"tls_key": Path("key.pem")},
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_is_said(
-    tmp_path, monkeypatch, capsys, certificate, options, message
+    tmp_path, monkeypatch, capsys, certificate, options
 ):
     monkeypatch.chdir(tmp_path)
     for name in ("lab.json", "lab (1).json"):
         certificate.save(name)
     costs = {"pick": [0.0, 1.0] * 20, "place": [0.0] * 40}
     bw.CertificateFamily.from_held_out(costs, binary=True).save("family.json")
-    with pytest.raises(BoundwatchError, match=re.escape(message)):
+    with pytest.raises(BoundwatchError) as refused:
         serve(port=0, **options)
+    assert list(options)[-1] in str(refused.value) or str(list(options.values())[-1]) in str(refused.value)
     assert capsys.readouterr().out == ""
 
 
@@ -173,14 +168,9 @@ def test_a_backup_is_restored_where_a_certificate_and_a_fleet_are_set(
 
 def test_a_database_that_is_not_there_is_neither_read_nor_made(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    reading = (
-        partial(serve, export=Path("backup.jsonl")),
-        partial(serve, verify=True),
-        list_,
-        partial(revoke, "cell-2"),
-    )
-    for command in reading:
-        with pytest.raises(InvalidSetting, match=r"typo\.sqlite: no such database; name the one"):
+    exporting, verifying = partial(serve, export=Path("backup.jsonl")), partial(serve, verify=True)
+    for command in (exporting, verifying, list_, partial(revoke, "cell-2")):
+        with pytest.raises(InvalidSetting, match=r"typo\.sqlite"):
             command(database="typo.sqlite")
     assert list(tmp_path.iterdir()) == []
 
@@ -188,11 +178,8 @@ def test_a_database_that_is_not_there_is_neither_read_nor_made(tmp_path, monkeyp
 def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):
     path = tmp_path / "monitor.toml"
     path.write_text('port = 1000\nhost = "::1"\nworkers = 2\nwebhook = ["https://a.example/x"]\n')
-    environment = {
-        "BOUNDWATCH_PORT": "2000",
-        "BOUNDWATCH_WORKERS": "3",
-        "BOUNDWATCH_WEBHOOK_SECRET": "s3cret",
-    }
+    environment = {"BOUNDWATCH_PORT": "2000", "BOUNDWATCH_WORKERS": "3"}
+    environment |= {"BOUNDWATCH_WEBHOOK_SECRET": "s3cret"}
     settings = Settings.gather({"port": 3000, "workers": None}, str(path), environment)
     assert (settings.port, settings.workers, settings.host) == (3000, 3, "::1")
     assert settings.channels[0].secret == environment["BOUNDWATCH_WEBHOOK_SECRET"]
@@ -202,9 +189,8 @@ def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path)
 
 
 def test_options_files_and_variables_have_the_same_names():
-    options = {
-        parameter.name for parameter in built(app).get_command(typer.Context(built(app)), "serve").params
-    }
+    command = built(app).get_command(typer.Context(built(app)), "serve")
+    options = {parameter.name for parameter in command.params}
     acts = {"config", "demo", "verify", "export", "restore", "help"}
     only_settings = {"discovery_rate", "rate_limit", "sender", "streams_per_token", "webhook_secret"}
     assert {field.name for field in dataclasses.fields(Settings)} - only_settings == options - acts
@@ -218,24 +204,23 @@ def test_options_files_and_variables_have_the_same_names():
 
 
 @pytest.mark.parametrize(
-    ("variable", "meant"),
+    ("meant", "variables"),
     [
-        ("BOUNDWATCH_WEBHOOKS", "BOUNDWATCH_WEBHOOK"),
-        ("BOUNDWATCH_EMAILS", "BOUNDWATCH_EMAIL"),
-        ("BOUNDWATCH_COMMANDS", "BOUNDWATCH_ON_ALARM"),
-        ("BOUNDWATCH_ALLOW_HOSTS", "BOUNDWATCH_ALLOW_HOST"),
-        ("BOUNDWATCH_PROT", "BOUNDWATCH_PORT"),
-        ("BOUNDWATCH_port", "BOUNDWATCH_PORT"),
-        ("BOUNDWATCH_WEBHOOK_URLS", "BOUNDWATCH_WEBHOOK"),
-        ("BOUNDWATCH_SLACK_WEBHOOK", "BOUNDWATCH_WEBHOOK"),
-        ("BOUNDWATCH_TLS_CERT", "BOUNDWATCH_TLS_CERTIFICATE"),
-        ("BOUNDWATCH_SMTP_HOST", "BOUNDWATCH_SMTP"),
-        ("BOUNDWATCH_VERSION", "one of BOUNDWATCH_DATABASE, BOUNDWATCH_HOST, .+"),
+        ("BOUNDWATCH_WEBHOOK,", "WEBHOOKS WEBHOOK_URLS SLACK_WEBHOOK"),
+        ("BOUNDWATCH_EMAIL,", "EMAILS"),
+        ("BOUNDWATCH_ON_ALARM,", "COMMANDS"),
+        ("BOUNDWATCH_ALLOW_HOST,", "ALLOW_HOSTS"),
+        ("BOUNDWATCH_PORT,", "PROT port"),
+        ("BOUNDWATCH_TLS_CERTIFICATE,", "TLS_CERT"),
+        ("BOUNDWATCH_SMTP,", "SMTP_HOST"),
+        ("one of BOUNDWATCH_DATABASE, BOUNDWATCH_HOST, ", "VERSION"),
     ],
 )
-def test_a_variable_that_is_no_setting_is_refused(variable, meant):
-    with pytest.raises(InvalidSetting, match=f"{variable} is not a setting; correct it to {meant}, or unset"):
-        Settings.gather({}, None, {variable: "x"})
+def test_a_variable_that_is_no_setting_is_refused(meant, variables):
+    for variable in variables.split():
+        with pytest.raises(InvalidSetting, match=f"correct it to {meant}") as refused:
+            Settings.gather({}, None, {f"BOUNDWATCH_{variable}": "x"})
+        assert refused.value.name == f"BOUNDWATCH_{variable}"
 
 
 def test_variables_of_other_parts_are_no_settings():
@@ -264,29 +249,29 @@ def test_alarms_link_to_what_people_open(options, address):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "name"),
     [
-        ("prot = 1", "prot is unknown"),
-        ('port = "x"', "does not fit: expected `int`"),
-        ("port = ", "is not TOML"),
-        ("port = true", "does not fit: expected `int`"),
-        ('public_url = "monitor"', "is not an address; give https://name"),
+        ("prot = 1", "prot"),
+        ('port = "x"', "port"),
+        ("port = ", None),
+        ("port = true", "port"),
+        ('public_url = "monitor"', "public_url"),
     ],
 )
-def test_a_wrong_setting_is_named(tmp_path, text, message):
+def test_a_wrong_setting_is_named(tmp_path, text, name):
     path = tmp_path / "monitor.toml"
     path.write_text(text)
-    with pytest.raises(InvalidSetting, match=message):
+    with pytest.raises(InvalidSetting, match=r"monitor\.toml: ") as refused:
         Settings.gather({}, str(path), {})
+    assert refused.value.name == (None if name is None else f"{path}: {name}")
 
 
 def test_two_processes_share_one_postgresql_and_end_cleanly(start, postgres):
     server = start("--workers", "2", database=postgres())
 
     def report(i):
-        episode = i // 2
-        told = {"stream": f"arm-{episode % 4}", "episode": str(episode), "success": episode % 5 != 0}
-        return server.report(told)
+        number = i // 2
+        return server.report(episode(f"arm-{number % 4}", number, number % 5 != 0))
 
     with ThreadPoolExecutor(8) as pool:  # every episode is sent twice, to whichever process answers
         answers = list(pool.map(report, range(200)))
@@ -303,18 +288,11 @@ def test_two_processes_share_one_postgresql_and_end_cleanly(start, postgres):
 
 def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     server = start("--silent-minutes", "60")
-    server.report(*({"stream": "arm-1", "episode": str(i), "success": False} for i in range(30)))
+    server.report(*(episode("arm-1", i, False) for i in range(30)))
     status, metrics = server.ask("GET", "/metrics")
-    assert status == 200
-    for line in (
-        "boundwatch_episodes 30.0",
-        'boundwatch_streams{verdict="adverse"} 1.0',
-        'boundwatch_stream_verdict{stream="arm-1"} 1.0',
-        "boundwatch_open_alarms 1.0",
-        "boundwatch_silent_streams 0.0",
-        "boundwatch_delivery_lag_seconds 0.0",
-    ):
-        assert line in metrics
+    numbers = {"episodes": 30.0, 'streams{verdict="adverse"}': 1.0, 'stream_verdict{stream="arm-1"}': 1.0}
+    numbers |= {"open_alarms": 1.0, "silent_streams": 0.0, "delivery_lag_seconds": 0.0}
+    assert [name for name, n in numbers.items() if f"boundwatch_{name} {n}\n" not in metrics] == []
     assert server.ask("GET", "/healthz") == (200, {"status": "alive"})
     server.stop(signal.SIGTERM)
     server.start()
@@ -330,10 +308,7 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     assert server.ask("POST", path, {"reason": "gripper worn"})[0] == 200
     assert server.ask("POST", path, {"reason": "again"})[0] == 409
     (known,) = server.ask("GET", "/api/v1/certificates")[1]["certificates"]
-    for named, status in {
-        known["name"]: 409,
-        "arm-1 is already watched": 422,
-    }.items():  # whatever it is called
+    for named, status in {known["name"]: 409, "arm-1 is already watched": 422}.items():
         bound = {"streams": ["arm-1"], "certificate": named}
         assert server.ask("POST", "/api/v1/streams", bound)[0] == status
     assert server.ask("GET", "/api/v1/alarms")[1]["alarms"][0]["reason"] == "gripper worn"
@@ -356,7 +331,7 @@ def test_an_open_page_hears_of_changes(shared):
     answer = connection.getresponse()
     assert answer.headers["Content-Type"].startswith("text/event-stream")
     time.sleep(0.2)
-    shared.report({"stream": "arm-1", "episode": "1", "success": True})
+    shared.report(episode("arm-1", 1))
     heard = b""
     while b'"arm-1"' not in heard:
         heard += answer.readline()  # a server that says nothing ends this by the connection's timeout
@@ -372,6 +347,8 @@ def test_nothing_that_openapi_allows_breaks_the_server(start):
 
     declared = [checks.status_code_conformance, checks.content_type_conformance]
     declared.append(checks.response_schema_conformance)
+    options = {"max_examples": 8, "deadline": None, "derandomize": True, "phases": [Phase.generate]}
+    options["suppress_health_check"] = list(HealthCheck)
     server = start()  # its own: what is made up here is in no other test's way
     sent = {"Authorization": f"Bearer {server.token('all', 'administer', 'report')}"}
     schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json", headers=sent)
@@ -379,13 +356,7 @@ def test_nothing_that_openapi_allows_breaks_the_server(start):
     for result in schema.get_all_operations():
         operation = result.ok()
 
-        @settings(
-            max_examples=8,
-            deadline=None,
-            derandomize=True,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
+        @settings(**options)
         @given(case=operation.as_strategy())
         def call(case):
             answer = case.call(base_url=server.url, headers=sent)
@@ -404,9 +375,8 @@ def test_nothing_that_openapi_allows_breaks_the_server(start):
 def test_openapi_declares_what_is_refused_and_who_may_ask(shared):
     document = shared.ask("GET", "/api/v1/openapi.json")[1]
     assert document["components"]["securitySchemes"]["HTTPBearer"]["scheme"] == "bearer"
-    assert set(document["components"]["schemas"]) == set(
-        api.COMPONENTS
-    )  # none of FastAPI's own, which are not sent
+    # None of FastAPI's own, which are not sent.
+    assert set(document["components"]["schemas"]) == set(api.COMPONENTS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             assert operation["security"] == [{"HTTPBearer": []}], path

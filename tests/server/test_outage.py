@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -16,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch.server.database import Database
+from network import episode, wait_until
 
 READING = ("/", "/api/v1/streams", "/api/v1/fleet", "/metrics")
 OTHERS = ("/readyz", "/static/live.js", "/sign-in")  # they are refused once it is known
@@ -53,18 +53,15 @@ def ask(server, path, content=None):
 
 def ask_all(server, paths):
     """Return all answers to questions, and reports, that are sent at once."""
-    episode = json.dumps({"stream": "arm-1", "episode": "during", "success": True})
+    during = json.dumps(episode("arm-1", "during"))
     with ThreadPoolExecutor(16) as pool:
         asked = [pool.submit(ask, server, path) for path in paths * 6]
-        asked += [pool.submit(ask, server, "/api/v1/episodes", episode) for _ in range(6)]
+        asked += [pool.submit(ask, server, "/api/v1/episodes", during) for _ in range(6)]
         return [each.result() for each in asked]
 
 
 def wait_until_ready(server):
-    deadline = time.monotonic() + 30
-    while ask(server, "/readyz")[0] != 200:
-        assert time.monotonic() < deadline, server.log()
-        time.sleep(0.05)
+    wait_until(lambda: ask(server, "/readyz")[0] == 200, 30, server.log)
 
 
 def messages(server):
@@ -87,7 +84,7 @@ def check_refused(answers):
 def test_a_frozen_database_is_told_and_taken_back(start, postgres):
     url = postgres()
     server = start("--silent-minutes", "1", database=url)
-    assert server.report({"stream": "arm-1", "episode": "before", "success": True})[0] == 200
+    assert server.report(episode("arm-1", "before"))[0] == 200
     for outage in (1, 2):
         with frozen(url):
             check_refused(ask_all(server, READING))  # these wait for it when it is noticed
@@ -95,8 +92,8 @@ def test_a_frozen_database_is_told_and_taken_back(start, postgres):
             assert ask(server, "/healthz")[0] == 200
         wait_until_ready(server)
         assert messages(server) == [AWAY, BACK] * outage
-    assert server.report({"stream": "arm-1", "episode": "during", "success": True})[0] == 200
-    status, answer = server.report({"stream": "arm-1", "episode": "after", "success": True})
+    assert server.report(episode("arm-1", "during"))[0] == 200
+    status, answer = server.report(episode("arm-1", "after"))
     assert (status, answer["streams"]["arm-1"]["n"]) == (200, 3)  # however often it was sent
     server.stop()
     assert "replayed 3 episodes of 1 watches: 0 differ" in server.run("serve", "--verify").stdout
@@ -121,15 +118,14 @@ def shut(url):
 def test_a_database_that_lets_nobody_in_is_told_and_taken_back(start, postgres):
     url = postgres()
     server = start("--silent-minutes", "1", "--on-alarm", "true", database=url)
-    assert server.report({"stream": "arm-1", "episode": "before", "success": True})[0] == 200
+    assert server.report(episode("arm-1", "before"))[0] == 200
     with shut(url):
         check_refused(ask_all(server, READING))
-        while AWAY not in server.log():
-            time.sleep(0.05)
+        wait_until(lambda: AWAY in server.log())
         check_refused(ask_all(server, READING + OTHERS))
         assert ask(server, "/healthz")[0] == 200
     wait_until_ready(server)
-    assert server.report({"stream": "arm-1", "episode": "after", "success": True})[0] == 200
+    assert server.report(episode("arm-1", "after"))[0] == 200
     assert messages(server) == [AWAY, BACK]
 
 

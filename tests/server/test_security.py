@@ -17,10 +17,10 @@ from starlette.routing import Mount
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import guard
 from boundwatch.server.access import create_token
-from boundwatch.server.application import create_application
+from boundwatch.server.application import create_application, prepare
 from boundwatch.server.database import Database
-from boundwatch.server.process import prepare
 from boundwatch.server.settings import Settings
+from network import episode, wait_until
 
 PUBLIC = {"/healthz", "/readyz", "/sign-in", "/static"}
 NASTY = [
@@ -37,10 +37,7 @@ NASTY = [
 @pytest.fixture(scope="module")
 def guarded(start_shared):
     server = start_shared()
-    server.report(
-        {"stream": "arm-1", "episode": "1", "success": True},
-        {"stream": "leg-1", "episode": "1", "success": True},
-    )
+    server.report(episode("arm-1", 1), episode("leg-1", 1))
     tokens = {
         "admin": server.token("admin", "administer"),
         "reader": server.token("reader", "read"),
@@ -49,56 +46,32 @@ def guarded(start_shared):
     return SimpleNamespace(server=server, **tokens)
 
 
-def routes(tmp_path):
-    """Return every method and path of the application, with its parameters filled in."""
-    url = str(tmp_path / "routes.sqlite")
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory):
+    """Return every method and path of the application that is not public, with parameters filled in."""
+    url = str(tmp_path_factory.mktemp("routes") / "routes.sqlite")
     Database(url).migrate()
-    app = create_application(Settings(database=url))
-    found = []
-    for path, operations in _paths(app):
-        filled = path.replace("{stream}", "arm-1").replace("{alarm}", "0").replace("{fingerprint}", "lab")
-        found += [(method, filled) for method in operations]
-    return found
-
-
-def _paths(app):
-    seen = []
-    stack = list(app.routes)
+    stack, found = list(create_application(Settings(database=url)).routes), []
     while stack:
         route = stack.pop()
         if isinstance(route, Mount):
-            seen.append((route.path, ["GET"]))
+            found.append(("GET", route.path))
         elif hasattr(route, "methods"):
-            seen.append((route.path, sorted(route.methods - {"HEAD"})))
+            path = route.path.replace("{stream}", "arm-1").replace("{alarm}", "0")
+            found += [(name, path.replace("{fingerprint}", "lab")) for name in route.methods - {"HEAD"}]
         else:  # a router that was included
             stack += list(route.original_router.routes)
-    return seen
+    kinds = "/ /events /metrics /api/v1/episodes /api/v1/openapi.json /streams/arm-1 /alarms"
+    assert set(kinds.split()) <= {path for _, path in found}
+    return [(method, path) for method, path in sorted(found) if path not in PUBLIC]
 
 
-def test_all_routes_are_found(tmp_path):
-    found = {path for _, path in routes(tmp_path)}
-    assert {
-        "/",
-        "/events",
-        "/metrics",
-        "/api/v1/episodes",
-        "/api/v1/openapi.json",
-        "/streams/arm-1",
-        "/alarms",
-    } <= found
-
-
-def test_no_route_answers_without_a_token(guarded, tmp_path):
-    for method, path in routes(tmp_path):
-        if path in PUBLIC:
-            continue
-        for token in (None, "bw_wrong", ""):
-            headers = {"Accept": "application/json"} | (
-                {"Authorization": f"Bearer {token}"} if token is not None else {}
-            )
-            status, answer = guarded.server.ask(
-                method, path, b"{}" if method == "POST" else None, headers=headers
-            )
+def test_no_route_answers_without_a_token(guarded, routes):
+    for method, path in routes:
+        body = b"{}" if method == "POST" else None
+        for sent in ({}, {"Authorization": "Bearer bw_wrong"}, {"Authorization": "Bearer "}):
+            headers = {"Accept": "application/json", **sent}
+            status, answer = guarded.server.ask(method, path, body, headers=headers)
             assert status == 401, (method, path)
             assert set(answer) == {"type", "title", "status", "detail"}
         if method == "GET":
@@ -106,33 +79,21 @@ def test_no_route_answers_without_a_token(guarded, tmp_path):
             assert (status, text) == (303, ""), path
 
 
-def test_a_token_to_report_reads_nothing(guarded, tmp_path):
-    for method, path in routes(tmp_path):
-        if path in PUBLIC | {"/api/v1/episodes", "/api/v1/openapi.json", "/sign-out"}:
-            continue
-        status, _ = guarded.server.ask(method, path, b"{}" if method == "POST" else None, token=guarded.cell)
-        assert status == 403, (method, path)
-
-
-def test_a_token_to_read_changes_nothing(guarded, tmp_path):
-    for method, path in routes(tmp_path):
-        if method == "POST" and path not in PUBLIC | {"/sign-out"}:
-            status, _ = guarded.server.ask(method, path, b"{}", token=guarded.reader)
-            assert status == 403, (method, path)
-    assert guarded.server.ask("GET", "/administration", token=guarded.reader)[0] == 403
-    assert guarded.server.ask("GET", "/api/v1/audit", token=guarded.reader)[0] == 403
+def test_a_token_does_nothing_beyond_its_scope(guarded, routes):
+    administered = {"/administration", "/api/v1/audit"}
+    for method, path in routes:
+        body = b"{}" if method == "POST" else None
+        if path not in {"/api/v1/episodes", "/api/v1/openapi.json", "/sign-out"}:
+            assert guarded.server.ask(method, path, body, token=guarded.cell)[0] == 403, (method, path)
+        if (method == "POST" and path != "/sign-out") or path in administered:
+            assert guarded.server.ask(method, path, body, token=guarded.reader)[0] == 403, (method, path)
 
 
 def test_a_token_for_one_stream_cannot_touch_another(guarded):
     server = guarded.server
-    assert server.report({"stream": "arm-1", "episode": "2", "success": True}, token=guarded.cell)[0] == 200
-    status, problem = server.report(
-        {"stream": "arm-1", "episode": "3", "success": True},
-        {"stream": "leg-1", "episode": "3", "success": True},
-        token=guarded.cell,
-    )
-    assert status == 403
-    assert "may not report for stream = 'leg-1'" in problem["detail"]
+    assert server.report(episode("arm-1", 2), token=guarded.cell)[0] == 200
+    status, problem = server.report(episode("arm-1", 3), episode("leg-1", 3), token=guarded.cell)
+    assert (status, "'leg-1'" in problem["detail"]) == (403, True)
     counted = server.ask("GET", "/api/v1/streams/arm-1/episodes", token=guarded.admin)[1]["episodes"]
     assert [each["episode"] for each in counted] == ["1", "2"]  # the batch was refused whole
 
@@ -142,10 +103,7 @@ def test_a_revoked_token_is_refused(guarded):
     token = server.token("passing", "read")
     assert server.ask("GET", "/api/v1/streams", token=token)[0] == 200
     assert server.run("token", "revoke", "passing").returncode == 0
-    deadline = time.monotonic() + 10
-    while server.ask("GET", "/api/v1/streams", token=token)[0] != 401:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: server.ask("GET", "/api/v1/streams", token=token)[0] == 401, 10)
 
 
 def test_only_hashes_are_stored_and_nothing_secret_is_logged(guarded):
@@ -179,11 +137,8 @@ def test_a_request_from_another_site_is_refused(guarded, headers):
 
 
 def test_a_plain_text_body_is_refused(guarded):
-    body = json.dumps({"stream": "arm-1", "episode": "9", "success": True}).encode()
-    status, _ = guarded.server.ask(
-        "POST", "/api/v1/episodes", body, token=guarded.cell, headers={"Content-Type": "text/plain"}
-    )
-    assert status == 415
+    sent = {"token": guarded.cell, "headers": {"Content-Type": "text/plain"}}
+    assert guarded.server.ask("POST", "/api/v1/episodes", episode("arm-1", 9), **sent)[0] == 415
 
 
 def test_oversized_bodies_are_refused(guarded):
@@ -192,7 +147,7 @@ def test_oversized_bodies_are_refused(guarded):
         assert guarded.server.ask("POST", "/api/v1/episodes", large, token=guarded.cell)[0] == 413
     except OSError as error:  # refused before all was sent
         assert isinstance(getattr(error, "reason", error), BrokenPipeError | ConnectionResetError)  # noqa: PT017
-    many = [{"stream": "arm-1", "episode": str(i), "success": True} for i in range(1001)]
+    many = [episode("arm-1", i) for i in range(1001)]
     assert guarded.server.report(*many, token=guarded.cell)[0] == 422
     connection = http.client.HTTPConnection("127.0.0.1", guarded.server.port, timeout=10)
     headers = {"Authorization": f"Bearer {guarded.cell}", "Content-Type": "application/json"}
@@ -209,10 +164,9 @@ def test_oversized_bodies_are_refused(guarded):
 @pytest.mark.slow
 def test_a_slow_client_is_cut_off(guarded):
     with socket.create_connection(("127.0.0.1", guarded.server.port)) as slow:
-        head = (
-            f"POST /api/v1/episodes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {guarded.cell}\r\n"
-        )
-        slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+        kinds = "Content-Type: application/json\r\nContent-Length: 100"
+        sent = f"Host: localhost\r\nAuthorization: Bearer {guarded.cell}\r\n{kinds}\r\n\r\n{{"
+        slow.sendall(f"POST /api/v1/episodes HTTP/1.1\r\n{sent}".encode())
         slow.settimeout(guard.SLOWEST_BODY + 5)
         assert b" 408 " in slow.recv(1000)
     assert guarded.server.ask("GET", "/healthz")[0] == 200
@@ -305,12 +259,8 @@ def test_no_file_outside_is_served(guarded, path):
 @pytest.mark.parametrize("name", NASTY)
 def test_nasty_names_are_refused_or_escaped(guarded, name):
     server = guarded.server
-    status, problem = server.report({"stream": name, "episode": "1", "success": True}, token=guarded.cell)
-    assert status == 422
-    assert "is not a valid name" in problem["detail"]
-    for field in ("episode", "stream"):
-        content = {"stream": "arm-1", "episode": "1", "success": True} | {field: name}
-        assert server.report(content, token=guarded.cell)[0] in (200, 422)
+    assert server.report(episode(name, 1), token=guarded.cell)[0] == 422
+    assert server.report(episode("arm-1", name), token=guarded.cell)[0] in (200, 422)
     for path in ("/api/v1/certificates", "/api/v1/streams"):
         content = {"name": name, "certificate": name, "streams": [name]}
         assert server.ask("POST", path, content, token=guarded.admin)[0] == 422
@@ -361,21 +311,16 @@ def test_a_certificate_is_uploaded_as_a_file_or_pasted(start_shared, certificate
 
     def part(name, content, file=None):
         what = "" if file is None else f'; filename="{file}"'
-        return (
-            f'--cut\r\nContent-Disposition: form-data; name="{name}"{what}\r\n\r\n'.encode()
-            + content
-            + b"\r\n"
-        )
+        head = f'--cut\r\nContent-Disposition: form-data; name="{name}"{what}\r\n\r\n'
+        return head.encode() + content + b"\r\n"
 
     def send(*parts):
         return server.ask("POST", "/certificates", b"".join(parts) + b"--cut--\r\n", headers=headers)
 
-    status, page = send(part("name", b""), part("file", b"", ""), part("certificate", b""))
-    assert (status, "certificate is missing; choose its file" in page) == (422, True)
-    status, page = send(part("name", b"lab"), part("file", b"not JSON", "lab.json"))
-    assert (status, "line 1 is not JSON" in page) == (422, True)
+    assert send(part("name", b""), part("file", b"", ""), part("certificate", b""))[0] == 422
+    assert send(part("name", b"lab"), part("file", b"not JSON", "lab.json"))[0] == 422
     status, page = send(part("file", text, "<b>.json"))
-    assert (status, "is not a valid name" in page, "<b>" in page) == (422, True, False)
+    assert (status, "<b>" in page) == (422, False)
     assert send(part("file", b"\xff", "lab.json"))[0] == 400
     assert server.ask("POST", "/certificates", b"no parts", headers=headers)[0] in (400, 422)
     assert server.ask("GET", "/api/v1/certificates")[1]["certificates"] == []
@@ -397,8 +342,9 @@ def test_signing_in_leads_nowhere_else(target):
 
 def test_without_a_token_only_loopback_is_served(tmp_path):
     open_to_all = Settings(host="0.0.0.0", database=str(tmp_path / "new.sqlite"))  # noqa: S104
-    with pytest.raises(InvalidSetting, match="there is no token; create one first: boundwatch token create"):
+    with pytest.raises(InvalidSetting) as refused:
         prepare(open_to_all)
+    assert refused.value.name == "host"
     database = Database(open_to_all.database)
     with database.write() as connection:
         create_token(connection, "admin", ["administer"], by="test")

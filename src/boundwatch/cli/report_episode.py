@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import sys
@@ -51,14 +52,6 @@ def report_episode(
     """
     from boundwatch.server.client import Client
 
-    try:
-        extra = None if meta is None else json.loads(meta)
-    except ValueError:
-        raise InvalidSetting(
-            f"--meta {meta!r} is not JSON; give an object such as '{{\"cell\": 2}}'"
-        ) from None
-    if extra is not None and not isinstance(extra, dict):
-        raise InvalidSetting(f"--meta {meta!r} is not an object; give one such as '{{\"cell\": 2}}'")
     log = _Log()
     logging.getLogger("boundwatch.client").addHandler(log)
     client = Client(url, spool=spool)
@@ -68,7 +61,7 @@ def report_episode(
         success=None if success is None else success == "true",
         episode=episode,
         time=time,
-        meta=extra,
+        meta=None if meta is None else _parse(meta),
     )
     end = clock.monotonic() + wait
     while not (delivered := client.flush(min(wait, 0.05))):
@@ -84,11 +77,18 @@ def report_episode(
         raise InvalidSetting(f"{url} refused it: {refused[-1]}")
     if delivered:
         print(f"counted: {stream} {name}")
-        return
-    if is_forbidden and not delivered:
+    elif is_forbidden:
         raise InvalidSetting(f"{url} does not allow it, {problem}; kept for later, {waiting} waiting")
-    reason = f" ({problem})" if problem else ""
-    print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)
+    else:
+        reason = f" ({problem})" if problem else ""
+        print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)
+
+
+def _parse(meta: str) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        if isinstance(content := json.loads(meta), dict):
+            return content
+    raise InvalidSetting("is not a JSON object", name="--meta", value=meta, remedy='give {"cell": 2}')
 
 
 class _Log(logging.Handler):

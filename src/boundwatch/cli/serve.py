@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from boundwatch.server.database import Database
     from boundwatch.server.settings import Settings
 
+
+def _option(what: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=what, **more)
+
+
+Texts = list[str] | None
 Database_ = Annotated[
     str | None,
     typer.Option(
@@ -38,85 +44,58 @@ ConfigFile = Annotated[
 def serve(
     database: Database_ = None,
     certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Bind every new stream to this certificate, before its first episode."
-        ),
+        Path | None, _option("Bind every new stream to this certificate, before its first episode.", "FILE")
     ] = None,
     detector: Annotated[
         Literal["sequential-test", "change-detector"] | None,
-        typer.Option(help="What new streams are watched with. [default: sequential-test]"),
+        _option("What new streams are watched with. [default: sequential-test]"),
     ] = None,
     alpha_adverse: Annotated[
         float | None,
-        typer.Option(
-            metavar="P", help="Level of ADVERSE for new streams. [default: 0.04; change-detector: 0.001]"
-        ),
+        _option("Level of ADVERSE for new streams. [default: 0.04; change-detector: 0.001]", "P"),
     ] = None,
     alpha_benign: Annotated[
-        float | None, typer.Option(metavar="P", help="Level of BENIGN for new streams. [default: the same]")
+        float | None, _option("Level of BENIGN for new streams. [default: the same]", "P")
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
-            help="Address to listen on; beyond this machine only with a token. [default: 127.0.0.1]"
-        ),
+        _option("Address to listen on; beyond this machine only with a token. [default: 127.0.0.1]"),
     ] = None,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port. [default: 8080]")] = None,
+    port: Annotated[int | None, _option("Port. [default: 8080]", min=1, max=65535)] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Processes; more than 1 needs PostgreSQL. [default: 1]")
+        int | None, _option("Processes; more than 1 needs PostgreSQL. [default: 1]", min=1, max=64)
     ] = None,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Host name that clients may use for this server, such as the name of a proxy.",
-        ),
+        Texts, _option("Host name that clients may use for this server, such as the name of a proxy.", "NAME")
     ] = None,
     public_url: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL", help="Address that people open, for the links in alarms, if a proxy is in front."
-        ),
+        _option("Address that people open, for the links in alarms, if a proxy is in front.", "URL"),
     ] = None,
-    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM file, for HTTPS.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
+    tls_certificate: Annotated[Path | None, _option("PEM file, for HTTPS.", "FILE")] = None,
+    tls_key: Annotated[Path | None, _option("Its key.", "FILE")] = None,
     webhook: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="URL", help="POST alarms here; signed with BOUNDWATCH_WEBHOOK_SECRET if it is set."
-        ),
+        Texts, _option("POST alarms here; signed with BOUNDWATCH_WEBHOOK_SECRET if it is set.", "URL")
     ] = None,
     on_alarm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COMMAND", help="Run this at an alarm, which it reads as JSON from standard input."
-        ),
+        Texts, _option("Run this at an alarm, which it reads as JSON from standard input.", "COMMAND")
     ] = None,
-    email: Annotated[
-        list[str] | None, typer.Option(metavar="ADDRESS", help="Email address to send alarms to.")
-    ] = None,
-    smtp: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Mail server. [default: localhost:25]")
-    ] = None,
+    email: Annotated[Texts, _option("Email address to send alarms to.", "ADDRESS")] = None,
+    smtp: Annotated[str | None, _option("Mail server. [default: localhost:25]", "HOST:PORT")] = None,
     fleet_size: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="About how many streams there will be; the first N divide one half of the false discovery "
+        _option(
+            "About how many streams there will be; the first N divide one half of the false discovery "
             "rate. Set it once, before the first stream is bound. [default: 20]",
+            "N",
+            min=1,
         ),
     ] = None,
     silent_minutes: Annotated[
-        float | None,
-        typer.Option(metavar="N", min=0, help="Call a stream silent after N minutes without an episode."),
+        float | None, _option("Call a stream silent after N minutes without an episode.", "N", min=0)
     ] = None,
     retain_days: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", min=0, help="Forget closed generations' episodes and old meta after N days."
-        ),
+        float | None, _option("Forget closed generations' episodes and old meta after N days.", "N", min=0)
     ] = None,
     config: ConfigFile = None,
     demo: Annotated[
@@ -125,9 +104,7 @@ def serve(
     verify: Annotated[
         bool, typer.Option("--verify", help="Replay all episodes, compare with what is shown, and exit.")
     ] = False,
-    export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a backup as JSON lines, and exit.")
-    ] = None,
+    export: Annotated[Path | None, _option("Write a backup as JSON lines, and exit.", "FILE")] = None,
     restore: Annotated[
         Path | None,
         typer.Option("--import", metavar="FILE", help="Read a backup into an empty database, and exit."),
@@ -141,7 +118,7 @@ def serve(
     try:
         from sqlalchemy.exc import SQLAlchemyError
 
-        from boundwatch.server import process
+        from boundwatch.server import application
         from boundwatch.server.settings import Settings
     except ImportError as error:
         raise MissingExtra("boundwatch serve", "serve") from error
@@ -154,40 +131,42 @@ def serve(
         serve_demo(settings, partial(print, flush=True))
         return
     # A backup of a database that is not there would be missed when it is needed.
-    opened = process.prepare(settings, create=restore is not None or (export is None and not verify))
+    opened = application.prepare(settings, create=restore is not None or (export is None and not verify))
     try:
         if _maintain(opened, verify=verify, export=export, restore=restore):
             return
-        process.settle(settings, opened)
+        application.settle(settings, opened)
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
-        raise InvalidSetting(f"{opened.shown}: cannot be read, {reason}; restore a backup") from error
+        problem = f"{opened.shown}: cannot be read, {reason}"
+        raise InvalidSetting(problem, remedy="restore a backup") from error
     finally:
         opened.close()
     _greet(settings)
-    process.run(settings)
+    application.run(settings)
 
 
 def _maintain(database: Database, *, verify: bool, export: Path | None, restore: Path | None) -> bool:
     """Do what ends without serving; return whether anything did."""
-    from boundwatch.server import transfer, verifying
+    from boundwatch.server import live_detectors, transfer
 
     if restore is not None:
         print(f"restored {transfer.restore(database, restore)} rows from {restore}")
     if export is not None:
         print(f"wrote {transfer.export(database, export)} rows to {export}")
     if verify:
-        checked = list(verifying.verify(database))
-        for each in checked:
-            if each.fault:
-                print(f"DIFFERS  {each.stream}, generation {each.generation}: {each.fault}")
-        faults = sum(bool(each.fault) for each in checked)
+        checked = list(live_detectors.verify(database))
+        faults = [each for each in checked if each.fault]
+        for each in faults:
+            print(f"DIFFERS  {each.stream}, generation {each.generation}: {each.fault}")
         counted = sum(each.n for each in checked if not each.pruned)
         pruned = sum(each.pruned for each in checked)
         left_out = f"; {pruned} without episodes, by retention, not replayed" if pruned else ""
-        print(f"replayed {counted} episodes of {len(checked) - pruned} watches: {faults} differ{left_out}")
+        watched = f"{len(checked) - pruned} watches: {len(faults)} differ"
+        print(f"replayed {counted} episodes of {watched}{left_out}")
         if faults:
-            raise BoundwatchError(f"{faults} watches differ from a replay; restore a backup, or report a bug")
+            problem = f"{len(faults)} watches differ from a replay; restore a backup, or report a bug"
+            raise BoundwatchError(problem)
     return verify or export is not None or restore is not None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,12 +47,10 @@ def create(
     config: ConfigFile = None,
 ) -> None:
     """Create a token and print it. Only its hash is kept: this is the only time you see it."""
-    opened = _open(database, config, create=True)
-    from boundwatch.server.access import create_token
+    with _open(database, config, create=True) as opened, opened.write() as connection:
+        from boundwatch.server.access import create_token
 
-    with opened.write() as connection:
         token = create_token(connection, name, scope, stream or ["*"], by="command line")
-    opened.close()
     print(token)
 
 
@@ -62,24 +61,20 @@ def revoke(
     config: ConfigFile = None,
 ) -> None:
     """Revoke a token and end its sessions; running servers refuse it within two seconds."""
-    opened = _open(database, config)
-    from boundwatch.server.access import revoke_token
+    with _open(database, config) as opened, opened.write() as connection:
+        from boundwatch.server.access import revoke_token
 
-    with opened.write() as connection:
         revoke_token(connection, name, by="command line")
-    opened.close()
     print(f"revoked {name}")
 
 
 @command(group=group, example="boundwatch token list")
 def list_(database: Database_ = None, config: ConfigFile = None, as_json: Json = False) -> None:
     """List the tokens, valid and revoked."""
-    opened = _open(database, config)
-    from boundwatch.server.access import list_tokens
+    with _open(database, config) as opened, opened.read() as connection:
+        from boundwatch.server.access import list_tokens
 
-    with opened.read() as connection:
         rows = [dict(row) for row in list_tokens(connection)]
-    opened.close()
     if as_json:
         out.print_json(rows)
         return
@@ -90,7 +85,7 @@ def list_(database: Database_ = None, config: ConfigFile = None, as_json: Json =
         print(f"  {state:8} {day}  {row['scopes']:24} {streams:20} {row['name']}")
 
 
-def _open(database: str | None, config: str | None, *, create: bool = False) -> Database:
+def _open(database: str | None, config: str | None, *, create: bool = False) -> closing[Database]:
     try:
         from boundwatch.server.database import Database
         from boundwatch.server.settings import Settings
@@ -98,7 +93,7 @@ def _open(database: str | None, config: str | None, *, create: bool = False) -> 
         raise MissingExtra("boundwatch token", "serve") from error
     opened = Database(Settings.gather({"database": database}, config).database)
     opened.migrate(create=create)
-    return opened
+    return closing(opened)
 
 
 list_.__name__ = "list"

@@ -74,8 +74,9 @@ def _cell(verdict: str, worse: bool) -> str:
 
 def _evidence(demo: Demo) -> Iterator[Html]:
     yield page.heading("Evidence over trials")
-    for label, attribute in (("that the world is worse", "e_adverse"), ("that it is not", "e_benign")):
-        series = [(visit.world, getattr(visit, attribute)) for visit in demo.visits]
+    worse = [(visit.world, visit.e_adverse) for visit in demo.visits]
+    better = [(visit.world, visit.e_benign) for visit in demo.visits]
+    for label, series in (("that the world is worse", worse), ("that it is not", better)):
         yield page.figure(
             pictures.draw_evidence(series, 1 / ALPHA, f"Evidence {label}, over trials"),
             f"Evidence {label}: the sequential test's e-value, which may be read after every trial. It "

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from sqlalchemy import RowMapping, delete, func, insert, select, update
+from sqlalchemy import RowMapping, delete, insert, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.errors import InvalidSetting
@@ -58,19 +58,15 @@ def create_token(
     """Create a token and return it; only its hash is kept, so this is the only time it is seen."""
     name = check(Name, name, "name")
     chosen, patterns = sorted(set(scopes)), list(streams)
-    if unknown := [scope for scope in chosen if scope not in SCOPES] or ([""] if not chosen else []):
-        raise InvalidSetting(f"scope = {unknown[0]!r} is unknown; choose from {', '.join(SCOPES)}")
+    if unknown := set(chosen or [""]) - set(SCOPES):
+        remedy = f"choose from {', '.join(SCOPES)}"
+        raise InvalidSetting("is unknown", name="scope", value=min(unknown), remedy=remedy)
     if connection.execute(select(tokens.c.id).where(tokens.c.name == name)).first():
-        raise InvalidSetting(f"name = {name!r} is taken, also by revoked tokens; choose another name")
+        problem = "is taken, also by revoked tokens"
+        raise InvalidSetting(problem, name="name", value=name, remedy="choose another name")
     token = f"bw_{secrets.token_urlsafe(32)}"
-    values = {
-        "name": name,
-        "hash": hashed(token),
-        "scopes": " ".join(chosen),
-        "streams": json.dumps(patterns),
-        "created": time.time(),
-    }
-    connection.execute(insert(tokens).values(values))
+    kept = {"name": name, "scopes": " ".join(chosen), "streams": json.dumps(patterns)}
+    connection.execute(insert(tokens).values(hash=hashed(token), created=time.time(), **kept))
     record(connection, by, "token created", f"{name}: {' '.join(chosen)}; streams {' '.join(patterns)}")
     return token
 
@@ -79,7 +75,8 @@ def revoke_token(connection: Connection, name: str, *, by: str) -> None:
     """Revoke a token and end its sessions."""
     query = select(tokens).where(tokens.c.name == name, tokens.c.revoked.is_(None))
     if (row := connection.execute(query).mappings().first()) is None:
-        raise InvalidSetting(f"name = {name!r} is not a valid token; `boundwatch token list` names them")
+        remedy = "`boundwatch token list` names them"
+        raise InvalidSetting("is not a valid token", name="name", value=name, remedy=remedy)
     connection.execute(update(tokens).where(tokens.c.id == row["id"]).values(revoked=time.time()))
     connection.execute(delete(sessions).where(sessions.c.token_id == row["id"]))
     record(connection, by, "token revoked", name)
@@ -132,13 +129,8 @@ class Gatekeeper:
             if (token_id := connection.execute(query).scalar()) is None:
                 return None
             connection.execute(delete(sessions).where(sessions.c.expires < now))
-            row = {
-                "hash": hashed(secret),
-                "token_id": token_id,
-                "created": now,
-                "expires": now + SESSION_SECONDS,
-            }
-            connection.execute(insert(sessions).values(row))
+            row = {"hash": hashed(secret), "token_id": token_id, "expires": now + SESSION_SECONDS}
+            connection.execute(insert(sessions).values(created=now, **row))
         return secret
 
     def close_session(self, secret: str) -> None:
@@ -149,16 +141,13 @@ class Gatekeeper:
 
     def _look_up(self, connection: Connection, kind: str, secret: str) -> Actor | None:
         if kind == "nothing":
-            return (
-                None if connection.execute(select(func.count()).select_from(tokens)).scalar() else EVERYBODY
-            )
+            return None if connection.execute(select(tokens.c.id).limit(1)).first() else EVERYBODY
         query = select(tokens).where(tokens.c.revoked.is_(None))
         if kind == "token":
             query = query.where(tokens.c.hash == hashed(secret))
         else:
-            query = query.join(sessions).where(
-                sessions.c.hash == hashed(secret), sessions.c.expires > time.time()
-            )
+            is_open = (sessions.c.hash == hashed(secret)) & (sessions.c.expires > time.time())
+            query = query.join(sessions).where(is_open)
         row = connection.execute(query).mappings().first()
         if row is None:
             return None

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response, Security
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
+from sqlalchemy import RowMapping
 from sqlalchemy.engine import Connection
 from starlette.concurrency import run_in_threadpool
 
 from boundwatch._support import schema
 from boundwatch.errors import SchemaMismatch
-from boundwatch.server import acts, models, queries
+from boundwatch.server import bindings, models, outbox, queries
 from boundwatch.server.access import Actor
-from boundwatch.server.counting import Ledger, Refused
-from boundwatch.server.database import Database
-from boundwatch.server.models import Episode, parse_reports
+from boundwatch.server.counting import Ledger
+from boundwatch.server.models import Refused
 from boundwatch.server.settings import Settings
 
 _PROBLEMS = {
@@ -45,7 +46,6 @@ COMPONENTS: dict[str, Any] = {}
 
 
 def _schema(kind: Any) -> dict[str, Any]:
-    """Return what OpenAPI says about a type, and keep what that refers to."""
     (found,), components = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
     COMPONENTS.update(components)
     return found
@@ -59,14 +59,13 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def _answers(status: int, answer: Any, *problems: int, body: Any = None) -> dict[str, Any]:
     """Return what OpenAPI says about a route: its answers, beyond those of every route, and its body."""
     success = {"description": "Done.", "content": {"application/json": {"schema": _schema(answer)}}}
-    if body is None:
-        return {"status_code": status, "responses": {status: success, **_problems(*problems)}}
-    content = {"application/json": {"schema": _schema(body)}}
-    return {
-        "status_code": status,
-        "responses": {status: success, **_problems(*_OF_A_BODY, *problems)},
-        "openapi_extra": {"requestBody": {"required": True, "content": content}},
-    }
+    extra = None
+    if body is not None:
+        problems += _OF_A_BODY
+        content = {"application/json": {"schema": _schema(body)}}
+        extra = {"requestBody": {"required": True, "content": content}}
+    responses = {status: success, **_problems(*problems)}
+    return {"status_code": status, "responses": responses, "openapi_extra": extra}
 
 
 _BEARER = HTTPBearer(
@@ -88,14 +87,16 @@ def actor_of(request: Request, scope: str) -> Actor:
     """Return who asks, or refuse: the guard has let in only who has some token."""
     actor: Actor | None = request.state.actor
     if actor is None or not actor.may(scope):
-        raise Refused(403, f"this token has no scope {scope!r}; ask an administrator for one that has")
+        raise Refused(403, f"this token has no scope {scope!r}", remedy="ask an administrator for one")
     return actor
 
 
-def database_of(request: Request) -> Database:
-    """Return the database of the application."""
-    database: Database = request.app.state.database
-    return database
+@contextmanager
+def reading(request: Request, scope: str = "read") -> Iterator[Connection]:
+    """Read the database for who has a scope, or refuse."""
+    actor_of(request, scope)
+    with request.app.state.database.read() as connection:
+        yield connection
 
 
 def settings_of(request: Request) -> Settings:
@@ -104,14 +105,30 @@ def settings_of(request: Request) -> Settings:
     return settings
 
 
+def silent_before(request: Request) -> float | None:
+    """Return the moment before which a stream's last episode makes it silent; None if none ever is."""
+    return queries.silent_before(settings_of(request).silent_minutes)
+
+
 async def read_json(request: Request) -> Any:
     """Return the JSON body of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "the body must be JSON; send the header 'Content-Type: application/json'")
+        remedy = "send the header 'Content-Type: application/json'"
+        raise Refused(415, "the body must be JSON", remedy=remedy)
     try:
         return schema.decode(await request.body(), "body")
     except SchemaMismatch as error:
         raise Refused(400, f"the body is not JSON that can be used: {error}"[:200]) from error
+
+
+async def act(request: Request, work: Callable[[Connection], models.Kind]) -> models.Kind:
+    """Return what is done in one transaction, in a thread."""
+
+    def write() -> models.Kind:
+        with request.app.state.database.write() as connection:
+            return work(connection)
+
+    return await run_in_threadpool(write)
 
 
 async def _read(request: Request, kind: type[models.Kind]) -> tuple[str, models.Kind]:
@@ -120,24 +137,20 @@ async def _read(request: Request, kind: type[models.Kind]) -> tuple[str, models.
     return actor.name, models.check(kind, await read_json(request))
 
 
-async def _write(request: Request, work: Callable[[Connection], Any]) -> Any:
-    """Return what is done in one transaction, in a thread."""
-
-    def write() -> Any:
-        with database_of(request).write() as connection:
-            return work(connection)
-
-    return await run_in_threadpool(write)
+def _chosen(rows: Iterable[RowMapping], names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names.split()} for row in rows]
 
 
-@router.post("/episodes", **_answers(200, models.Counted, 404, 409, body=Episode | models.Episodes))
+@router.post("/episodes", **_answers(200, models.Counted, 404, 409, body=models.Episode | models.Episodes))
 async def report(request: Request) -> Response:
     """Report one episode or many; the answer comes when they are on the disk."""
     actor = actor_of(request, "report")
-    reports = parse_reports(await read_json(request))
+    reports = models.parse_reports(await read_json(request))
     for name in {report.stream for report in reports}:
         if not actor.may_report(name):
-            raise Refused(403, f"this token may not report for stream = {name!r}; ask for one that may")
+            raise Refused(
+                403, f"this token may not report for stream = {name!r}", remedy="ask for one that may"
+            )
     ledger: Ledger = request.app.state.ledger
     return JSONResponse(await asyncio.wrap_future(ledger.submit(reports, actor.name)))
 
@@ -152,11 +165,10 @@ def list_streams(
     size: Size = 100,
 ) -> dict[str, Any]:
     """List streams, the strongest evidence first."""
-    actor_of(request, "read")
-    silent = queries.silent_before(settings_of(request).silent_minutes)
     filters = queries.Filters(verdict, search, certificate)
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         rows, total = queries.list_streams(connection, filters, page=page, size=size)
+    silent = silent_before(request)
     return {"total": total, "page": page, "streams": [queries.as_json(row, silent) for row in rows]}
 
 
@@ -164,17 +176,16 @@ def list_streams(
 async def bind(request: Request) -> Response:
     """Bind streams to a certificate, a detector and levels, before their first episode."""
     by, sent = await _read(request, models.Bind)
-    done = await _write(request, lambda connection: acts.bind_streams(connection, sent, by=by))
+    done = await act(request, lambda connection: bindings.bind_streams(connection, sent, by=by))
     return JSONResponse({"generations": done}, 201)
 
 
 @router.get("/streams/{stream}", **_answers(200, models.Standing, 404, 422))
 def show_stream(request: Request, stream: Stream, generation: Generation = None) -> dict[str, Any]:
     """Say where one stream stands."""
-    actor_of(request, "read")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         row = queries.find_stream(connection, stream, generation)
-    return queries.as_json(row, queries.silent_before(settings_of(request).silent_minutes))
+    return queries.as_json(row, silent_before(request))
 
 
 @router.get("/streams/{stream}/episodes", **_answers(200, models.Listed, 404, 422))
@@ -186,15 +197,12 @@ def list_episodes(
     size: Size = 500,
 ) -> dict[str, Any]:
     """List episodes of a stream in the order in which they were counted."""
-    actor_of(request, "read")
-    fields = ("number", "episode", "cost", "time", "received")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         row = queries.find_stream(connection, stream, generation)
         found = queries.list_episodes(connection, row["id"], after=after, limit=size)
-    listed = [
-        {name: each[name] for name in fields} | {"meta": each["meta"] and json.loads(each["meta"])}
-        for each in found
-    ]
+    listed = _chosen(found, "number episode cost time received meta")
+    for each in listed:
+        each["meta"] = each["meta"] and json.loads(each["meta"])
     return {"stream": row["name"], "generation": row["generation"], "n": row["n"], "episodes": listed}
 
 
@@ -203,45 +211,36 @@ def show_fleet(
     request: Request, rate: Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)] = None
 ) -> dict[str, Any]:
     """List the streams whose costs have risen, at one false discovery rate."""
-    actor_of(request, "read")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         found = queries.fleet(connection, rate or settings_of(request).discovery_rate)
-    return {
-        "rate": found.rate,
-        "delta": found.delta,
-        "streams": found.streams,
-        "left_out": found.left_out,
-        "discoveries": [queries.as_json(row) for row in found.discoveries],
-    }
+    listed = [queries.as_json(row) for row in found.discoveries]
+    counts = {"streams": found.streams, "left_out": found.left_out}
+    return {"rate": found.rate, "delta": found.delta, **counts, "discoveries": listed}
 
 
 @router.get("/certificates", **_answers(200, models.Certificates))
 def list_certificates(request: Request) -> dict[str, Any]:
     """List the certificates."""
-    actor_of(request, "read")
-    fields = ("name", "version", "fingerprint", "created", "created_by", "streams")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         rows = queries.list_certificates(connection)
-    return {"certificates": [{name: row[name] for name in fields} for row in rows]}
+    return {"certificates": _chosen(rows, "name version fingerprint created created_by streams")}
 
 
 @router.post("/certificates", **_answers(201, models.Uploaded, body=models.Upload))
 async def upload(request: Request) -> Response:
     """Upload a certificate; it is verified on arrival and gets the next version of its name."""
     by, sent = await _read(request, models.Upload)
-    done = await _write(request, lambda connection: acts.upload(connection, sent, by=by))
-    return JSONResponse(done, 201)
+    row = await act(request, lambda connection: bindings.upload(connection, sent, by=by))
+    return JSONResponse(_chosen([row], "name version fingerprint")[0], 201)
 
 
 @router.get("/alarms", **_answers(200, models.Alarms, 422))
 def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]:
     """List alarms, the latest first."""
-    actor_of(request, "read")
-    fields = ("id", "stream", "generation", "verdict", "number", "created")
-    answers = ("acknowledged", "acknowledged_by", "reason")
-    with database_of(request).read() as connection:
+    names = "id stream generation verdict number created acknowledged acknowledged_by reason"
+    with reading(request) as connection:
         rows = queries.list_alarms(connection, waiting=waiting)
-    return {"alarms": [{name: row[name] for name in fields + answers} for row in rows]}
+    return {"alarms": _chosen(rows, names)}
 
 
 @router.post(
@@ -250,13 +249,12 @@ def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]
 async def acknowledge(request: Request, alarm: Alarm) -> dict[str, Any]:
     """Acknowledge an alarm and say why; it stays in the history."""
     by, sent = await _read(request, models.Acknowledge)
-    await _write(request, lambda connection: acts.acknowledge(connection, alarm, sent, by=by))
+    await act(request, lambda connection: outbox.acknowledge(connection, alarm, sent, by=by))
     return {"alarm": alarm, "acknowledged_by": by}
 
 
 @router.get("/audit", **_answers(200, models.Audit))
 def list_audit(request: Request) -> dict[str, Any]:
     """List the latest administrative acts."""
-    actor_of(request, "administer")
-    with database_of(request).read() as connection:
+    with reading(request, "administer") as connection:
         return {"audit": [dict(row) for row in queries.list_audit(connection)]}

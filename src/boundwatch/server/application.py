@@ -1,21 +1,26 @@
-"""Puts the server together: routes behind the guard, a ledger and a courier that live as long as it does."""
+"""Puts the server together, prepares it and runs it: one process or several, and a clean end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import dataclasses
+import json
 import logging
 import os
 import socket
+import ssl
+import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,31 +28,26 @@ from starlette.staticfiles import StaticFiles
 
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.errors import BoundwatchError
-from boundwatch.server import acts, api, events, forms, metrics, pages
+from boundwatch.errors import BoundwatchError, InvalidSetting
+from boundwatch.server import api, bindings, events, metrics, pages
 from boundwatch.server.access import Gatekeeper
-from boundwatch.server.bindings import AlreadyBound, Binding
-from boundwatch.server.counting import Ledger, Refused
+from boundwatch.server.bindings import Binding
+from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database, Sentinel, log_failure
-from boundwatch.server.guard import Guard, no_answer, problem
-from boundwatch.server.models import Name, Upload, check
+from boundwatch.server.guard import Guard, Impatient, no_answer, problem
+from boundwatch.server.models import Name, Upload, check, refusal
 from boundwatch.server.outbox import Courier
 from boundwatch.server.settings import Settings
-from boundwatch.server.tables import certificates
+from boundwatch.server.tables import certificates, tokens
 from boundwatch.server.upkeep import Upkeep
 
-SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
+_SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
 _LOG = logging.getLogger("boundwatch.server")
+_GRACE = 5  # seconds for requests in flight; open event streams are cut then
 
 
 def create_application(settings: Settings) -> FastAPI:
-    """Return the ASGI application of a server.
-
-    Parameters
-    ----------
-    settings
-        Its database must have been migrated.
-    """
+    """Return the ASGI application of a server whose database has been migrated."""
     database = Database(settings.database)
     sentinel = Sentinel(database)
 
@@ -56,15 +56,13 @@ def create_application(settings: Settings) -> FastAPI:
         default = await run_in_threadpool(default_binding, settings, database)
         most = settings.streams_per_token
         ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
-        courier = Courier(database, settings.channels)
-        upkeep = Upkeep(database, settings)
-        app.state.ledger = ledger
-        events.start(app, database)
-        watching = asyncio.create_task(sentinel.watch())
+        courier, upkeep = Courier(database, settings.channels), Upkeep(database, settings)
+        app.state.ledger, app.state.announcer = ledger, events.Announcer(database)
+        tasks = [asyncio.create_task(each) for each in (app.state.announcer.look(), sentinel.watch())]
         _LOG.info("ready on %s", database.shown)
         yield
-        await events.stop(app)
-        watching.cancel()
+        for task in tasks:
+            task.cancel()
         for each in (ledger, upkeep, courier):
             await run_in_threadpool(each.close)
         database.close()
@@ -81,10 +79,10 @@ def create_application(settings: Settings) -> FastAPI:
     app.state.database = database
     app.state.settings = settings
     app.state.gatekeeper = Gatekeeper(database)
-    for each in (api, pages, forms, events, metrics):
+    for each in (api, pages, events, metrics):
         app.include_router(each.router)
-    app.add_api_route("/healthz", _is_alive, include_in_schema=False)
-    app.add_api_route("/readyz", _is_ready, include_in_schema=False)
+    for path in ("/healthz", "/readyz"):
+        app.add_api_route(path, _say_status, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     _handle_errors(app)
     _describe(app)
@@ -97,10 +95,8 @@ def create_application(settings: Settings) -> FastAPI:
 
 def from_environment() -> FastAPI:
     """Return the application for one of several processes."""
-    from boundwatch.server.process import configure_logs
-
-    configure_logs()
-    return create_application(Settings.from_json(os.environ[SETTINGS_VARIABLE]))
+    _configure_logs()
+    return create_application(Settings.from_json(os.environ[_SETTINGS_VARIABLE]))
 
 
 def default_binding(settings: Settings, database: Database) -> Binding | None:
@@ -113,18 +109,14 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
     with contextlib.suppress(IntegrityError), database.write() as connection:  # another was quicker
         if connection.execute(known).scalar() is None:
             name = check(Name, Path(settings.certificate).stem[:100], f"{settings.certificate}: name")
-            acts.upload(connection, Upload(name, certificate.to_dict()), by="command line")
+            bindings.upload(connection, Upload(name, certificate.to_dict()), by="command line")
     with database.read() as connection:
         found = connection.execute(known).scalar_one()
     return dataclasses.replace(binding, certificate_id=found)
 
 
-async def _is_alive() -> dict[str, str]:
-    return {"status": "alive"}
-
-
-async def _is_ready() -> dict[str, str]:
-    return {"status": "ready"}  # the guard answers while the database is away
+async def _say_status(request: Request) -> dict[str, str]:  # of the database, the guard knows
+    return {"status": "alive" if request.url.path == "/healthz" else "ready"}
 
 
 def _describe(app: FastAPI) -> None:
@@ -140,15 +132,10 @@ def _describe(app: FastAPI) -> None:
 
 
 def _handle_errors(app: FastAPI) -> None:
-    @app.exception_handler(Refused)
-    async def refused(_request: Request, error: Refused) -> Response:
-        headers = {"Retry-After": "1"} if error.status == 503 else {}
-        return problem(error.status, str(error), **headers)
-
     @app.exception_handler(BoundwatchError)
-    async def invalid(_request: Request, error: BoundwatchError) -> Response:
-        status = 409 if isinstance(error, AlreadyBound) else 422
-        return problem(status, " ".join(str(error).split()))
+    async def refused(_request: Request, error: BoundwatchError) -> Response:
+        status, detail = refusal(error)
+        return problem(status, detail, **({"Retry-After": "1"} if status == 503 else {}))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
@@ -170,3 +157,98 @@ def _handle_errors(app: FastAPI) -> None:
 def _say(error: Any) -> str:
     field = ".".join(str(part) for part in error["loc"][1:])
     return f"{field} = {str(error.get('input'))[:60]!r}: {error['msg'].lower()}"
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z"
+        content: dict[str, Any] = {"time": moment, "level": record.levelname.lower()}
+        content |= {"process": record.process, "message": record.getMessage()}
+        if record.exc_info:
+            content["error"] = self.formatException(record.exc_info)
+        return json.dumps(content)
+
+
+def _configure_logs() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    for name in ("boundwatch.server", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers[:], logger.propagate = [handler], False
+        logger.setLevel(logging.INFO if name == "boundwatch.server" else logging.WARNING)
+
+
+def prepare(settings: Settings, *, create: bool = True) -> Database:
+    """Open and migrate the database, and refuse what would be open to strangers; see `Database.migrate`."""
+    database = Database(settings.database)
+    if settings.workers > 1 and database.kind == "sqlite":
+        remedy = "use 1, or --database postgresql://…"
+        reason = "cannot share an SQLite file well"
+        raise InvalidSetting(reason, name="workers", value=settings.workers, remedy=remedy)
+    database.migrate(create=create)
+    if not settings.is_local:
+        with database.read() as connection:
+            valid = select(func.count()).select_from(tokens).where(tokens.c.revoked.is_(None))
+            if not connection.execute(valid).scalar():
+                raise InvalidSetting(
+                    "can be reached from other machines, and there is no token",
+                    name="host",
+                    value=settings.host,
+                    remedy="create one: boundwatch token create admin --scope administer; or use 127.0.0.1",
+                )
+    return database
+
+
+def settle(settings: Settings, database: Database) -> None:
+    """Use every setting once, and keep certificate and fleet size, before anything is announced.
+
+    The server itself would find out too late to refuse one in one line.
+    """
+    _ = settings.channels
+    _check_tls(settings)
+    _check_address(settings)
+    default_binding(settings, database)
+    if settings.fleet_size is not None:
+        with database.write() as connection:
+            bindings.declare_fleet(connection, settings.fleet_size)
+
+
+def _check_tls(settings: Settings) -> None:
+    if settings.tls_certificate is None and settings.tls_key is None:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(settings.tls_certificate or "", settings.tls_key)
+    except OSError as error:
+        given = f"tls_certificate = {settings.tls_certificate!r}, tls_key = {settings.tls_key!r}"
+        reason = f"{given} cannot be used, {error.strerror or error}"
+        raise InvalidSetting(reason, remedy="give a PEM file and its key") from error
+
+
+def _check_address(settings: Settings) -> None:
+    try:
+        family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        reason = f"{settings.url}: cannot be listened on, {error.strerror or error}"
+        remedy = "stop what listens there, or choose another --port or --host"
+        raise InvalidSetting(reason, remedy=remedy) from error
+
+
+def run(settings: Settings) -> None:
+    """Serve until the process is told to end; a database that has been prepared is needed."""
+    _configure_logs()
+    options: dict[str, Any] = {"host": settings.host, "port": settings.port, "http": Impatient}
+    options |= {"log_config": None, "access_log": False, "server_header": False, "backlog": 2048}
+    options |= {"ssl_certfile": settings.tls_certificate, "ssl_keyfile": settings.tls_key}
+    options |= {"timeout_graceful_shutdown": _GRACE}
+    options |= {"timeout_worker_healthcheck": 30}  # a busy process is not a dead one
+    if settings.workers == 1:
+        uvicorn.Server(uvicorn.Config(create_application(settings), **options)).run()
+        return
+    os.environ[_SETTINGS_VARIABLE] = settings.to_json()
+    uvicorn.run(
+        "boundwatch.server.application:from_environment", factory=True, workers=settings.workers, **options
+    )

@@ -7,8 +7,8 @@ import http.client
 import json
 import logging
 import os
+import re
 import socket
-import ssl
 import sys
 import threading
 import time
@@ -16,12 +16,11 @@ import uuid
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
+from time import time as clock
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.text import shown
 from boundwatch.errors import InvalidSetting, Refusal
 from boundwatch.server.models import is_address, parse_reports
 from boundwatch.watching.store import Store
@@ -58,10 +57,9 @@ class Client:
 
     Parameters
     ----------
-    url
-        The server, such as ``"http://monitor:8080"``.
-    token
-        A token with the scope ``report``; left out: the environment variable ``BOUNDWATCH_TOKEN``.
+    url, token
+        The server, such as ``"http://monitor:8080"``, and a token with the scope ``report``; left out: the
+        environment variable ``BOUNDWATCH_TOKEN``.
     spool
         The file in which episodes wait, for one client at a time. Left out: one per server in
         ``~/.local/state/boundwatch``, with a number if other programs report to this server meanwhile.
@@ -82,14 +80,13 @@ class Client:
     ) -> None:
         self.url = str(url).strip().rstrip("/")
         if not is_address(self.url):
-            raise InvalidSetting(f"url = {shown(url)} is not the address of a server; give http://host:port")
+            problem, remedy = "is not the address of a server", "give http://host:port"
+            raise InvalidSetting(problem, name="url", value=url, remedy=remedy)
         self._parts = parts = urlsplit(self.url)
         self._token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
         if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
-            raise InvalidSetting(
-                "token or BOUNDWATCH_TOKEN has characters that no token has; give it as "
-                "`boundwatch token create` printed it"
-            )
+            remedy = "give it as `boundwatch token create` printed it"
+            raise InvalidSetting("token or BOUNDWATCH_TOKEN has characters that no token has", remedy=remedy)
         self._spool = _open_default(parts.netloc) if spool is None else Store(spool, "spool")
         self._rejected: list[list[str]] = self._spool.facts.get("rejected", [])
         self._wake = threading.Event()
@@ -108,13 +105,12 @@ class Client:
 
     def __str__(self) -> str:
         state = "closed" if self._ended.is_set() else "open"
-        return f"Client that reports to {self._server}, {state}" + (
-            "" if self.problem is None else f"; the last attempt failed: {self.problem}"
-        )
+        failure = "" if self.problem is None else f"; the last attempt failed: {self.problem}"
+        return f"Client that reports to {self._server}, {state}{failure}"
 
     @property
     def _server(self) -> str:
-        """The address without a password that somebody may have put into it."""
+        # Somebody may have put a password into the address.
         return f"{self._parts.scheme}://{self._parts.netloc.rpartition('@')[2]}{self._parts.path}"
 
     def report(
@@ -142,25 +138,17 @@ class Client:
             When it ended; left out: now. A `datetime` without a zone is local time, a text without one UTC.
         meta
             What else to keep with it: JSON values.
-
-        Raises
-        ------
-        InvalidSetting
-            When a value is not allowed, the client is closed, or the file cannot be written; nothing is
-            reported then.
         """
         moment = time.astimezone().isoformat() if isinstance(time, datetime) else time
-        content: dict[str, Any] = {
+        given = {
             "stream": stream,
             "episode": str(uuid.uuid4()) if episode is None else episode,
-            "time": _now() if moment is None else moment,
+            "time": round(clock(), 3) if moment is None else moment,
+            "cost": cost,
+            "success": success,
+            "meta": None if meta is None else dict(meta),
         }
-        if cost is not None:
-            content["cost"] = cost
-        if success is not None:
-            content["success"] = success
-        if meta is not None:
-            content["meta"] = dict(meta)
+        content = {name: value for name, value in given.items() if value is not None}
         checked = parse_reports(content)[0]
         self._refuse_closed()
         self._spool.append([(checked.stream, json.dumps(content, allow_nan=False))])
@@ -208,14 +196,13 @@ class Client:
 
     def _refuse_closed(self) -> None:
         if self._ended.is_set():
-            raise InvalidSetting("the client is closed; make a new one, with the same spool if you named one")
+            remedy = "make a new one, with the same spool if you named one"
+            raise InvalidSetting("the client is closed", remedy=remedy)
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _run(self) -> None:
@@ -254,15 +241,10 @@ class Client:
             return True
         if len(rows) == 1:
             return self._settle(rows[0], status, detail)
-        # A batch is taken whole or not at all: find the one that is refused.
-        for row in rows:
-            if row[1] in self._held:
-                continue
-            status, detail = self._post([row[2]])
-            if status < 300:
-                self._take_off([row])
-            else:
-                self._settle(row, status, detail)
+        for row in rows:  # a batch is taken whole or not at all: find the one that is refused
+            if row[1] not in self._held:
+                status, detail = self._post([row[2]])
+                self._take_off([row]) if status < 300 else self._settle(row, status, detail)
         return True
 
     def _settle(self, row: tuple[int, str, str], status: int, detail: str) -> bool:
@@ -297,12 +279,9 @@ class Client:
         `_Later`.
         """
         if self._connection is None:
-            host, port = str(self._parts.hostname), self._parts.port
-            if self._parts.scheme == "https":
-                context = ssl.create_default_context()
-                self._connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT, context=context)
-            else:
-                self._connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+            is_safe = self._parts.scheme == "https"
+            kind = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
+            self._connection = kind(str(self._parts.hostname), self._parts.port, timeout=_TIMEOUT)
         headers = {"Content-Type": "application/json", "User-Agent": "boundwatch-client"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -337,25 +316,18 @@ class _Later(Exception):
     """Nothing can be delivered now."""
 
 
-def _now() -> float:
-    return round(time.time(), 3)
-
-
 def _open_default(netloc: str) -> Store:
     """Return a file for a server that nobody else has open, with what waits in others that nobody has."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "boundwatch"
-    safe = "".join(
-        letter if letter.isalnum() or letter in ".-" else "_" for letter in netloc.rpartition("@")[2]
-    )
+    safe = re.sub(r"[^\w.-]", "_", netloc.rpartition("@")[2])
     try:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise InvalidSetting(f"{base}: cannot be made, {error.strerror}; name a file with spool") from error
+        problem = f"{base}: cannot be made, {error.strerror}"
+        raise InvalidSetting(problem, remedy="name a file with spool") from error
     name = f"spool-{safe}-{socket.gethostname()}"
-    paths = [
-        base / f"{name}.sqlite",
-        *(base / f"{name}-{number}.sqlite" for number in range(2, _MOST_OWNERS)),
-    ]
+    numbers = ("", *(f"-{number}" for number in range(2, _MOST_OWNERS)))
+    paths = [base / f"{name}{number}.sqlite" for number in numbers]
     for path in paths:
         with contextlib.suppress(InvalidSetting):  # another program has it
             mine = Store(path, "spool")

@@ -15,21 +15,19 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import RowMapping, func, insert, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from boundwatch.detectors import Verdict
-from boundwatch.errors import BoundwatchError
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
 from boundwatch.server.bindings import Binding, bind, lock_bindings
 from boundwatch.server.database import Database, log_failure
 from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence, load_certificate, load_detector
-from boundwatch.server.models import Report
+from boundwatch.server.models import Refused, Report
 from boundwatch.server.tables import alarms, checkpoints, streams, watches
 
 MOST_PER_COMMIT = 4000
@@ -47,16 +45,7 @@ class _Unbound(Exception):
         self.names = names
 
 
-class Refused(BoundwatchError):
-    """A request that cannot be taken: its HTTP status, and what to do."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-
-
-@dataclass
-class _Request:
+class _Request(NamedTuple):
     reports: Sequence[Report]
     actor: str
     future: Future[dict[str, Any]]
@@ -65,16 +54,8 @@ class _Request:
 class Ledger:
     """Takes reports from any number of threads and counts them in one.
 
-    Parameters
-    ----------
-    database
-        Where everything is kept.
-    default
-        What a stream is bound to when its first episode comes; None refuses unknown streams.
-    channels
-        Where alarms go.
-    most_begun
-        How many streams one token may begin by reporting for them.
+    A stream is bound to `default` when its first episode comes; without one, unknown streams are refused.
+    Alarms go to the `channels`. One token may begin `most_begun` streams by reporting for them.
     """
 
     def __init__(
@@ -85,12 +66,9 @@ class Ledger:
         channels: Iterable[outbox.Channel] = (),
         most_begun: int = 1000,
     ) -> None:
-        self.database = database
-        self.default = default
-        self.channels = tuple(channels)
-        self.most_begun = most_begun
-        self.counted = 0
-        self.commits = 0
+        self.database, self.default = database, default
+        self.channels, self.most_begun = tuple(channels), most_begun
+        self.counted = self.commits = 0
         self._binary: dict[int, bool] = {}
         self._detectors: OrderedDict[int, LiveDetector] = OrderedDict()
         self._requests: queue.Queue[_Request | None] = queue.Queue(MOST_WAITING)
@@ -103,7 +81,8 @@ class Ledger:
         try:
             self._requests.put_nowait(_Request(reports, actor, future))
         except queue.Full:
-            raise Refused(503, "too many reports are waiting; send this one again in a second") from None
+            remedy = "send this one again in a second"
+            raise Refused(503, "too many reports are waiting", remedy=remedy) from None
         return future
 
     def close(self) -> None:
@@ -113,20 +92,14 @@ class Ledger:
 
     def _run(self) -> None:
         while (first := self._requests.get()) is not None:
-            group, size, last = [first], len(first.reports), False
-            while size < MOST_PER_COMMIT:
-                try:
-                    request = self._requests.get_nowait()
-                except queue.Empty:
-                    break
-                if request is None:
-                    last = True
-                    break
+            group, size = [first], len(first.reports)
+            while size < MOST_PER_COMMIT and not self._requests.empty():  # nobody else takes from it
+                if (request := self._requests.get()) is None:
+                    self._commit(group)
+                    return
                 group.append(request)
                 size += len(request.reports)
             self._commit(group)
-            if last:
-                return
 
     def _commit(self, group: list[_Request]) -> None:
         answers = self._try(group)
@@ -153,7 +126,8 @@ class Ledger:
                 if attempt == _ATTEMPTS or not _is_transient(error):
                     log_failure(f"a commit of {len(group)} requests failed", error)
                     break
-        return [Refused(503, "the database did not take it; nothing was counted; send it again")] * len(group)
+        problem = "the database did not take it; nothing was counted"
+        return [Refused(503, problem, remedy="send it again")] * len(group)
 
     def is_binary(self, connection: Connection, certificate_id: int) -> bool:
         """Return whether a certificate promises costs of 0 and 1; certificates never change."""
@@ -214,7 +188,7 @@ class _Count:
             if left[by[name]] < 0:
                 self.too_many.add(name)
             else:
-                bind(connection, name, self.ledger.default, actor=by[name], reason="first episode")
+                bind(connection, name, self.ledger.default, by=by[name], reason="first episode")
 
     def _left_to_begin(self, connection: Connection, actor: str) -> float:
         """Return how many streams a token may still begin; without tokens there is no limit."""
@@ -256,56 +230,49 @@ class _Count:
         fresh: dict[tuple[int, str], Report] = {}
         for index, report in enumerate(request.reports):
             where = f"episodes[{index}]." if len(request.reports) > 1 else ""
-            stream = self.streams.get(report.stream)
-            if stream is None and report.stream in self.too_many:
-                return Refused(
-                    403,
-                    f"{where}stream = {report.stream!r} is new, and this token has begun "
-                    f"{self.ledger.most_begun} streams; bind it on the page, or raise streams_per_token",
-                )
-            if stream is None:
-                return Refused(
-                    404,
-                    f"{where}stream = {report.stream!r} is not watched; bind it to a certificate first, or "
-                    "start the server with --certificate, to which new streams are then bound",
-                )
+            if (stream := self.streams.get(report.stream)) is None:
+                return self._refuse_stream(report.stream, where)
             key = stream["id"], report.episode
             seen = fresh[key].cost if key in fresh else self.known.get(key)
-            if seen is not None and seen != report.cost:
-                return Refused(
-                    409,
-                    f"{where}episode = {report.episode!r} of stream {report.stream!r} was counted with cost "
-                    f"{seen:g}, not {report.cost:g}; nothing was changed; give a new episode its own id",
-                )
             if seen is None:
                 if refused := self._refuse(connection, report, self.watches[stream["id"]], where):
                     return refused
                 fresh[key] = report
+            elif seen != report.cost:
+                problem = f"of stream {report.stream!r} was counted with cost {seen:g}, not {report.cost:g}"
+                remedy = "nothing was changed; give a new episode its own id"
+                return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
         for (stream_id, episode), report in fresh.items():
             self.known[stream_id, episode] = report.cost
             self.new[stream_id].append(report)
         names = dict.fromkeys(report.stream for report in request.reports)
         return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": names}
 
+    def _refuse_stream(self, name: str, where: str) -> Refused:
+        if name in self.too_many:
+            problem = f"is new, and this token has begun {self.ledger.most_begun} streams"
+            status, remedy = 403, "bind it on the page, or raise streams_per_token"
+        else:
+            status, problem = 404, "is not watched"
+            remedy = "bind it to a certificate first, or start the server with --certificate for new streams"
+        return Refused(status, problem, name=f"{where}stream", value=name, remedy=remedy)
+
     def _refuse(
         self, connection: Connection, report: Report, watch: RowMapping, where: str
     ) -> Refused | None:
         """Return why a watch does not count a new episode; None if it does."""
         if report.cost not in (0.0, 1.0) and self.ledger.is_binary(connection, watch["certificate_id"]):
-            return Refused(
-                422,
-                f"{where}cost = {report.cost:g} is not 0 or 1, as the certificate of stream "
-                f"{report.stream!r} promises; send success, or a cost of 0 or 1",
-            )
+            problem = f"is not 0 or 1, as the certificate of stream {report.stream!r} promises"
+            remedy = "send success, or a cost of 0 or 1"
+            return Refused(422, problem, name=f"{where}cost", value=report.cost, remedy=remedy)
         # What a robot did before its repair and reports after it says nothing about the repaired robot.
         if watch["generation"] > 1 and report.time is not None and report.time < watch["created"]:
-            return Refused(
-                409,
-                f"{where}episode = {report.episode!r} of stream {report.stream!r} ended at "
-                f"{_utc(report.time)}, before generation {watch['generation']} began at "
-                f"{_utc(watch['created'])}, so it was not counted; if it ran later, set the robot's clock "
-                "and report it again",
+            problem = (
+                f"of stream {report.stream!r} ended at {_utc(report.time)}, before generation "
+                f"{watch['generation']} began at {_utc(watch['created'])}, so it was not counted"
             )
+            remedy = "if it ran later, set the robot's clock and report it again"
+            return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
         return None
 
     def _write(self, connection: Connection) -> None:
@@ -329,45 +296,50 @@ class _Count:
                 live.checkpointed = live.detector.n
         if rows:
             self.ledger.database.run_many(connection, _INSERT_EPISODE, rows)
-            summaries = [
-                (*live.summary().values(), self.now, self.watches[stream_id]["id"])
-                for stream_id, live in self.live.items()
-            ]
-            self.ledger.database.run_many(connection, _UPDATE_WATCH, summaries)
-        if saved:
-            connection.execute(
-                checkpoints.delete().where(checkpoints.c.watch_id.in_([s["watch_id"] for s in saved]))
+            standing = (
+                (*live.summary().values(), self.now, self.watches[key]["id"])
+                for key, live in self.live.items()
             )
+            self.ledger.database.run_many(connection, _UPDATE_WATCH, list(standing))
+        if saved:
+            replaced = checkpoints.c.watch_id.in_([each["watch_id"] for each in saved])
+            connection.execute(checkpoints.delete().where(replaced))
             connection.execute(insert(checkpoints), saved)
 
     def _alarm(self, connection: Connection, stream: str, watch: RowMapping, live: LiveDetector) -> None:
-        alarm = {
-            "id": secrets.token_hex(16),
-            "watch_id": watch["id"],
-            "verdict": live.detector.verdict.value,
-            "number": live.detector.first_alarm,
-            "created": self.now,
+        number, verdict = live.detector.first_alarm, live.detector.verdict.value
+        alarm = {"id": secrets.token_hex(16), "verdict": verdict, "number": number, "created": self.now}
+        connection.execute(insert(alarms).values(watch_id=watch["id"], **alarm))
+        n, mean, generation = live.detector.n, live.total / live.detector.n, watch["generation"]
+        what, seen = (
+            "its costs have risen above what was certified",
+            f"mean cost {mean:.3g} over {n} episodes",
+        )
+        if live.detector.certificate.binary:
+            what, seen = "it fails more often than certified", f"{live.total:.0f} of {n} episodes failed"
+        payload = {
+            "text": f"boundwatch: stream {stream} is ADVERSE: {what} ({seen}, generation {generation}).",
+            "kind": "alarm",
+            "alarm": alarm["id"],
+            "stream": stream,
+            "generation": generation,
+            "verdict": verdict,
+            "episode_number": number,
+            "mean_cost": mean,
+            # What is stored may be as of an earlier episode; the message says what was known at this one.
+            "evidence": evidence(live.detector.finding())[0],
+            "threshold": None if live.is_exact else watch["threshold_adverse"],
+            "time": self.now,
         }
-        connection.execute(insert(alarms).values(alarm))
-        # What is stored may be as of an earlier episode; the message says what was known at this one.
-        standing = live.summary() | {
-            "evidence_adverse": evidence(live.detector.finding())[0],
-            "threshold_adverse": None if live.is_exact else watch["threshold_adverse"],
-            "binary": live.detector.certificate.binary,
-        }
-        outbox.enqueue(connection, self.ledger.channels, stream, watch, alarm, standing)
+        outbox.put(connection, self.ledger.channels, payload)
 
     def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
         standing = {}
         for name in judged["streams"]:
-            stream_id = self.streams[name]["id"]
-            watch = self.watches[stream_id]
-            live = self.live.get(stream_id)
-            n, verdict = (
-                (watch["n"], watch["verdict"])
-                if live is None
-                else (live.detector.n, live.detector.verdict.value)
-            )
+            watch = self.watches[self.streams[name]["id"]]
+            n, verdict = watch["n"], watch["verdict"]
+            if live := self.live.get(watch["stream_id"]):
+                n, verdict = live.detector.n, live.detector.verdict.value
             standing[name] = {"generation": watch["generation"], "n": n, "verdict": verdict}
         return {**judged, "streams": standing}
 

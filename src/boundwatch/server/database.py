@@ -17,7 +17,7 @@ from sqlalchemy import Engine, create_engine, event, func, insert, inspect, sele
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, Place
 from boundwatch.server.tables import MIGRATIONS, schema_versions
 
 _LOG = logging.getLogger("boundwatch.server")
@@ -35,37 +35,31 @@ _POSTGRESQL = {
 
 
 class Database:
-    """A database of the live monitor.
-
-    Parameters
-    ----------
-    url
-        ``postgresql://user@host/name``, ``sqlite:///file``, or the path of an SQLite file.
+    """A database of the live monitor: ``postgresql://user@host/name``, ``sqlite:///file``, or an SQLite file.
 
     Examples
     --------
     >>> import tempfile
     >>> database = Database(tempfile.mkdtemp() + "/monitor.sqlite")
-    >>> database.migrate()
-    1
-    >>> database.kind
-    'sqlite'
+    >>> database.migrate(), database.kind
+    (1, 'sqlite')
     >>> database.close()
     """
 
     def __init__(self, url: str) -> None:
         self.url = _normalized(url)
         self.kind = "sqlite" if self.url.startswith("sqlite") else "postgresql"
+        is_file = self.kind == "sqlite"
         options: dict[str, Any] = (
-            {"connect_args": {"timeout": _PATIENCE, "check_same_thread": False}, "pool_size": 8}
-            if self.kind == "sqlite"
-            else {"connect_args": _POSTGRESQL, "pool_size": 8, "pool_pre_ping": True}
+            {"timeout": _PATIENCE, "check_same_thread": False} if is_file else _POSTGRESQL
         )
         try:  # errors must not carry episodes into the logs
-            self.engine: Engine = create_engine(self.url, hide_parameters=True, **options)
+            self.engine: Engine = create_engine(
+                self.url, hide_parameters=True, pool_size=8, pool_pre_ping=not is_file, connect_args=options
+            )
         except (ArgumentError, NoSuchModuleError) as error:
-            raise InvalidSetting(f"database = {url!r} is not understood; {_ALLOWED}") from error
-        if self.kind == "sqlite":
+            raise InvalidSetting("is not understood", name="database", value=url, remedy=_ALLOWED) from error
+        if is_file:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
 
@@ -104,36 +98,33 @@ class Database:
     def migrate(self, *, create: bool = True) -> int:
         """Bring the schema to this program's version and return it; two servers may do so at once.
 
-        Parameters
-        ----------
-        create
-            Whether an SQLite file that is not there is made. Who wants to read would find it empty.
+        Without `create`, an SQLite file that is not there is not made: who wants to read would find it empty.
         """
-        file = make_url(self.url).database
-        if not create and self.kind == "sqlite" and file is not None and not Path(file).exists():
-            raise InvalidSetting(f"{file}: no such database; name the one to read with --database")
+        file = make_url(self.url).database if self.kind == "sqlite" else None
+        if not create and file is not None and not Path(file).exists():
+            remedy = "name the one to read with --database"
+            raise InvalidSetting("no such database", where=Place(file), remedy=remedy)
+        if file and file != ":memory:":
+            with suppress(OSError):  # SQLite says what is wrong
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         try:
-            if self.kind == "sqlite" and file and file != ":memory:":
-                with suppress(OSError):  # SQLite says what is wrong
-                    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             with self.write() as connection:
-                if self.kind == "postgresql":
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-                found = _version(connection)
-                if found > len(MIGRATIONS):
-                    raise InvalidSetting(
-                        f"{self.shown}: has schema version {found}, and this boundwatch knows "
-                        f"{len(MIGRATIONS)}; use the version of boundwatch that wrote it, or a newer one"
-                    )
-                for number in range(found, len(MIGRATIONS)):
-                    MIGRATIONS[number](connection)
-                    connection.execute(
-                        insert(schema_versions).values(version=number + 1, applied=time.time())
-                    )
+                self._migrate(connection)
         except DBAPIError as error:
-            reason = str(error.orig).strip().splitlines()[0]
-            raise InvalidSetting(f"{self.shown}: cannot be opened, {reason}; check --database") from error
+            problem = f"cannot be opened, {str(error.orig).strip().splitlines()[0]}"
+            raise InvalidSetting(problem, where=Place(self.shown), remedy="check --database") from error
         return len(MIGRATIONS)
+
+    def _migrate(self, connection: Connection) -> None:
+        lock(connection, _MIGRATION_LOCK)
+        found = _version(connection)
+        if found > len(MIGRATIONS):
+            problem = f"has schema version {found}, and this boundwatch knows {len(MIGRATIONS)}"
+            remedy = "use the version of boundwatch that wrote it, or a newer one"
+            raise InvalidSetting(problem, where=Place(self.shown), remedy=remedy)
+        for number in range(found, len(MIGRATIONS)):
+            MIGRATIONS[number](connection)
+            connection.execute(insert(schema_versions).values(version=number + 1, applied=time.time()))
 
     def close(self) -> None:
         """Close all connections."""
@@ -191,6 +182,12 @@ class Sentinel:
                     each.set_result(None)
 
 
+def lock(connection: Connection, key: int) -> None:
+    """Keep whoever asks for the same from going on until the transaction ends."""
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+
+
 def log_failure(what: str, error: Exception) -> None:
     """Log what went wrong: with no row's values, and not that a database is away, which its sentinel says."""
     if not isinstance(error, SQLAlchemyError):
@@ -200,7 +197,7 @@ def log_failure(what: str, error: Exception) -> None:
 
 
 def _is_lost(error: SQLAlchemyError) -> bool:
-    """Return whether there is no connection to PostgreSQL, or none any more."""
+    """Return whether there is no connection to PostgreSQL, or none anymore."""
     origin = getattr(error, "orig", None)
     state = getattr(origin, "sqlstate", "")
     return not isinstance(origin, sqlite3.Error) and (not state or state.startswith(("08", "57P")))
@@ -214,14 +211,13 @@ def _normalized(url: str) -> str:
     if not separator:
         path = Path(url)
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise InvalidSetting(
-                f"database = {url!r} cannot be a file there; name a file in a folder that exists"
-            )
+            problem, remedy = "cannot be a file there", "name a file in a folder that exists"
+            raise InvalidSetting(problem, name="database", value=url, remedy=remedy)
         return f"sqlite:///{path.absolute()}"
     if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         return f"postgresql+psycopg://{rest}"
     if scheme != "sqlite":
-        raise InvalidSetting(f"database = '{scheme}://…' is not supported; {_ALLOWED}")
+        raise InvalidSetting("is not supported", name="database", value=f"{scheme}://…", remedy=_ALLOWED)
     return url
 
 

@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from boundwatch.server import acts, process
-from boundwatch.server.bindings import Binding, find_certificate
+from boundwatch.server import application
+from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.client import Client
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
@@ -32,8 +32,8 @@ def serve_demo(settings: Settings, announce: Callable[[str], None]) -> None:
     """Serve a temporary database with the recorded flights until the process is told to end."""
     with tempfile.TemporaryDirectory(prefix="boundwatch-demo-") as folder:
         chosen = dataclasses.replace(settings, database=str(Path(folder) / "demo.sqlite"), certificate=None)
-        with closing(process.prepare(chosen)) as database:
-            process.settle(chosen, database)
+        with closing(application.prepare(chosen)) as database:
+            application.settle(chosen, database)
             flights = load_flights()
             fill(database, flights, _SHOWN_AT_ONCE)
         announce(f"boundwatch serve: {chosen.url}  (a demo; nothing is kept; Ctrl+C ends it)")
@@ -43,7 +43,7 @@ def serve_demo(settings: Settings, announce: Callable[[str], None]) -> None:
         thread = threading.Thread(target=_fly, args=arguments, daemon=True)
         thread.start()
         try:
-            process.run(chosen)
+            application.run(chosen)
         finally:
             ended.set()
             thread.join(5)
@@ -58,9 +58,8 @@ def load_flights() -> dict[str, Any]:
 def fill(database: Database, flights: dict[str, Any], count: int) -> None:
     """Bind the drones and count the first flights of each."""
     with database.write() as connection:
-        acts.upload(connection, Upload("drone", flights["certificate"]), by="demo")
-        acts.bind_streams(connection, Bind(list(flights["drones"]), "drone"), by="demo")
-        row = find_certificate(connection, "drone")
+        row = upload(connection, Upload("drone", flights["certificate"]), by="demo")
+        bind_streams(connection, Bind(list(flights["drones"]), "drone"), by="demo")
     ledger = Ledger(database, default=Binding.of(row["id"]))
     now = time.time()
     for name, costs in flights["drones"].items():

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Request, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
@@ -15,8 +15,8 @@ from starlette.responses import StreamingResponse
 from boundwatch.server import queries
 from boundwatch.server.access import Actor
 from boundwatch.server.api import actor_of
-from boundwatch.server.counting import Refused
 from boundwatch.server.database import Database, log_failure
+from boundwatch.server.models import Refused
 
 router = APIRouter(include_in_schema=False)
 _LOOK_EVERY = 1.0
@@ -32,7 +32,6 @@ class Announcer:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.listeners: set[asyncio.Queue[str]] = set()
-        self.task: asyncio.Task[None] | None = None
 
     async def look(self) -> None:
         """Look until canceled."""
@@ -47,31 +46,19 @@ class Announcer:
                 found, waiting = await run_in_threadpool(self._ask, time.time() - _LOOK_BACK)
                 names = [name for name, moment in found.items() if seen.get(name) != moment]
                 if names or waiting != alarms:
-                    self.tell(json.dumps({"streams": names, "alarms": waiting}))
+                    self._tell(json.dumps({"streams": names, "alarms": waiting}))
                 seen, alarms = found, waiting
             except Exception as error:  # the task must outlive whatever the database does
                 log_failure("cannot look for changes", error)
 
-    def tell(self, message: str) -> None:
-        """Tell every listener; who has not taken the last message needs no second one."""
+    def _tell(self, message: str) -> None:
         for listener in self.listeners:
-            if listener.empty():
+            if listener.empty():  # who has not taken the last message needs no second one
                 listener.put_nowait(message)
 
     def _ask(self, since: float) -> tuple[dict[str, float], int]:
         with self.database.read() as connection:
             return queries.changed_since(connection, since), queries.totals(connection)["open_alarms"]
-
-
-def start(app: FastAPI, database: Database) -> None:
-    """Give the application its announcer."""
-    app.state.announcer = Announcer(database)
-    app.state.announcer.task = asyncio.create_task(app.state.announcer.look())
-
-
-async def stop(app: FastAPI) -> None:
-    """End it."""
-    app.state.announcer.task.cancel()
 
 
 @router.get("/events")
@@ -80,7 +67,7 @@ async def events(request: Request) -> Response:
     actor_of(request, "read")
     announcer: Announcer = request.app.state.announcer
     if len(announcer.listeners) >= MOST_LISTENERS:
-        raise Refused(503, f"{MOST_LISTENERS} pages listen already; reload this one by hand")
+        raise Refused(503, f"{MOST_LISTENERS} pages listen already", remedy="reload this one by hand")
 
     async def messages() -> AsyncIterator[str]:
         listener: asyncio.Queue[str] = asyncio.Queue()

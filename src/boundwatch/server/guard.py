@@ -33,6 +33,7 @@ SLOWEST_BODY = 10.0
 LARGEST_HEADERS = 1 << 16
 SLOWEST_HEADERS = 10.0
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_SAFE = ("GET", "HEAD", "OPTIONS")
 _PUBLIC = ("/healthz", "/readyz", "/sign-in", "/static/")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -128,28 +129,15 @@ class Impatient(HttpToolsProtocol):
 class Guard:
     """ASGI middleware that lets through what may pass, with the actor in ``scope["state"]["actor"]``.
 
-    Parameters
-    ----------
-    app
-        What is guarded.
-    gatekeeper
-        Recognizes tokens and sessions.
-    sentinel
-        Knows whether the database answers.
-    hosts
-        Names that the server answers to, beside any literal address. DNS rebinding needs a name.
-    rate
-        Requests per second that one client may send for long; it may send two seconds' worth at once.
+    The server answers to `hosts`, and to any literal address: DNS rebinding needs a name. One client may
+    send `rate` requests per second for long, and two seconds' worth at once.
     """
 
     def __init__(
         self, app: ASGIApp, gatekeeper: Gatekeeper, sentinel: Sentinel, hosts: Iterable[str], rate: float
     ) -> None:
-        self.app = app
-        self.gatekeeper = gatekeeper
-        self.sentinel = sentinel
-        self.hosts = {host.lower() for host in hosts}
-        self.rate = rate
+        self.app, self.gatekeeper, self.sentinel = app, gatekeeper, sentinel
+        self.hosts, self.rate = {host.lower() for host in hosts}, rate
         self._left: set[asyncio.Task[None]] = set()
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -220,7 +208,7 @@ class Guard:
         except SQLAlchemyError as error:
             log_failure("tokens cannot be read", error)
             answer = no_answer()
-        if answer is None and scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+        if answer is None and scope["method"] not in _SAFE:
             body = await _read(headers, receive)
             if isinstance(body, Response):
                 answer = body
@@ -231,10 +219,9 @@ class Guard:
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return problem(
-                421, f"Host = {host[:80]!r} is not a name of this server; add it with --allow-host"
-            )
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            said = f"Host = {host[:80]!r} is not a name of this server; add it with --allow-host"
+            return problem(421, said)
+        if scope["method"] not in _SAFE:
             origin, site = headers.get("origin"), headers.get("sec-fetch-site")
             foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
             is_form = headers.get("content-type", "").lower().startswith(FORMS)
@@ -245,18 +232,15 @@ class Guard:
     def _is_ours(self, host: str) -> bool:
         try:
             name = (urlsplit(f"//{host}").hostname or "").lower()
-            if name in self.hosts:
-                return True
-            ipaddress.ip_address(name)
+            return name in self.hosts or bool(ipaddress.ip_address(name))
         except ValueError:
             return False
-        return True
 
     async def _recognize(self, headers: Headers) -> Actor | None:
         kind, secret = "nothing", ""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme:
-            kind, secret = ("token", token.strip()) if scheme.lower() == "bearer" else ("token", "")
+            kind, secret = "token", token.strip() if scheme.lower() == "bearer" else ""
         elif (session := _session(headers)) is not None:
             kind, secret = "session", session
         found = self.gatekeeper.remembered(kind, secret)
@@ -274,20 +258,15 @@ class Guard:
             scope["state"]["may_guess"] = self._spend(f"sign-in {client}", 0.2, 10)
         name = client if actor is None else f"{actor.name} {client}"
         if not self._spend(name, self.rate, 2 * self.rate):
-            return problem(
-                429, f"more than {self.rate:g} requests per second; slow down", **{"Retry-After": "1"}
-            )
+            said = f"more than {self.rate:g} requests per second; slow down"
+            return problem(429, said, **{"Retry-After": "1"})
         scope["state"]["actor"] = actor
         if actor is not None or public:
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse(f"/sign-in?next={quote(path)}", 303)
-        return problem(
-            401,
-            "no valid token; send the header 'Authorization: Bearer bw_…'; "
-            "`boundwatch token create` makes tokens",
-            **{"WWW-Authenticate": "Bearer"},
-        )
+        remedy = "send the header 'Authorization: Bearer bw_…'; `boundwatch token create` makes tokens"
+        return problem(401, f"no valid token; {remedy}", **{"WWW-Authenticate": "Bearer"})
 
     def _spend(self, name: str, rate: float, most: float) -> bool:
         now = time.monotonic()
@@ -325,9 +304,8 @@ async def _read(headers: Headers, receive: Receive) -> bytes | Response:
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        return problem(
-            408, f"the body took longer than {SLOWEST_BODY:g} s; send it again", Connection="close"
-        )
+        said = f"the body took longer than {SLOWEST_BODY:g} s; send it again"
+        return problem(408, said, Connection="close")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

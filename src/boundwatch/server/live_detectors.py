@@ -1,6 +1,6 @@
 """Where the detector of a watch stands: the checkpoint, and the episodes after it.
 
-A replay of all episodes must give the same bytes.
+A replay of all episodes must give the same bytes; `verify` tells whether it does.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import json
 import math
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, func, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
@@ -21,7 +22,8 @@ from boundwatch.detectors import ChangeDetector, SequentialTest
 from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
-from boundwatch.server.tables import certificates, checkpoints, episodes
+from boundwatch.server.database import Database
+from boundwatch.server.tables import certificates, checkpoints, episodes, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
@@ -29,16 +31,8 @@ DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
 }
 _MOST_SHARED = 200_000
 _SHARED_EVIDENCE: dict[tuple[str, int, float], tuple[float, float]] = {}
-SUMMARY = (
-    "n",
-    "total",
-    "verdict",
-    "first_alarm",
-    "evidence_adverse",
-    "evidence_benign",
-    "curve",
-    "last_cost",
-)
+_EVIDENCE = "evidence_adverse", "evidence_benign"
+SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", "last_cost"
 """The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
@@ -51,12 +45,9 @@ class Curve:
 
     Examples
     --------
-    >>> curve = Curve()
-    >>> for n in range(1, 101):
-    ...     if n == curve.due:
-    ...         curve.add(10.0, 1.0)
-    >>> curve.episodes[-4:], curve.adverse[-1], curve.due
-    ([79, 86, 94, 103], 1000, 103)
+    >>> curve = Curve([1000] * 28, [0] * 28)
+    >>> curve.episodes[-4:], curve.due
+    ([33, 36, 39, 42], 42)
     """
 
     adverse: list[int] = field(default_factory=list)
@@ -131,8 +122,7 @@ class LiveDetector:
         if self._shared is None:
             return evidence(finding)
         key = self._shared, finding.n, self.total
-        known = _SHARED_EVIDENCE.get(key)
-        if known is None:
+        if (known := _SHARED_EVIDENCE.get(key)) is None:
             if len(_SHARED_EVIDENCE) >= _MOST_SHARED:
                 _SHARED_EVIDENCE.clear()
             known = _SHARED_EVIDENCE[key] = evidence(finding)
@@ -141,10 +131,8 @@ class LiveDetector:
     def summary(self) -> dict[str, Any]:
         """Return the columns of `watches` that say where it stands, after at least one episode."""
         detector = self.detector
-        standing = detector.n, self.total, detector.verdict.value, detector.first_alarm
-        return dict(
-            zip(SUMMARY, (*standing, *self.evidence, self.curve.to_json(), self.last_cost), strict=True)
-        )
+        standing = detector.n, self.total, detector.verdict.value, detector.first_alarm, *self.evidence
+        return dict(zip(SUMMARY, (*standing, self.curve.to_json(), self.last_cost), strict=True))
 
     def state(self) -> str:
         """Return everything as canonical JSON: equal states are equal bytes."""
@@ -178,20 +166,13 @@ def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]
     """Return the evidence at which each side alarms."""
     if isinstance(detector, SequentialTest):
         # Counts that are judged jointly alarm at an exact line, mostly before the evidence is that large.
-        levels = (
-            detector.certificate.delta_upper + detector.alpha_adverse,
-            detector.certificate.delta_lower + detector.alpha_benign,
+        promised = detector.certificate
+        adverse, benign = detector.thresholds or (
+            1 / (promised.delta_upper + detector.alpha_adverse),
+            1 / (promised.delta_lower + detector.alpha_benign),
         )
-        adverse, benign = detector.thresholds or (1 / levels[0], 1 / levels[1])
         return min(adverse, sys.float_info.max), min(benign, sys.float_info.max)  # JSON has no infinity
     return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
-
-
-def new_detector(watch: RowMapping, certificate: Certificate) -> LiveDetector:
-    """Return the live of a watch before its first episode."""
-    build = DETECTORS[watch["detector"]]
-    levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
-    return LiveDetector(build(certificate, **levels), Curve())
 
 
 def load_detector(connection: Connection, watch: RowMapping, upto: int | None = None) -> LiveDetector:
@@ -199,34 +180,69 @@ def load_detector(connection: Connection, watch: RowMapping, upto: int | None = 
     row = connection.execute(select(checkpoints).where(checkpoints.c.watch_id == watch["id"])).mappings()
     live = None
     if (stored := row.first()) is not None and (upto is None or stored["n"] <= upto):
-        try:
+        with suppress(SchemaMismatch):  # written by another version of the detector: the episodes tell all
             live = LiveDetector.from_state(stored["state"], watch["detector"])
-        except SchemaMismatch:
-            live = None  # written by another version of the detector: the episodes tell all
     if live is None:
-        live = new_detector(watch, load_certificate(connection, watch["certificate_id"]))
-    for cost in costs_after(connection, watch["id"], live.detector.n, upto):
-        live.count(cost)
-    return live
+        live = _new_detector(connection, watch)
+    return _count_after(connection, watch, live, upto)
 
 
-def replay(connection: Connection, watch: RowMapping) -> LiveDetector:
-    """Return a watch's detector after counting all its episodes again, from the first."""
-    live = new_detector(watch, load_certificate(connection, watch["certificate_id"]))
-    for cost in costs_after(connection, watch["id"], 0):
-        live.count(cost)
-    return live
+def _new_detector(connection: Connection, watch: RowMapping) -> LiveDetector:
+    certificate = load_certificate(connection, watch["certificate_id"])
+    levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
+    return LiveDetector(DETECTORS[watch["detector"]](certificate, **levels), Curve())
 
 
-def costs_after(
-    connection: Connection, watch_id: int, number: int, upto: int | None = None
-) -> Iterator[float]:
-    """Yield the costs of a watch's episodes after one, in their order."""
-    query = select(episodes.c.cost).where(episodes.c.watch_id == watch_id, episodes.c.number > number)
+def _count_after(
+    connection: Connection, watch: RowMapping, live: LiveDetector, upto: int | None = None
+) -> LiveDetector:
+    """Count a watch's episodes after those that its detector has counted."""
+    after = (episodes.c.watch_id == watch["id"]) & (episodes.c.number > live.detector.n)
+    query = select(episodes.c.cost).where(after)
     if upto is not None:
         query = query.where(episodes.c.number <= upto)
     result = connection.execute(query.order_by(episodes.c.number), execution_options={"yield_per": 1000})
-    yield from result.scalars()
+    for cost in result.scalars():
+        live.count(cost)
+    return live
+
+
+class Replayed(NamedTuple):
+    """What a replay of one watch gave."""
+
+    stream: str
+    generation: int
+    n: int
+    fault: str
+    """What differs; empty if nothing does, and for episodes that retention has removed."""
+    pruned: bool
+
+
+def verify(database: Database) -> Iterator[Replayed]:
+    """Replay the watches one by one; the states must be equal byte for byte, and so must all that is shown.
+
+    It reads a consistent picture per watch, so the server may go on counting meanwhile.
+    """
+    with database.read() as connection:
+        query = select(watches.c.id, streams.c.name).select_from(watches.join(streams))
+        keys = connection.execute(query.order_by(streams.c.name, watches.c.generation)).all()
+    for key, name in keys:
+        with database.read() as connection:
+            watch = connection.execute(select(watches).where(watches.c.id == key)).mappings().one()
+            fault = "" if watch["pruned"] else _fault(connection, watch)
+            yield Replayed(name, watch["generation"], watch["n"], fault, bool(watch["pruned"]))
+
+
+def _fault(connection: Connection, watch: RowMapping) -> str:
+    numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == watch["id"])
+    count, last = connection.execute(numbers).one()
+    if not count == (last or 0) == watch["n"]:
+        return f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
+    again = _count_after(connection, watch, _new_detector(connection, watch))
+    if again.state() != load_detector(connection, watch).state():
+        return "the stored state differs from that of a replay"
+    wrong = [name for name, value in again.summary().items() if watch["n"] and watch[name] != value]
+    return f"{', '.join(wrong)} differ from those of a replay" if wrong else ""
 
 
 def load_certificate(connection: Connection, certificate_id: int) -> Certificate:

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.engine import Connection
 
 from boundwatch.server import outbox, queries
-from boundwatch.server.api import actor_of, database_of, settings_of
+from boundwatch.server.api import reading, silent_before
 
 router = APIRouter(include_in_schema=False)
 MOST_STREAMS = 2000
@@ -30,9 +30,9 @@ _PER_STREAM = {
 
 
 class _Standing(Collector):
-    def __init__(self, connection: Connection, silent_minutes: float) -> None:
+    def __init__(self, connection: Connection, silent_before: float | None) -> None:
         self.connection = connection
-        self.silent_before = queries.silent_before(silent_minutes)
+        self.silent_before = silent_before
 
     def collect(self) -> Iterator[Metric]:
         counts = queries.totals(self.connection, self.silent_before)
@@ -57,23 +57,19 @@ class _Standing(Collector):
             for column, (name, text) in _PER_STREAM.items()
         }
         for row in queries.list_streams(self.connection, queries.Filters(), size=MOST_STREAMS)[0]:
+            said = {"verdict": _VERDICTS[row["verdict"]]}
+            values = dict(row) | said | {"threshold_adverse": queries.threshold_of(row, "adverse")}
             for name, family in families.items():
-                value = row[name]
-                if name == "verdict":
-                    value = _VERDICTS[value]
-                elif name == "threshold_adverse":
-                    value = queries.threshold_of(row, "adverse")
-                if value is not None:
-                    family.add_metric([row["name"]], value)
+                if values[name] is not None:
+                    family.add_metric([row["name"]], values[name])
         yield from families.values()
 
 
 @router.get("/metrics")
 def metrics(request: Request) -> Response:
     """Say where everything stands, for Prometheus; of more than 2,000 streams, those with most evidence."""
-    actor_of(request, "read")
     registry = CollectorRegistry()
-    with database_of(request).read() as connection:
-        registry.register(_Standing(connection, settings_of(request).silent_minutes))
+    with reading(request) as connection:
+        registry.register(_Standing(connection, silent_before(request)))
         text = generate_latest(registry)
     return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from boundwatch._support import schema
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import BoundwatchError, InvalidSetting
 
 MOST_EPISODES = 1000
 LONGEST_NAME = 100
@@ -145,6 +145,19 @@ Problem = _answer("Problem", type=str, title=str, status=int, detail=str)
 """What is said of what is refused (RFC 9457); `detail` says what is wrong, where, and what to do."""
 
 
+class Refused(InvalidSetting):
+    """A request that cannot be taken, with its HTTP status; any other refusal has 422."""
+
+    def __init__(self, status: int, problem: str, **fields: Any) -> None:
+        super().__init__(problem, **fields)
+        self.status = status
+
+
+def refusal(error: BoundwatchError) -> tuple[int, str]:
+    """Return the status of an answer that refuses, and its one line."""
+    return error.status if isinstance(error, Refused) else 422, " ".join(str(error).split())
+
+
 class Report(NamedTuple):
     """One episode as it is counted."""
 
@@ -158,28 +171,13 @@ class Report(NamedTuple):
 def check(
     kind: type[Kind], content: object, where: str = "", *, field: str = "", strict: bool = True
 ) -> Kind:
-    """Return plain values as an instance of a type.
+    """Return plain values as an instance of a type, or refuse by path, value and what to send instead.
 
-    Parameters
-    ----------
-    kind, content
-        The type, and the values.
-    where
-        What the content is called in a refusal.
-    field
-        By which name to look up what is allowed; left out: the last in the path of the refused value.
-    strict
-        Whether numbers and truth values are not made of text.
-
-    Raises
-    ------
-    InvalidSetting
-        With the path of what does not fit, its value, and what to send instead.
+    `where` is what the content is called, `field` by which name to look up what is allowed, if not by the
+    last in the path. Unless `strict`, numbers and truth values are made of text.
 
     Examples
     --------
-    >>> check(Acknowledge, {"reason": "gripper changed"}).reason
-    'gripper changed'
     >>> check(Name, "<b>", "stream")
     Traceback (most recent call last):
     boundwatch.errors.InvalidSetting: stream = '<b>' is not a valid name; use 1 to 100 letters, ...
@@ -192,31 +190,19 @@ def check(
     problem, remedy = _RULES.get(field or re.sub(r".*[. ]|\[\d+\]", "", name), (found.problem, ""))
     if found.problem in ("is missing", "is not known"):
         problem = found.problem
-        remedy = remedy if problem == "is missing" else f"known are {', '.join(_fields(kind))}"
+        known = kind if isinstance(kind, type) and issubclass(kind, Struct) else Episode  # or a list of them
+        if problem == "is not known":
+            remedy = f"known are {', '.join(known.__struct_fields__)}"
     raise InvalidSetting(problem, name=name, value=found.value, remedy=remedy)
 
 
-def _fields(kind: Any) -> tuple[str, ...]:
-    """Return the names that a type has; if it is a list, it is one of episodes."""
-    fields: tuple[str, ...] = getattr(kind, "__struct_fields__", Episode.__struct_fields__)
-    return fields
-
-
 def parse_reports(content: object) -> list[Report]:
-    """Return the reports of a request: one episode, or a list of them.
-
-    Raises
-    ------
-    InvalidSetting
-        When one of them is not valid; none counts then.
+    """Return the reports of a request, one episode or a list of them; if one is not valid, none counts.
 
     Examples
     --------
     >>> parse_reports({"stream": "arm-1", "episode": "7", "success": False})[0].cost
     1.0
-    >>> parse_reports([{"stream": "arm-1", "episode": "7", "cost": 1.4}])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: episodes[0].cost = 1.4 is not a number from 0 to 1; rescale it: ...
     """
     if isinstance(content, list):
         listed = check(Episodes, content, "episodes")
@@ -259,11 +245,11 @@ def _meta(value: Mapping[str, Any], where: str) -> str:
         json.dumps(value, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
         reason = "half a character" if isinstance(error, UnicodeEncodeError) else error
-        raise InvalidSetting(f"{where}meta cannot be kept as JSON, {reason}; send plain values") from error
+        problem, remedy = f"cannot be kept as JSON, {reason}", "send plain values"
+        raise InvalidSetting(problem, name=f"{where}meta", remedy=remedy) from error
     if len(text) > MOST_META or "\\u0000" in text:  # PostgreSQL keeps no zero characters
-        raise InvalidSetting(
-            f"{where}meta is longer than {MOST_META} characters or holds a zero character; keep it short"
-        )
+        problem = f"is longer than {MOST_META} characters or holds a zero character"
+        raise InvalidSetting(problem, name=f"{where}meta", remedy="keep it short")
     return text
 
 

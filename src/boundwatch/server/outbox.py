@@ -26,13 +26,14 @@ from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from sqlalchemy import Row, RowMapping, func, insert, select, update
+from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.errors import InvalidSetting
+from boundwatch.server.access import record
 from boundwatch.server.database import Database, log_failure
-from boundwatch.server.models import is_address
-from boundwatch.server.tables import deliveries
+from boundwatch.server.models import Acknowledge, Refused, is_address
+from boundwatch.server.tables import alarms, deliveries, streams, watches
 from boundwatch.watching.alarms import LONGEST_COMMAND, check_command, run_command
 
 _LOG = logging.getLogger("boundwatch.server")
@@ -64,15 +65,20 @@ class Channel:
         if self.kind == "webhook" and not is_address(self.target):
             host = self.target.partition("/")[0]  # what follows may be a secret
             raise InvalidSetting(
-                f"webhook = '{host[:60]}…' does not begin with http:// or https://, or is no address; "
-                "give all of it, with %20 for a space"
+                "does not begin with http:// or https://, or is no address",
+                name="webhook",
+                value=f"{host[:60]}…",
+                remedy="give all of it, with %20 for a space",
             )
         if self.kind == "command":
             check_command(self.target)
         if self.kind == "email" and "@" not in self.target:
-            raise InvalidSetting(f"email = {self.target!r} is not an address; give name@host")
+            raise InvalidSetting(
+                "is not an address", name="email", value=self.target, remedy="give name@host"
+            )
         if not (self.smtp.partition(":")[2] or "25").isdecimal():
-            raise InvalidSetting(f"smtp = {self.smtp!r} is not the address of a mail server; give host:port")
+            problem = "is not the address of a mail server"
+            raise InvalidSetting(problem, name="smtp", value=self.smtp, remedy="give host:port")
 
     @property
     def label(self) -> str:
@@ -104,12 +110,8 @@ class Channel:
 
     def _post(self, delivery_id: str, body: bytes) -> None:
         moment = str(int(time.time()))
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "boundwatch",
-            "X-Boundwatch-Delivery": delivery_id,
-            "X-Boundwatch-Timestamp": moment,
-        }
+        headers = {"Content-Type": "application/json", "User-Agent": "boundwatch"}
+        headers |= {"X-Boundwatch-Delivery": delivery_id, "X-Boundwatch-Timestamp": moment}
         if self.secret:
             headers["X-Boundwatch-Signature"] = "sha256=" + sign(self.secret, moment, body)
         request = urllib.request.Request(self.target, body, headers)  # noqa: S310 - http(s) only, see above
@@ -142,35 +144,20 @@ def sign(secret: str, moment: str, body: bytes) -> str:
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def enqueue(
-    connection: Connection,
-    channels: Iterable[Channel],
-    stream: str,
-    watch: RowMapping,
-    alarm: Mapping[str, Any],
-    standing: Mapping[str, Any],
-) -> None:
-    """Put an alarm into the outbox of every channel, in the transaction that raised it."""
-    n, mean = standing["n"], standing["total"] / standing["n"]
-    what, seen = (
-        ("it fails more often than certified", f"{standing['total']:.0f} of {n} episodes failed")
-        if standing["binary"]
-        else ("its costs have risen above what was certified", f"mean cost {mean:.3g} over {n} episodes")
-    )
-    payload = {
-        "text": f"boundwatch: stream {stream} is ADVERSE: {what} ({seen}, generation {watch['generation']}).",
-        "kind": "alarm",
-        "alarm": alarm["id"],
-        "stream": stream,
-        "generation": watch["generation"],
-        "verdict": alarm["verdict"],
-        "episode_number": alarm["number"],
-        "mean_cost": mean,
-        "evidence": standing["evidence_adverse"],
-        "threshold": standing["threshold_adverse"],
-        "time": alarm["created"],
-    }
-    put(connection, channels, payload)
+def acknowledge(connection: Connection, alarm_id: str, sent: Acknowledge, *, by: str) -> None:
+    """Acknowledge an alarm: it stays in the history, with who did it and why."""
+    why = sent.reason.strip()
+    query = select(alarms, streams.c.name).select_from(alarms.join(watches).join(streams))
+    alarm = connection.execute(query.where(alarms.c.id == alarm_id)).mappings().first()
+    if alarm is None:
+        remedy = "GET /api/v1/alarms lists them"
+        raise Refused(404, "is unknown", name="alarm", value=alarm_id[:40], remedy=remedy)
+    free = (alarms.c.id == alarm_id) & alarms.c.acknowledged.is_(None)
+    values = {"acknowledged": time.time(), "acknowledged_by": by, "reason": why}
+    if connection.execute(update(alarms).where(free).values(values)).rowcount != 1:
+        problem = f"was acknowledged by {alarm['acknowledged_by']}; nothing was changed"
+        raise Refused(409, problem, name="alarm", value=alarm_id)
+    record(connection, by, "alarm acknowledged", f"{alarm['name']}, alarm {alarm_id}: {why}")
 
 
 def put(connection: Connection, channels: Iterable[Channel], payload: Mapping[str, Any]) -> None:
@@ -178,26 +165,13 @@ def put(connection: Connection, channels: Iterable[Channel], payload: Mapping[st
     now = time.time()
     text = json.dumps(payload, sort_keys=True, allow_nan=False)
     for channel in channels:
-        row = {
-            "id": secrets.token_hex(16),
-            "channel": channel.kind,
-            "target": channel.label,
-            "payload": text,
-            "created": now,
-            "attempts": 0,
-            "due": now,
-        }
+        row: dict[str, Any] = {"id": secrets.token_hex(16), "channel": channel.kind, "target": channel.label}
+        row |= {"payload": text, "created": now, "attempts": 0, "due": now}
         connection.execute(insert(deliveries).values(row))
 
 
 class Courier:
-    """The threads that deliver, one per channel.
-
-    Parameters
-    ----------
-    database, channels
-        Where the outbox is, and where it may go.
-    """
+    """The threads that deliver, one per channel."""
 
     def __init__(self, database: Database, channels: Iterable[Channel]) -> None:
         self.database = database
@@ -237,8 +211,7 @@ class Courier:
             attempts = row.attempts + 1
             try:
                 channel.send(row.id, row.payload)
-                done = {"delivered": time.time(), "attempts": attempts, "error": None}
-                changes.append((row.id, done))
+                changes.append((row.id, {"delivered": time.time(), "attempts": attempts, "error": None}))
             except Exception as error:  # whatever it is, it must not keep the next attempt from being made
                 pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
                 reason = _name(error)
@@ -256,15 +229,9 @@ class Courier:
 
     def _lease(self, channel: Channel) -> Sequence[Row[Any]]:
         """Return the deliveries to try now, the first of which nobody else will try until its deadline."""
-        waiting = (
-            select(deliveries)
-            .where(
-                deliveries.c.delivered.is_(None),
-                deliveries.c.channel == channel.kind,
-                deliveries.c.target == channel.label,
-            )
-            .order_by(deliveries.c.created, deliveries.c.id)
-        )
+        theirs = (deliveries.c.channel == channel.kind) & (deliveries.c.target == channel.label)
+        waiting = select(deliveries).where(deliveries.c.delivered.is_(None), theirs)
+        waiting = waiting.order_by(deliveries.c.created, deliveries.c.id)
         first = waiting.limit(1)
         with self.database.read() as connection:  # most often there is nothing to write
             row = connection.execute(first).first()

@@ -1,36 +1,35 @@
-"""The pages: rendered here, readable without JavaScript, live with it."""
+"""The pages and their forms: rendered here, usable without JavaScript, live with it."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from fastapi import APIRouter, Path, Query, Request, Response
+import fastapi
+from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from sqlalchemy import RowMapping
-from starlette.responses import HTMLResponse
+from sqlalchemy.engine import Connection
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse
 
-from boundwatch.detectors.base import Finding
+from boundwatch._support import schema
 from boundwatch.detectors.change import ChangeFinding
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
-from boundwatch.server import drawing, phrases, queries
-from boundwatch.server.access import list_tokens
-from boundwatch.server.api import Page, VerdictName, Words, actor_of, database_of, settings_of
-from boundwatch.server.bindings import find_certificate
-from boundwatch.server.counting import Refused
-from boundwatch.server.live_detectors import (
-    DETECTORS,
-    Curve,
-    evidence,
-    load_certificate,
-    load_detector,
-    parse_certificate,
-)
+from boundwatch.server import api, bindings, live_detectors, models, outbox, queries, showing
+from boundwatch.server.access import SESSION_SECONDS, list_tokens
+from boundwatch.server.api import actor_of, reading, settings_of
+from boundwatch.server.guard import COOKIE, FORMS, problem
+from boundwatch.server.live_detectors import DETECTORS, Curve, parse_certificate
+from boundwatch.server.models import Refused
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 _SHOWN_COSTS = 200
@@ -41,15 +40,15 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals |= {"quote": lambda text: quote(text, safe=""), "wording": wording, "phrases": phrases}
+_templates.globals |= {"quote": lambda text: quote(text, safe=""), "wording": wording, "phrases": showing}
 
 
 def render(request: Request, template: str, status: int = 200, **context: Any) -> Response:
     """Return a page; the template knows who sees it."""
-    actor = getattr(request.state, "actor", None)
-    with database_of(request).read() as connection:
-        silent = queries.silent_before(settings_of(request).silent_minutes)
-        counts = queries.totals(connection, silent) if actor and actor.may("read") else None
+    actor, counts = request.state.actor, None
+    if actor and actor.may("read"):
+        with reading(request) as connection:
+            counts = queries.totals(connection, api.silent_before(request))
     page = _templates.get_template(template)
     text = page.render(actor=actor, totals=counts, path=request.url.path, **context)
     return HTMLResponse(text, status)
@@ -58,18 +57,16 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
 @router.get("/")
 def streams_page(
     request: Request,
-    verdict: VerdictName = "",
-    search: Words = "",
-    certificate: Words = "",
+    verdict: api.VerdictName = "",
+    search: api.Words = "",
+    certificate: api.Words = "",
     silent: Annotated[str, Query(pattern="^(|1)$")] = "",
-    page: Page = 1,
+    page: api.Page = 1,
 ) -> Response:
     """All streams, or what to do first when there is none."""
-    actor_of(request, "read")
-    settings = settings_of(request)
-    before = queries.silent_before(settings.silent_minutes)
+    settings, before = settings_of(request), api.silent_before(request)
     filters = queries.Filters(verdict, search, certificate, before if silent else None)
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         rows, total = queries.list_streams(connection, filters, page=page)
         known = queries.list_certificates(connection)
     chosen = {"verdict": verdict, "search": search, "certificate": certificate, "silent": silent}
@@ -94,8 +91,7 @@ def streams_page(
 @router.get("/fleet")
 def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)] = None) -> Response:
     """Show the streams whose costs have risen, at one false discovery rate."""
-    actor_of(request, "read")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         found = queries.fleet(connection, rate or settings_of(request).discovery_rate)
     return render(
         request, "fleet.html", fleet=found, rows=[_row(row, None) for row in found.discoveries[:500]]
@@ -105,39 +101,41 @@ def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)
 @router.get("/streams/{stream}")
 def stream_page(
     request: Request,
-    stream: Annotated[str, Path(max_length=100)],
-    generation: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
+    stream: Annotated[str, fastapi.Path(max_length=100)],
+    generation: api.Generation = None,
 ) -> Response:
     """One stream: its costs, the certified band, the evidence, the shift and its history."""
-    actor = actor_of(request, "read")
-    before = queries.silent_before(settings_of(request).silent_minutes)
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         row = queries.find_stream(connection, stream, generation)
-        certificate = load_certificate(connection, row["certificate_id"])
+        certificate = live_detectors.load_certificate(connection, row["certificate_id"])
         finding = None
         if row["n"] and not row["pruned"]:
-            finding = load_detector(connection, row, row["n"]).detector.finding()
+            finding = live_detectors.load_detector(connection, row, row["n"]).detector.finding()
         episodes = queries.list_episodes(connection, row["id"], after=max(0, row["n"] - _SHOWN_COSTS))
         alarms = queries.list_alarms(connection, watch_id=row["id"])
         history = queries.generations(connection, row["stream_id"])
-        known = queries.list_certificates(connection) if actor.may("administer") else []
+        is_administrator = request.state.actor.may("administer")
+        known = queries.list_certificates(connection) if is_administrator else []
     costs = [episode["cost"] for episode in episodes]
-    now = (row["evidence_adverse"], row["evidence_benign"]) if finding is None else evidence(finding)
+    now = row["evidence_adverse"], row["evidence_benign"]
+    shift = None
+    if finding is not None:
+        now = live_detectors.evidence(finding)
+        if not isinstance(finding, ChangeFinding):  # which has no one shift
+            shift = finding.shift_lower, finding.shift_upper
+    threshold = queries.threshold_of(row, "adverse")
+    is_test = row["detector"] == "sequential-test"
     return render(
         request,
         "stream.html",
-        row=_row(row, before),
+        row=_row(row, api.silent_before(request)),
         certificate=certificate,
         finding=finding,
-        shift=_shift(finding),
-        costs=drawing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
+        shift=shift,
+        costs=showing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
         now=now,
-        evidence=drawing.draw_evidence(
-            Curve.from_json(row["curve"]), queries.threshold_of(row, "adverse"), row["n"], now[0]
-        ),
-        powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"])
-        if row["detector"] == "sequential-test"
-        else [],
+        evidence=showing.draw_evidence(Curve.from_json(row["curve"]), threshold, row["n"], now[0]),
+        powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"]) if is_test else [],
         latest=episodes[::-1][:20],
         alarms=alarms,
         history=history,
@@ -149,20 +147,18 @@ def stream_page(
 @router.get("/certificates")
 def certificates_page(request: Request) -> Response:
     """All certificates, and the forms to upload one and to bind streams."""
-    actor_of(request, "read")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         rows = queries.list_certificates(connection)
     listed = [dict(row) | {"promise": wording.headline(parse_certificate(row["content"]))} for row in rows]
     return render(request, "certificates.html", rows=listed, detectors=list(DETECTORS))
 
 
 @router.get("/certificates/{fingerprint}")
-def certificate_page(request: Request, fingerprint: Annotated[str, Path(max_length=100)]) -> Response:
+def certificate_page(request: Request, fingerprint: Annotated[str, fastapi.Path(max_length=100)]) -> Response:
     """One certificate in words."""
-    actor_of(request, "read")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         try:
-            row = find_certificate(connection, fingerprint)
+            row = bindings.find_certificate(connection, fingerprint)
         except InvalidSetting as error:
             raise Refused(404, str(error)) from error
     certificate = parse_certificate(row["content"])
@@ -183,8 +179,7 @@ def certificate_page(request: Request, fingerprint: Annotated[str, Path(max_leng
 @router.get("/alarms")
 def alarms_page(request: Request) -> Response:
     """Alarms that wait for somebody, then those that were acknowledged."""
-    actor_of(request, "read")
-    with database_of(request).read() as connection:
+    with reading(request) as connection:
         waiting = queries.list_alarms(connection, waiting=True)
         done = queries.list_alarms(connection, waiting=False)
     return render(request, "alarms.html", waiting=waiting, done=done)
@@ -193,8 +188,7 @@ def alarms_page(request: Request) -> Response:
 @router.get("/administration")
 def administration_page(request: Request) -> Response:
     """Tokens and the audit log."""
-    actor_of(request, "administer")
-    with database_of(request).read() as connection:
+    with reading(request, "administer") as connection:
         tokens = [dict(row) | {"streams": json.loads(row["streams"])} for row in list_tokens(connection)]
         acted = queries.list_audit(connection)
     return render(request, "administration.html", tokens=tokens, acted=acted)
@@ -208,6 +202,114 @@ def sign_in_page(
     return render(request, "sign_in.html", after=local_path(after), error="")
 
 
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Exchange a token for a session in a cookie that scripts cannot read."""
+    form = await _form(request)
+    after = local_path(form.get("next", "/"))
+    gatekeeper = request.app.state.gatekeeper
+    token = form.get("token", "").strip()
+    # Behind a proxy all come from one address: who guesses must not keep out who has a token.
+    if not request.state.may_guess and await run_in_threadpool(gatekeeper.recognize, "token", token) is None:
+        return problem(429, "too many attempts to sign in; wait a minute", **{"Retry-After": "60"})
+    secret = await run_in_threadpool(gatekeeper.open_session, token)
+    if secret is None:
+        error = "This token is not valid. Check that you copied all of it, or ask for a new one."
+        return await run_in_threadpool(render, request, "sign_in.html", 403, after=after, error=error)
+    answer = RedirectResponse(after, 303)
+    is_safe, seconds = request.url.scheme == "https", int(SESSION_SECONDS)
+    answer.set_cookie(COOKIE, secret, seconds, httponly=True, samesite="strict", secure=is_safe)
+    return answer
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """End the session."""
+    if secret := request.cookies.get(COOKIE):
+        await run_in_threadpool(request.app.state.gatekeeper.close_session, secret)
+    answer = RedirectResponse("/sign-in", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+@router.post("/certificates")
+async def upload(request: Request) -> Response:
+    """Take a certificate that was chosen as a file, or pasted."""
+    actor = actor_of(request, "administer")
+    form = await _form(request)
+    text = form.get("file", "").strip() or form.get("certificate", "").strip()
+    name = form.get("name", "").strip() or Path(form.get("file_name", "")).stem[: models.LONGEST_NAME]
+
+    def work(connection: Connection) -> str:
+        if not text:
+            remedy = "choose its file, or paste what the file holds"
+            raise InvalidSetting("is missing", name="certificate", remedy=remedy)
+        content = schema.decode(text.encode(), "certificate")
+        sent = models.check(models.Upload, {"name": name, "certificate": content})
+        return f"/certificates/{bindings.upload(connection, sent, by=actor.name)['fingerprint']}"
+
+    return await _act(request, work)
+
+
+@router.post("/streams")
+async def bind(request: Request) -> Response:
+    """Bind streams, or start a new generation, from the form."""
+    actor = actor_of(request, "administer")
+    form = await _form(request)
+
+    def work(connection: Connection) -> str:
+        given: dict[str, object] = {
+            name: value.strip() for name, value in form.items() if value.strip() and name != "next"
+        }
+        given["streams"] = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
+        sent = models.check(models.Bind, given, strict=False)
+        bound = bindings.bind_streams(connection, sent, by=actor.name)
+        return f"/streams/{quote(next(iter(bound)), safe='')}"
+
+    return await _act(request, work)
+
+
+@router.post("/alarms/{alarm}/acknowledge")
+async def acknowledge(request: Request, alarm: api.Alarm) -> Response:
+    """Acknowledge an alarm from the form."""
+    actor = actor_of(request, "administer")
+    form = await _form(request)
+
+    def work(connection: Connection) -> str:
+        sent = models.check(models.Acknowledge, {"reason": form.get("reason", "")})
+        outbox.acknowledge(connection, alarm, sent, by=actor.name)
+        return local_path(form.get("next", "/alarms"))
+
+    return await _act(request, work)
+
+
+async def _act(request: Request, work: Callable[[Connection], str]) -> Response:
+    """Do something in one transaction, and go where that says."""
+    try:
+        return RedirectResponse(await api.act(request, work), 303)
+    except BoundwatchError as error:
+        status, message = models.refusal(error)
+        return await run_in_threadpool(render, request, "error.html", status, message=message)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return the texts of a form; of a file, its content, and its name beside it."""
+    if not request.headers.get("content-type", "").lower().startswith(FORMS):
+        raise Refused(415, "send the form of the page")
+    fields: dict[str, str] = {}
+    try:
+        async with request.form(max_files=1, max_fields=20) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, str):
+                    fields[name] = value
+                elif value.filename:  # a form without a chosen file sends one without a name
+                    fields[name] = (await value.read()).decode("utf-8-sig")
+                    fields[f"{name}_name"] = value.filename
+    except (HTTPException, ValueError) as error:
+        raise Refused(400, "the form cannot be read; send it again from the page") from error
+    return fields
+
+
 def local_path(target: str) -> str:
     """Return a path of this server; anything that would lead elsewhere becomes the first page."""
     parts = urlsplit(target)
@@ -217,19 +319,9 @@ def local_path(target: str) -> str:
 
 def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
     curve = Curve.from_json(row["curve"])
-    seen = row["last_seen"] or row["created"]
     threshold = queries.threshold_of(row, "adverse")
-    return dict(row) | {
-        "threshold": threshold,
-        "spark": drawing.sparkline(curve, threshold),
-        "silent": before is not None and seen < before,
-    }
-
-
-def _shift(finding: Finding | None) -> tuple[float, float] | None:
-    if finding is None or isinstance(finding, ChangeFinding):  # there is no one shift
-        return None
-    return finding.shift_lower, finding.shift_upper
+    spark, silent = showing.sparkline(curve, threshold), queries.is_silent(row, before)
+    return dict(row) | {"threshold": threshold, "spark": spark, "silent": silent}
 
 
 @lru_cache(maxsize=64)

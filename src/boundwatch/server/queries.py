@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, literal, or_, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.joint import is_joint
-from boundwatch.server.bindings import USUAL_FLEET
-from boundwatch.server.counting import Refused
+from boundwatch.server.bindings import fleet_size
 from boundwatch.server.live_detectors import load_certificate, parse_certificate
-from boundwatch.server.tables import alarms, audit, certificates, declarations, episodes, streams, watches
+from boundwatch.server.models import Refused, Standing
+from boundwatch.server.tables import alarms, audit, certificates, episodes, streams, watches
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
@@ -26,6 +26,7 @@ _CURRENT = watches.c.closed.is_(None)
 _COUNTED = case(
     (and_(certificates.c.binary == 1, watches.c.detector == "sequential-test"), certificates.c.content)
 ).label("counted")
+_WATCHED = watches.join(streams).join(certificates)
 _STANDING = select(
     streams.c.name,
     watches,
@@ -34,7 +35,7 @@ _STANDING = select(
     certificates.c.fingerprint,
     certificates.c.binary,
     _COUNTED,
-).select_from(watches.join(streams).join(certificates))
+).select_from(_WATCHED)
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,17 @@ class Filters:
 
     def clauses(self) -> list[ColumnElement[bool]]:
         """Return them as conditions."""
-        found: list[ColumnElement[bool]] = []
-        if self.verdict:
-            found.append(watches.c.verdict == self.verdict)
-        if self.search:
-            found.append(streams.c.name.icontains(self.search, autoescape=True))
-        if self.certificate:
-            found.append(certificates.c.name == self.certificate)
-        if self.silent_before is not None:
-            found.append(_is_silent(self.silent_before))
-        return found
+        asked = [
+            (self.verdict, watches.c.verdict == self.verdict),
+            (self.search, streams.c.name.icontains(self.search, autoescape=True)),
+            (self.certificate, certificates.c.name == self.certificate),
+            (self.silent_before is not None, _is_silent(self.silent_before or 0.0)),
+        ]
+        return [clause for is_asked, clause in asked if is_asked]
+
+
+def _all(connection: Connection, query: Select[Any]) -> list[RowMapping]:
+    return list(connection.execute(query).mappings())
 
 
 def _is_silent(before: float) -> ColumnElement[bool]:
@@ -69,37 +71,25 @@ def list_streams(
 ) -> tuple[list[RowMapping], int]:
     """Return one page of streams, the strongest evidence first, and how many there are in all."""
     clauses = filters.clauses()
-    count = (
-        select(func.count()).select_from(watches.join(streams).join(certificates)).where(_CURRENT, *clauses)
-    )
-    order = (
-        (watches.c.verdict == Verdict.ADVERSE.value).desc(),
-        watches.c.evidence_adverse.desc(),
-        streams.c.name,
-    )
+    count = select(func.count()).select_from(_WATCHED).where(_CURRENT, *clauses)
+    is_adverse = watches.c.verdict == Verdict.ADVERSE.value
+    order = is_adverse.desc(), watches.c.evidence_adverse.desc(), streams.c.name
     query = _STANDING.where(_CURRENT, *clauses).order_by(*order).limit(size).offset((page - 1) * size)
-    return list(connection.execute(query).mappings()), connection.execute(count).scalar_one()
+    return _all(connection, query), connection.execute(count).scalar_one()
 
 
 def totals(connection: Connection, silent_before: float | None = None) -> dict[str, int]:
     """Return how many streams have each verdict, how many are silent, episodes, and alarms that wait."""
-    counted = {verdict.value: 0 for verdict in Verdict}
-    query = select(watches.c.verdict, func.count(), func.sum(watches.c.n)).where(_CURRENT)
-    n = 0
-    for verdict, count, total in connection.execute(query.group_by(watches.c.verdict)):
-        counted[verdict] = count
-        n += total
+    counted = {verdict.value: 0 for verdict in Verdict} | {"streams": 0, "episodes": 0, "silent": 0}
+    is_silent = literal(False) if silent_before is None else _is_silent(silent_before)
+    numbers = func.count(), func.sum(watches.c.n), func.sum(case((is_silent, 1), else_=0))
+    query = select(watches.c.verdict, *numbers).where(_CURRENT).group_by(watches.c.verdict)
+    for verdict, *sums in connection.execute(query):
+        counted[verdict] = sums[0]
+        for name, number in zip(("streams", "episodes", "silent"), sums, strict=True):
+            counted[name] += int(number)
     waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    silent = 0
-    if silent_before is not None:
-        query = select(func.count()).select_from(watches).where(_CURRENT, _is_silent(silent_before))
-        silent = connection.execute(query).scalar_one()
-    return counted | {
-        "streams": sum(counted.values()),
-        "episodes": n,
-        "open_alarms": connection.execute(waiting).scalar_one(),
-        "silent": silent,
-    }
+    return counted | {"open_alarms": connection.execute(waiting).scalar_one()}
 
 
 @dataclass(frozen=True)
@@ -129,14 +119,10 @@ def fleet(connection: Connection, rate: float) -> Fleet:
     )
     rows = connection.execute(query.where(_CURRENT)).all()
     tested = [row for row in rows if row.place is not None]
-    declared = select(declarations.c.value).where(declarations.c.name == "fleet_size")
-    size = connection.execute(declared).scalar() or USUAL_FLEET
-    chosen = select_discoveries(
-        [row.evidence_adverse for row in tested], [row.place for row in tested], size=size, rate=rate
-    )
-    keys = [tested[index].id for index in chosen]
-    found = connection.execute(_STANDING.where(watches.c.id.in_(keys))).mappings()
-    order = {key: place for place, key in enumerate(keys)}
+    size = fleet_size(connection)
+    e_values, places = [row.evidence_adverse for row in tested], [row.place for row in tested]
+    keys = [tested[index].id for index in select_discoveries(e_values, places, size=size, rate=rate)]
+    found = {row["id"]: row for row in _all(connection, _STANDING.where(watches.c.id.in_(keys)))}
     kinds = {(row.certificate_id, row.alpha_adverse, row.alpha_benign) for row in tested}
     used = {key: load_certificate(connection, key) for key in {key for key, *_ in kinds}}
     limited = {key for key, *alphas in kinds if not is_joint(used[key], (alphas[0], alphas[1]))}
@@ -146,23 +132,17 @@ def fleet(connection: Connection, rate: float) -> Fleet:
         size,
         len(tested),
         len(rows) - len(tested),
-        sorted(found, key=lambda row: order[row["id"]]),
+        [found[key] for key in keys],
     )
 
 
 def select_discoveries(
     e_values: Sequence[float], places: Sequence[int], *, size: int, rate: float
 ) -> list[int]:
-    """Return which tests are discoveries (e-BH), the strongest first.
+    """Return which tests are discoveries (e-BH), the strongest first, at a false discovery rate.
 
-    Parameters
-    ----------
-    e_values, places
-        Of each test: its e-value, and whether it began as the first, second, ….
-    size
-        The first so many tests divide one half of the rate; those that began later divide the other.
-    rate
-        The false discovery rate.
+    Of each test its e-value counts, and whether it began as the first, second, …: the first `size` tests
+    divide one half of the rate; those that began later divide the other.
 
     Examples
     --------
@@ -188,17 +168,16 @@ def find_stream(connection: Connection, name: str, generation: int | None = None
     which_one = _CURRENT if generation is None else watches.c.generation == generation
     query = _STANDING.where(streams.c.name == name, which_one)
     if (row := connection.execute(query).mappings().first()) is None:
-        which = "" if generation is None else f", generation {generation},"
-        raise Refused(
-            404, f"stream = {name[:80]!r}{which} is not watched here; GET /api/v1/streams lists them"
-        )
+        problem = "is not watched here" if generation is None else f"has no generation {generation} here"
+        remedy = "GET /api/v1/streams lists them"
+        raise Refused(404, problem, name="stream", value=name[:80], remedy=remedy)
     return row
 
 
 def generations(connection: Connection, stream_id: int) -> list[RowMapping]:
     """Return all watches of a stream, the latest first."""
     query = _STANDING.where(watches.c.stream_id == stream_id).order_by(watches.c.generation.desc())
-    return list(connection.execute(query).mappings())
+    return _all(connection, query)
 
 
 def list_episodes(
@@ -206,50 +185,34 @@ def list_episodes(
 ) -> list[RowMapping]:
     """Return episodes of a watch after a number, in their order."""
     query = select(episodes).where(episodes.c.watch_id == watch_id, episodes.c.number > after)
-    return list(connection.execute(query.order_by(episodes.c.number).limit(limit)).mappings())
+    return _all(connection, query.order_by(episodes.c.number).limit(limit))
 
 
 def list_alarms(
     connection: Connection, *, waiting: bool | None = None, watch_id: int | None = None, limit: int = 200
 ) -> list[RowMapping]:
     """Return alarms, the latest first."""
-    query = select(
-        alarms,
-        streams.c.name.label("stream"),
-        watches.c.generation,
-        watches.c.n,
-        watches.c.total,
-        watches.c.closed,
-        certificates.c.binary,
-    ).select_from(alarms.join(watches).join(streams).join(certificates))
+    watched = watches.c.generation, watches.c.n, watches.c.total, watches.c.closed, certificates.c.binary
+    query = select(alarms, streams.c.name.label("stream"), *watched)
+    query = query.select_from(alarms.join(watches).join(streams).join(certificates))
     if waiting is not None:
-        query = query.where(
-            alarms.c.acknowledged.is_(None) if waiting else alarms.c.acknowledged.is_not(None)
-        )
+        query = query.where(alarms.c.acknowledged.is_(None) == waiting)
     if watch_id is not None:
         query = query.where(alarms.c.watch_id == watch_id)
-    return list(connection.execute(query.order_by(alarms.c.created.desc()).limit(limit)).mappings())
+    return _all(connection, query.order_by(alarms.c.created.desc()).limit(limit))
 
 
 def list_certificates(connection: Connection) -> list[RowMapping]:
     """Return the certificates with how many streams each watches now."""
-    used = (
-        select(watches.c.certificate_id, func.count().label("streams"))
-        .where(_CURRENT)
-        .group_by(watches.c.certificate_id)
-        .subquery()
-    )
-    query = (
-        select(certificates, func.coalesce(used.c.streams, 0).label("streams"))
-        .select_from(certificates.outerjoin(used, used.c.certificate_id == certificates.c.id))
-        .order_by(certificates.c.name, certificates.c.version.desc())
-    )
-    return list(connection.execute(query).mappings())
+    is_used = (watches.c.certificate_id == certificates.c.id) & _CURRENT
+    used = select(func.count()).select_from(watches).where(is_used).scalar_subquery().label("streams")
+    order = certificates.c.name, certificates.c.version.desc()
+    return _all(connection, select(certificates, used).order_by(*order))
 
 
 def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
     """Return the latest administrative acts."""
-    return list(connection.execute(select(audit).order_by(audit.c.id.desc()).limit(limit)).mappings())
+    return _all(connection, select(audit).order_by(audit.c.id.desc()).limit(limit))
 
 
 def changed_since(connection: Connection, moment: float) -> dict[str, float]:
@@ -261,30 +224,21 @@ def changed_since(connection: Connection, moment: float) -> dict[str, float]:
 
 def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
     """Return where a stream stands, for programs."""
-    seen = row["last_seen"] or row["created"]
-    return {
+    names = {"name": "certificate", "version": "certificate_version", "fingerprint": "fingerprint"}
+    computed = {
         "stream": row["name"],
-        "generation": row["generation"],
-        "certificate": {
-            "name": row["certificate"],
-            "version": row["certificate_version"],
-            "fingerprint": row["fingerprint"],
-        },
-        "detector": row["detector"],
-        "alpha_adverse": row["alpha_adverse"],
-        "alpha_benign": row["alpha_benign"],
-        "verdict": row["verdict"],
-        "first_alarm": row["first_alarm"],
-        "n": row["n"],
+        "certificate": {name: row[column] for name, column in names.items()},
         "mean_cost": row["total"] / row["n"] if row["n"] else None,
-        "evidence_adverse": row["evidence_adverse"],
-        "evidence_benign": row["evidence_benign"],
         "threshold_adverse": threshold_of(row, "adverse"),
         "threshold_benign": threshold_of(row, "benign"),
-        "last_seen": row["last_seen"],
-        "silent": silent_before is not None and seen < silent_before,
-        "closed": row["closed"],
+        "silent": is_silent(row, silent_before),
     }
+    return {name: computed[name] if name in computed else row[name] for name in Standing.__struct_fields__}
+
+
+def is_silent(row: RowMapping, before: float | None) -> bool:
+    """Return whether a stream's last episode came before a moment."""
+    return before is not None and (row["last_seen"] or row["created"]) < before
 
 
 def threshold_of(row: RowMapping, side: str) -> float | None:

@@ -19,7 +19,7 @@ from msgspec import Meta
 from boundwatch._support.files import read_bytes
 from boundwatch._support.schema import Level
 from boundwatch.detectors.base import DISCOVERY_RATE
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, Place
 from boundwatch.server.models import Count, Detector, check
 from boundwatch.server.outbox import Channel
 
@@ -34,20 +34,10 @@ _OF_KUBERNETES = re.compile(r"(.+_)?(SERVICE_(HOST|PORT)(_.+)?|PORT_\d+_(TCP|UDP
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything about a server that is not in its database.
+    """Everything about a server that is not in its database; options of ``boundwatch serve`` say what it is.
 
-    The options of ``boundwatch serve`` say what most of them mean.
-
-    Attributes
-    ----------
-    discovery_rate
-        The false discovery rate of the fleet page.
-    rate_limit
-        Requests per second that one client may send.
-    streams_per_token
-        How many streams one token may begin by reporting for them.
-    webhook_secret, sender
-        What signs webhooks, and who sends email.
+    Beyond these: the false discovery rate of the fleet page, the requests per second that one client may
+    send, how many streams one token may begin, what signs webhooks, and who sends email.
     """
 
     database: str = "boundwatch.sqlite"
@@ -88,12 +78,11 @@ class Settings:
         """
         values = {} if path is None else _from_toml(path)
         values |= _from_environment(os.environ if environment is None else environment)
-        given = {
-            name: os.fspath(value) if isinstance(value, os.PathLike) else value
-            for name, value in options.items()
-            if value not in (None, (), [])
-        }
-        return cls(**values | {name: _typed(name, value, name) for name, value in given.items()})
+        for name, value in options.items():
+            if value not in (None, (), []):
+                plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+                values[name] = _typed(name, plain, name)
+        return cls(**values)
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -142,7 +131,7 @@ def _from_toml(path: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(read_bytes(path).decode())
     except ValueError as error:
-        raise InvalidSetting(f"{path}: is not TOML, {error}; correct it") from error
+        raise InvalidSetting(f"is not TOML, {error}", where=Place(path), remedy="correct it") from error
     return {name: _typed(name, value, f"{path}: {name}") for name, value in content.items()}
 
 
@@ -153,9 +142,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not variable.startswith(_PREFIX) or _is_of_others(variable.removeprefix(_PREFIX), text):
             continue
         if variable not in settings:
-            raise InvalidSetting(
-                f"{variable} is not a setting; correct it to {_meant(variable, settings)}, or unset it"
-            )
+            remedy = f"correct it to {_meant(variable, settings)}, or unset it"
+            raise InvalidSetting("is not a setting", name=variable, remedy=remedy)
         name, value = settings[variable], text.strip()
         several = value.splitlines() if name == "on_alarm" else value.split()  # commands have spaces
         values[name] = _typed(name, several if name in _SEVERAL else value, variable, strict=False)

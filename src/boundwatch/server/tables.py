@@ -6,197 +6,119 @@ Times are seconds since 1970. Costs are doubles, which both databases return bit
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import UniqueConstraint as Unique
 from sqlalchemy.engine import Connection
 
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only what is called INTEGER
+_KINDS: dict[Any, str] = {
+    _Key: "id stream_id watch_id certificate_id token_id",
+    Integer(): "version value binary generation place n first_alarm pruned number attempts",
+    Double(): "applied created closed time received cost total last_cost last_seen silence_told due "
+    "delivered revoked expires acknowledged alpha_adverse alpha_benign threshold_adverse threshold_benign "
+    "evidence_adverse evidence_benign",
+    String(20): "verdict channel",
+    String(40): "detector act",
+    String(64): "fingerprint hash",
+    String(100): "name created_by acknowledged_by scopes actor",
+    String(200): "episode",
+    String(500): "reason target error",
+    Text(): "content curve state meta payload streams detail",
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
-schema_versions = Table(
-    "schema_versions",
-    metadata,
-    Column("version", Integer, primary_key=True),
-    Column("applied", Double, nullable=False),
-)
 
+def _table(name: str, *parts: str | Column[Any] | Unique | Index) -> Table:
+    """Return a table from the names of its columns, with a ``?`` if empty ones are allowed, and the rest.
+
+    A column has the same type in all tables.
+    """
+    made: list[Column[Any] | Unique | Index] = []
+    for part in parts:
+        if isinstance(part, str):
+            made += [
+                Column(each.removesuffix("?"), _KIND_OF[each.removesuffix("?")], nullable=each.endswith("?"))
+                for each in part.split()
+            ]
+        else:
+            made.append(part)
+    return Table(name, metadata, *made)
+
+
+def _id() -> Column[Any]:
+    return Column("id", _Key, primary_key=True)
+
+
+def _code() -> Column[Any]:
+    return Column("id", String(32), primary_key=True)
+
+
+def _of(column: str, table: str, **options: Any) -> Column[Any]:
+    return Column(column, _Key, ForeignKey(f"{table}.id"), nullable=False, **options)
+
+
+def _key_of_watch() -> Column[Any]:
+    return _of("watch_id", "watches", primary_key=True, autoincrement=False)
+
+
+schema_versions = _table("schema_versions", Column("version", Integer, primary_key=True), "applied")
 # What was declared once and must not change, because promises rest on it.
-declarations = Table(
-    "declarations",
-    metadata,
-    Column("name", String(40), primary_key=True),
-    Column("value", Integer, nullable=False),
-)
-
-certificates = Table(
+declarations = _table("declarations", Column("name", String(40), primary_key=True), "value")
+certificates = _table(
     "certificates",
-    metadata,
-    Column("id", _Key, primary_key=True),
-    Column("name", String(100), nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("fingerprint", String(64), nullable=False, unique=True),
-    Column("binary", Integer, nullable=False),
-    Column("content", Text, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("created_by", String(100), nullable=False),
-    UniqueConstraint("name", "version"),
+    _id(),
+    "name version fingerprint binary content created created_by",
+    Unique("fingerprint"),
+    Unique("name", "version"),
 )
-
-streams = Table(
-    "streams",
-    metadata,
-    Column("id", _Key, primary_key=True),
-    Column("name", String(100), nullable=False, unique=True),
-    Column("generation", Integer, nullable=False),
-    Column("created", Double, nullable=False),
-)
-
+streams = _table("streams", _id(), "name generation created", Unique("name"))
 # One row per generation of a stream: what it is watched with, which never changes, then where it stands.
-watches = Table(
+watches = _table(
     "watches",
-    metadata,
-    Column("id", _Key, primary_key=True),
-    Column("stream_id", _Key, ForeignKey("streams.id"), nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("certificate_id", _Key, ForeignKey("certificates.id"), nullable=False),
-    Column("detector", String(40), nullable=False),
-    Column("alpha_adverse", Double, nullable=False),
-    Column("alpha_benign", Double, nullable=False),
-    Column("place", Integer, unique=True),
-    Column("threshold_adverse", Double, nullable=False),
-    Column("threshold_benign", Double, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("created_by", String(100), nullable=False),
-    Column("reason", String(500), nullable=False),
-    Column("closed", Double),
-    Column("n", Integer, nullable=False, default=0),
-    Column("total", Double, nullable=False, default=0.0),
-    Column("verdict", String(20), nullable=False, default="within"),
-    Column("first_alarm", Integer),
-    Column("evidence_adverse", Double, nullable=False),
-    Column("evidence_benign", Double, nullable=False),
-    Column("curve", Text, nullable=False, default="[[],[]]"),
-    Column("last_cost", Double),
-    Column("last_seen", Double),
-    Column("silence_told", Double),
-    Column("pruned", Integer, nullable=False, default=0),
-    UniqueConstraint("stream_id", "generation"),
+    _id(),
+    _of("stream_id", "streams"),
+    "generation",
+    _of("certificate_id", "certificates"),
+    "detector alpha_adverse alpha_benign place? threshold_adverse threshold_benign created created_by reason",
+    "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? last_seen?",
+    "silence_told? pruned",
+    Unique("place"),
+    Unique("stream_id", "generation"),
     Index("watches_last_seen", "last_seen"),
 )
-
 # A detector's state after the first n episodes of a watch; the later ones are replayed on top of it.
-checkpoints = Table(
-    "checkpoints",
-    metadata,
-    Column("watch_id", _Key, ForeignKey("watches.id"), primary_key=True, autoincrement=False),
-    Column("n", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-)
-
-episodes = Table(
+checkpoints = _table("checkpoints", _key_of_watch(), "n state")
+episodes = _table(
     "episodes",
-    metadata,
-    Column("watch_id", _Key, ForeignKey("watches.id"), primary_key=True, autoincrement=False),
+    _key_of_watch(),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("stream_id", _Key, nullable=False),
-    Column("episode", String(200), nullable=False),
-    Column("cost", Double, nullable=False),
-    Column("time", Double),
-    Column("received", Double, nullable=False),
-    Column("meta", Text),
-    UniqueConstraint("stream_id", "episode"),
+    "stream_id episode cost time? received meta?",
+    Unique("stream_id", "episode"),
 )
-
-alarms = Table(
+alarms = _table(
     "alarms",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("watch_id", _Key, ForeignKey("watches.id"), nullable=False),
-    Column("verdict", String(20), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("acknowledged", Double),
-    Column("acknowledged_by", String(100)),
-    Column("reason", String(500)),
-    UniqueConstraint("watch_id", "verdict"),
+    _code(),
+    _of("watch_id", "watches"),
+    "verdict number created acknowledged? acknowledged_by? reason?",
+    Unique("watch_id", "verdict"),
 )
-
-deliveries = Table(
+deliveries = _table(
     "deliveries",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("channel", String(20), nullable=False),
-    Column("target", String(500), nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("due", Double, nullable=False),
-    Column("delivered", Double),
-    Column("error", String(500)),
+    _code(),
+    "channel target payload created attempts due delivered? error?",
     Index("deliveries_due", "delivered", "due"),
 )
-
-tokens = Table(
-    "tokens",
-    metadata,
-    Column("id", _Key, primary_key=True),
-    Column("name", String(100), nullable=False, unique=True),
-    Column("hash", String(64), nullable=False, unique=True),
-    Column("scopes", String(100), nullable=False),
-    Column("streams", Text, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("revoked", Double),
+tokens = _table("tokens", _id(), "name hash scopes streams created revoked?", Unique("name"), Unique("hash"))
+sessions = _table(
+    "sessions", Column("hash", String(64), primary_key=True), _of("token_id", "tokens"), "created expires"
 )
+audit = _table("audit", _id(), "time actor act detail")
 
-sessions = Table(
-    "sessions",
-    metadata,
-    Column("hash", String(64), primary_key=True),
-    Column("token_id", _Key, ForeignKey("tokens.id"), nullable=False),
-    Column("created", Double, nullable=False),
-    Column("expires", Double, nullable=False),
-)
-
-audit = Table(
-    "audit",
-    metadata,
-    Column("id", _Key, primary_key=True),
-    Column("time", Double, nullable=False),
-    Column("actor", String(100), nullable=False),
-    Column("act", String(40), nullable=False),
-    Column("detail", Text, nullable=False),
-)
-
-DATA = (
-    declarations,
-    certificates,
-    streams,
-    watches,
-    checkpoints,
-    episodes,
-    alarms,
-    deliveries,
-    tokens,
-    audit,
-)
+DATA = tuple(table for table in metadata.tables.values() if table not in (schema_versions, sessions))
 """What a backup holds, of deliveries those that wait, in an order in which references come first."""
 
-
-def _first(connection: Connection) -> None:
-    metadata.create_all(connection)
-
-
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (metadata.create_all,)
 """Step k brings a database from version k to k + 1. Steps are only ever appended, and only ever add."""

@@ -44,9 +44,11 @@ def export(database: Database, path: str | os.PathLike[str]) -> int:
     try:
         file = target.open("x", encoding="utf-8")
     except FileExistsError:
-        raise InvalidSetting(f"{path}: exists, and is not replaced; name a new file") from None
+        where, remedy = Place(str(path)), "name a new file"
+        raise InvalidSetting("exists, and is not replaced", where=where, remedy=remedy) from None
     except OSError as error:
-        raise InvalidSetting(f"{path}: cannot be written, {error.strerror}; choose another path") from error
+        problem, where = f"cannot be written, {error.strerror}", Place(str(path))
+        raise InvalidSetting(problem, where=where, remedy="choose another path") from error
     with file, database.read() as connection:
         target.chmod(0o600)
         file.write(json.dumps({"kind": _KIND, "schema": len(MIGRATIONS)}) + "\n")
@@ -65,7 +67,8 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
     with open_binary(path) as file, database.write() as connection:
         for table in DATA:
             if connection.execute(select(func.count()).select_from(table)).scalar():
-                raise InvalidSetting(f"{database.shown}: is not empty; restore into a new database")
+                where, remedy = Place(database.shown), "restore into a new database"
+                raise InvalidSetting("is not empty", where=where, remedy=remedy)
         count = 0
         try:
             for table, chunk in itertools.groupby(_read(file), key=lambda each: each[0]):
@@ -73,15 +76,17 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
                     count += len(rows)
                     connection.execute(insert(table), rows)
         except (SQLAlchemyError, OverflowError) as error:
-            raise InvalidSetting(
-                f"{path}: rows do not fit each other, so it misses rows or is damaged; take another backup"
-            ) from error
+            problem = "rows do not fit each other, so it misses rows or is damaged"
+            where, remedy = Place(str(path)), "take another backup"
+            raise InvalidSetting(problem, where=where, remedy=remedy) from error
         except InvalidSetting as error:
             raise error.inside(str(path)) from error
         if database.kind == "postgresql":
             for table in DATA:
                 if "id" in table.c and table.c["id"].type.python_type is int:
-                    _continue_counting(connection, table)
+                    sequence = f"pg_get_serial_sequence('{table.name}', 'id')"
+                    query = f"SELECT setval({sequence}, coalesce(max(id), 1)) FROM {table.name}"  # noqa: S608
+                    connection.execute(text(query))
     return count
 
 
@@ -116,9 +121,8 @@ def _read(file: Iterable[bytes]) -> Iterator[tuple[Table, dict[str, Any]]]:
                 count += 1
                 yield table, found.row
         except SchemaMismatch as error:
-            raise InvalidSetting(
-                error.problem, remedy="it is damaged", where=Place("", "line", number)
-            ) from error
+            where = Place("", "line", number)
+            raise InvalidSetting(error.problem, remedy="it is damaged", where=where) from error
         except InvalidSetting as error:
             raise error.at(Place("", "line", number)) from error
     if not ended:
@@ -143,9 +147,3 @@ def _check_head(content: object) -> None:
             f"has schema {head.get('schema')!r}, this boundwatch {len(MIGRATIONS)}",
             remedy="restore it with the version of boundwatch that wrote it, then upgrade",
         )
-
-
-def _continue_counting(connection: Connection, table: Table) -> None:
-    name = table.name
-    query = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), coalesce(max(id), 1)) FROM {name}"  # noqa: S608
-    connection.execute(text(query))

@@ -53,14 +53,11 @@ class Upkeep:
 
 def tell_silence(connection: Connection, before: float, settings: Settings) -> list[str]:
     """Tell once per silence which streams have had no episode since a moment; this is no verdict."""
+    untold = or_(watches.c.silence_told.is_(None), watches.c.silence_told < watches.c.last_seen)
     query = (
         select(watches.c.id, watches.c.last_seen, streams.c.name)
         .select_from(watches.join(streams))
-        .where(
-            watches.c.closed.is_(None),
-            watches.c.last_seen < before,
-            or_(watches.c.silence_told.is_(None), watches.c.silence_told < watches.c.last_seen),
-        )
+        .where(watches.c.closed.is_(None), watches.c.last_seen < before, untold)
         .order_by(streams.c.name)
         .limit(1000)
         .with_for_update(of=watches)
@@ -82,14 +79,9 @@ def tell_silence(connection: Connection, before: float, settings: Settings) -> l
 
 
 def prune(connection: Connection, before: float) -> tuple[int, int]:
-    """Remove the episodes of generations closed before a moment, and older episodes' meta.
+    """Remove the episodes of generations closed before a moment, and older episodes' meta; count both.
 
     What an open generation's state needs, its costs and their ids, stays.
-
-    Returns
-    -------
-    tuple
-        How many generations lost their episodes, and how many episodes their meta.
     """
     closed = select(watches.c.id).where(watches.c.closed < before, watches.c.pruned == 0, watches.c.n > 0)
     keys = list(connection.execute(closed).scalars())

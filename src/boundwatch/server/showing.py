@@ -1,30 +1,29 @@
-"""The monitor's drawings: plain SVG, colored by the style sheet, each with its content in words."""
+"""How the pages say and draw things: as plain SVG, colored by the style sheet, with its content in words."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from markupsafe import Markup
 
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.detectors import Verdict
+from boundwatch.reporting import wording
 from boundwatch.reporting.svg import Frame, circle, path, polyline, rect, svg, text
 from boundwatch.server.live_detectors import Curve
 
 _FRAME = Frame(720, 220, left=56, right=12, top=12, bottom=40)
 _SPARK = Frame(120, 28, left=2, right=2, top=2, bottom=2)
+_SIGNS = {"adverse": "▲", "benign": "▼", "within": "●"}
 _USUAL = 20.0  # evidence that is always in the picture where no threshold is
 
 
 def sparkline(curve: Curve, threshold: float | None) -> Markup:
-    """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms.
-
-    Examples
-    --------
-    >>> "polyline" in sparkline(Curve([0, 500], [0, 0]), 25.0)
-    True
-    """
+    """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms."""
     values = [value / 1000 for value in curve.adverse[-48:]]
     mark = math.log10(threshold or _USUAL)
     top, bottom = max([mark * 1.15, *values]), min([-1.0, *values])
@@ -43,17 +42,7 @@ def sparkline(curve: Curve, threshold: float | None) -> Markup:
 
 
 def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> Markup:
-    """Draw costs as dots and their running mean over the certified band.
-
-    Parameters
-    ----------
-    certificate
-        Whose band it is.
-    costs
-        The latest costs, in their order.
-    first
-        The number of the first of them.
-    """
+    """Draw the latest costs, of which the first has a number, and their mean over the certified band."""
     last = first + len(costs) - 1
     places = [_FRAME.x((index + 0.5) / max(len(costs), 2)) for index in range(len(costs))]
     means = [total / (index + 1) for index, total in enumerate(accumulate(costs))]
@@ -103,3 +92,67 @@ def _episodes(first: int, last: int) -> list[str]:
 
 def _drawn(label: str, parts: Sequence[str]) -> Markup:
     return Markup(_FRAME.draw(label, parts))  # noqa: S704 - numbers, and names that were escaped
+
+
+def verdict(value: str) -> Markup:
+    """Return a verdict as a badge that is read without its color."""
+    badge = Markup('<span class="badge {}"><span aria-hidden="true">{}</span> {}</span>')
+    return badge.format(value, _SIGNS[value], Verdict(value).name)
+
+
+def headline(row: Mapping[str, Any]) -> str:
+    """Say a verdict in one sentence."""
+    return wording.says(Verdict(row["verdict"]), binary=bool(row["binary"]))
+
+
+def mean(row: Mapping[str, Any]) -> str:
+    """Say the mean cost; where costs are 0 or 1, the failures in trials.
+
+    Examples
+    --------
+    >>> mean({"n": 53, "total": 7.0, "binary": 1}), mean({"n": 4, "total": 1.0, "binary": 0})
+    ('7 of 53 failed', '0.250')
+    >>> mean({"n": 0, "total": 0.0, "binary": 1})
+    '–'
+    """
+    if not row["n"]:
+        return "–"
+    return f"{row['total']:.0f} of {row['n']} failed" if row["binary"] else f"{row['total'] / row['n']:.3f}"
+
+
+def evidence(value: float) -> str:
+    """Say an e-value with no more digits than it deserves.
+
+    Examples
+    --------
+    >>> evidence(3.39), evidence(1234.5), evidence(4e9), evidence(0.00123)
+    ('3.4', '1,234', 'over 1,000,000', '0.0012')
+    """
+    if value > 1e6:
+        return "over 1,000,000"
+    if 0 < value < 1e-3:
+        return "below 0.001"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def moment(seconds: float | None) -> Markup:
+    """Say a time as an age, with the time itself in the element."""
+    if seconds is None:
+        return Markup("never")
+    exact = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    code = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(code, exact, age(time.time() - seconds))
+
+
+def age(seconds: float) -> str:
+    """Say how long ago something was.
+
+    Examples
+    --------
+    >>> age(0.2), age(75), age(7300), age(200000)
+    ('just now', '1 minute ago', '2 hours ago', '2 days ago')
+    """
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            return f"{wording.count(int(seconds // size), name)} ago"
+    return "just now" if seconds < 5 else f"{int(seconds)} seconds ago"
