@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from boundwatch.watching.state import StateFile
 from tools import example_logs
 
 import boundwatch as bw

@@ -117,8 +117,6 @@ def _listens(host, port):
 def test_the_home_folder_of_a_test_is_not_the_user_s(tmp_path, monkeypatch):
     from boundwatch.server.client import _open_default
 
-    with Client("http://127.0.0.1:9") as client:
-        spool = Path(client._spool.path)
     theirs = Path(pwd.getpwuid(os.getuid()).pw_dir)
     with _open_default("127.0.0.1:8471") as spool:
         ours = [Path.home(), Path("~").expanduser(), spool.path]
