@@ -53,6 +53,24 @@ def test_one_by_one_equals_all_at_once(costs):
     assert finding.to_dict() == many.update_many(costs).to_dict()
 
 
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("margin", [None, 0.1])
+def test_findings_that_are_held_are_computed_together_as_if_alone(binary, margin):
+    rng = np.random.default_rng(5)
+    draws = (rng.random((2, 80)) < 0.3).astype(float) if binary else rng.beta(2, 6, (2, 80))
+    certificate = bw.Certificate.from_held_out(draws[0], binary=binary)
+    alone, held = (bw.SequentialTest(certificate, margin=margin) for _ in range(2))
+    numbers = ("e_adverse", "p_adverse", "e_benign", "p_benign")
+    expected = []
+    for cost in draws[1].tolist():
+        finding = alone.update(cost)
+        expected.append([getattr(finding, name) for name in numbers])
+    findings = [held.update(cost) for cost in draws[1].tolist()]
+    again = pickle.loads(pickle.dumps(findings[40]))  # copied before anything was computed
+    assert [[getattr(one, name) for name in numbers] for one in findings[::-1]] == expected[::-1]
+    assert [getattr(again, name) for name in numbers] == expected[40]
+
+
 @given(costs_lists, costs_lists)
 def test_state_continues_bit_by_bit(before, after):
     test = bw.SequentialTest(BOUNDED, alpha_adverse=0.1)

@@ -26,7 +26,6 @@ Indices = NDArray[np.intp]
 _SMALLEST_MEAN = 1e-9
 _STEP = 0.01
 _STRIDES = 64, 8, 1
-_LOST = -1e300
 _BLOCK = 2**17
 
 
@@ -145,7 +144,8 @@ def joint_log_evidence(
     37.3
     """
     ends = reference.ends(margin)
-    return float(_smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)[0])
+    best, _ = _smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)
+    return float(best[0])
 
 
 def joint_log_evidence_many(
@@ -155,6 +155,7 @@ def joint_log_evidence_many(
     margin: float = 0.0,
     *,
     at_once: int = 1000,
+    exactly: Callable[[Array, Indices], Array] | None = None,
 ) -> Array:
     """Return `joint_log_evidence` for many streams at once.
 
@@ -168,6 +169,8 @@ def joint_log_evidence_many(
         How many there are.
     at_once
         For how many to search at a time; each asks for about ten means at once.
+    exactly
+        Like `log_wealth`, to the last digit: asked only where the search ended.
 
     Examples
     --------
@@ -187,7 +190,9 @@ def joint_log_evidence_many(
         def of_part(which: Indices, owners: Indices, part: Indices = part) -> Array:
             return log_wealth(ends[which], part[owners])
 
-        found[part] = _smallest_products(reference, of_part, part.size)
+        found[part], where = _smallest_products(reference, of_part, part.size)
+        if exactly is not None:
+            found[part] = reference.logs[where] + exactly(ends[where], part)
     return found
 
 
@@ -196,26 +201,30 @@ def _smallest_products(
     log_wealth: Callable[[Indices, Indices], Array],
     streams: int,
     enough: float = -math.inf,
-) -> Array:
-    """Return the log of each stream's smallest product.
+) -> tuple[Array, Indices]:
+    """Return the log of each stream's smallest product, and in which interval it is.
 
     `log_wealth` returns the log wealth at the end of an interval for a stream, for many such pairs. Intervals
     are searched in groups, and what is smaller than the best so far, in smaller groups.
     """
     below = reference.logs[:-1]
-    best = np.full(streams, np.inf)
+    best, where = np.full(streams, np.inf), np.zeros(streams, dtype=np.intp)
     owners = np.arange(streams)
     firsts, ends = np.zeros(streams, dtype=np.intp), np.full(streams, below.size)
     for stride in _STRIDES:
         firsts, lasts, owners = _cut(firsts, ends, stride, owners)
         wealth = log_wealth(lasts, owners)
-        np.minimum.at(best, owners, below[lasts] + wealth)
+        products = below[lasts] + wealth
+        before = best.copy()
+        np.minimum.at(best, owners, products)
+        found = (products == best[owners]) & (products < before[owners])
+        where[owners[found]] = lasts[found]
         # No interval of a group is below its first e-value times its last wealth.
         wanted = (below[firsts] + wealth < best[owners]) & (best[owners] >= enough)
         firsts, ends, owners = firsts[wanted], lasts[wanted] + 1, owners[wanted]
         if not owners.size:
             break
-    return best
+    return best, where
 
 
 def _cut(firsts: Indices, ends: Indices, stride: int, owners: Indices) -> tuple[Indices, Indices, Indices]:

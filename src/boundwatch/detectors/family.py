@@ -280,7 +280,7 @@ class FamilyTest:
             try:
                 values[task] = new_costs(costs[task], certificate)
             except (InvalidCost, ProvenanceMismatch) as error:
-                raise type(error)(f"{self.family.by} {task!r}: {error}") from error
+                raise error.inside(f"{self.family.by} {task!r}") from error
         found: dict[str, dict[str, Any]] = {}
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)

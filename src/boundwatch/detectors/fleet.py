@@ -302,7 +302,7 @@ class Fleet:
         return row
 
     def _log_e_values(self, side: int, at_least: float = -math.inf) -> Array:
-        return self._evidence.log_e_values(side, np.arange(len(self._rows)), at_least)
+        return self._evidence.log_e_values_of(side, np.arange(len(self._rows)), at_least)
 
     def _e_values(self, side: int) -> Array:
         return np.exp(np.minimum(self._log_e_values(side), 709.0))

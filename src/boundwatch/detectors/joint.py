@@ -15,9 +15,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import Bets, clamp_bound
+from boundwatch.bounds.bets import Bets, clamp_bound, log_sums
 from boundwatch.bounds.betting_limits import fixed_bets
-from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
+from boundwatch.bounds.cost_grid import grid_points
+from boundwatch.bounds.joint_evidence import (
+    Indices,
+    Reference,
+    Wager,
+    joint_difference_lower,
+    joint_log_evidence,
+    joint_log_evidence_many,
+)
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
@@ -112,6 +120,34 @@ class JointSide:
         """Return the log e-value after costs at some points; one below `enough` may be given too high."""
         return joint_log_evidence(self.reference, self._placed(points, weights), self.margin, enough=enough)
 
+    def log_e_values(self, points: Array, weights: Array) -> Array:
+        """Return the same for many streams (rows), whose costs are at two points or on the grid."""
+        if len(weights) == 1:
+            return np.array([self.log_e_value(points, weights[0])])
+        shares, two = self.stream.log_shares, points.size == 2
+        wager = self._placed(points, np.ones(points.size))
+        on_grid = np.ascontiguousarray(weights[:, ::-1] if self.mirrored else weights)
+
+        def of_two(means: Array, owners: Indices) -> Array:
+            different, which = np.unique(means, return_inverse=True)  # streams ask for the same ones
+            logs: Array = np.matmul(wager.log_factors(different)[which], weights[owners, :, None])[..., 0]
+            return logs
+
+        def quickly(means: Array, owners: Indices) -> Array:
+            return log_sums((of_two(means, owners) if two else _grid_logs(means, on_grid, owners)) + shares)
+
+        def exactly(means: Array, owners: Indices) -> Array:
+            if two:
+                found: Array = np.logaddexp.reduce(of_two(means, owners) + shares, axis=1)
+                return found
+            each = zip(means, owners, strict=True)
+            return np.array([self._placed(points, weights[i]).log_wealth(mean[None])[0] for mean, i in each])
+
+        at_once = 1000 if two else 48  # so few products are not shared out over threads, which would wait
+        return joint_log_evidence_many(
+            self.reference, quickly, len(weights), self.margin, at_once=at_once, exactly=exactly
+        )
+
     def difference_lower(self, points: Array, weights: Array) -> float:
         """Return a lower limit on the difference, at all times at once."""
         return joint_difference_lower(self.reference, self._placed(points, weights), self.level)
@@ -124,6 +160,25 @@ class JointSide:
 
     def _placed(self, points: Array, weights: Array) -> Wager:
         return self.stream.on(1 - points if self.mirrored else points, weights)
+
+
+def _grid_logs(means: Array, counts: Array, owners: Indices) -> Array:
+    """Return the log capital of each bet for pairs of a mean and a stream, whose costs are on the grid."""
+    order = np.argsort(means, kind="stable")
+    logs = np.empty((means.size, Bets.for_costs(binary=False).sizes.size))
+    for part in np.split(order, np.flatnonzero(np.diff(means[order])) + 1):
+        logs[part] = counts[owners[part]] @ _grid_factors(float(means[part[0]]))
+    return logs
+
+
+@lru_cache(maxsize=1024)  # 35 kB each; the minima of a stream move slowly
+def _grid_factors(mean: float) -> Array:
+    """Return by what a cost at each point of the grid multiplies each bet against a mean, as logarithms."""
+    sizes, points = Bets.for_costs(binary=False).sizes, grid_points()
+    logs = Wager(sizes, sizes, points, points).log_factors(np.array([mean]))[0].T
+    factors: Array = np.maximum(logs, -1e300)  # not minus infinity: no cost at a point must add nothing
+    factors.setflags(write=False)  # threads share it
+    return factors
 
 
 @lru_cache(maxsize=64)  # 0.1 s, and the streams of a fleet share a certificate
