@@ -66,7 +66,7 @@ def test_findings_that_are_held_are_computed_together_as_if_alone(binary, margin
         finding = alone.update(cost)
         expected.append([getattr(finding, name) for name in numbers])
     findings = [held.update(cost) for cost in draws[1].tolist()]
-    again = pickle.loads(pickle.dumps(findings[40]))  # copied before anything was computed
+    again = pickle.loads(pickle.dumps(findings[40]))  # noqa: S301  (made here, before anything is computed)
     assert [[getattr(one, name) for name in numbers] for one in findings[::-1]] == expected[::-1]
     assert [getattr(again, name) for name in numbers] == expected[40]
 
