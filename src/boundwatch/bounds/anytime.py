@@ -34,13 +34,6 @@ _LOWEST, _HIGHEST = -60.0, 40.0
 def anytime_log_wealth(failures: ArrayLike, n: ArrayLike, log_odds: ArrayLike) -> Array:
     """Return the log of the capital after betting that the failure probability exceeds that of `log_odds`.
 
-    Parameters
-    ----------
-    failures, n
-        Number of costs equal to 1, and of all costs.
-    log_odds
-        ln(p/(1 - p)) of the largest failure probability p that the null hypothesis allows.
-
     Examples
     --------
     >>> float(anytime_log_wealth(9, 20, np.log(0.1 / 0.9)).round(3))

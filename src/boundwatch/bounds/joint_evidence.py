@@ -69,8 +69,7 @@ class Wager:
 
 def _mixed(logs: Array, log_shares: Array) -> Array:
     """Return the log wealth of bets (columns) that were given shares of the capital."""
-    wealth: Array = np.logaddexp.reduce(logs + log_shares, axis=1)  # much faster than scipy's
-    return wealth
+    return np.asarray(np.logaddexp.reduce(logs + log_shares, axis=1))  # much faster than scipy's
 
 
 @dataclass(frozen=True)
@@ -122,18 +121,7 @@ def joint_log_evidence(
     below the smallest product where the reference's e-value is below e^8 there, and further below elsewhere.
     **Assumes**: independent costs in the reference, with one expected value and a number fixed in advance;
     costs in the stream whose expected value, given all that came before, is at most that value plus the
-    margin.
-
-    Parameters
-    ----------
-    reference
-        The curve of the reference.
-    stream
-        Bets placed on the costs of the stream.
-    margin
-        The difference that the hypothesis allows.
-    enough
-        A value below this one may be given too high, but below this one.
+    margin. A result below `enough` may be too high, but is below it.
 
     Examples
     --------
@@ -157,29 +145,10 @@ def joint_log_evidence_many(
     at_once: int = 1000,
     exactly: Callable[[Array, Indices], Array] | None = None,
 ) -> Array:
-    """Return `joint_log_evidence` for many streams at once.
+    """Return `joint_log_evidence` for many streams, for so many `at_once`.
 
-    Parameters
-    ----------
-    reference, margin
-        As in `joint_log_evidence`.
-    log_wealth
-        Returns the log wealth of some streams, each against a mean of its own.
-    streams
-        How many there are.
-    at_once
-        For how many to search at a time; each asks for about ten means at once.
-    exactly
-        Like `log_wealth`, to the last digit: asked only where the search ended.
-
-    Examples
-    --------
-    >>> sizes, log_shares = np.array([0.1, 0.3]), np.log([0.5, 0.5])
-    >>> reference = Reference.of(Wager(sizes, log_shares, np.array([1.0, 0.0]), np.array([46.0, 4.0])))
-    >>> stream = Wager(sizes, log_shares, np.array([0.0, 1.0]), np.array([6.0, 6.0]))
-    >>> many = joint_log_evidence_many(reference, lambda means, streams: stream.log_wealth(means), 1)
-    >>> float(many[0]) == joint_log_evidence(reference, stream)
-    True
+    `log_wealth` returns the log wealth of some streams, each against a mean of its own. Where the search
+    ended, `exactly` does the same to the last digit.
     """
     ends = reference.ends(margin)
     found = np.empty(streams)
@@ -241,13 +210,6 @@ def joint_difference_lower(reference: Reference, stream: Wager, alpha: float) ->
 
     **Guarantee**: with probability at least 1 - alpha over the draw of reference and stream, at no time above
     the difference. **Assumes**: as `joint_log_evidence`, with one expected cost in the stream.
-
-    Parameters
-    ----------
-    reference, stream
-        As in `joint_log_evidence`.
-    alpha
-        Probability with which the limit may ever fail.
 
     Examples
     --------

@@ -29,18 +29,7 @@ Array = NDArray[np.float64]
 
 
 class DiscoveryShares:
-    """The tests of a fleet in the order in which they began; see the top of the file.
-
-    Examples
-    --------
-    >>> shares = DiscoveryShares()
-    >>> np.exp(shares.look(4)).round(4)
-    array([0.125, 0.125, 0.125, 0.125])
-    >>> shares.add(4, 6)  # two more streams
-    >>> shares.restart(0)
-    >>> np.exp(shares.look(6)).round(4)
-    array([0.0417, 0.125 , 0.125 , 0.125 , 0.0417, 0.0417])
-    """
+    """The tests of a fleet in the order in which they began; see the top of the file."""
 
     def __init__(self) -> None:
         self.first: int | None = None
@@ -61,15 +50,7 @@ class DiscoveryShares:
         self._take_place(row)
 
     def look(self, total: int, streams: int | None = None) -> Array:
-        """Return the logarithms of the shares of all streams, as the first look fixed them.
-
-        Parameters
-        ----------
-        total
-            How many streams there are; at least one.
-        streams
-            How many tests there will be at most, if that was declared.
-        """
+        """Return the logarithms of the shares of all streams, as the first look fixed them."""
         if self.first is None:
             self.first, self.declared = total, streams
         elif streams is not None and streams != self.declared:

@@ -191,8 +191,7 @@ class CertifiedEvidence(Evidence):
 
     def log_e_values(self, side: int, rows: Row) -> Array:
         """Return the log e-values while the certificate's limit of the side holds."""
-        log: Array = rows["log"][:, side]
-        return log
+        return np.asarray(rows["log"][:, side])
 
     def p_value(self, side: int, row: Row, log: float) -> float:  # noqa: ARG002
         """Return 1 over the largest e-value so far."""
@@ -337,8 +336,7 @@ class JointCosts(_JointEvidence):
 
     def _highest(self, side: int, streams: NDArray[np.int64]) -> Array:
         """Return the evidence at the sentinel, which no minimum exceeds."""
-        highest: Array = self.rows["log"][streams, side] + self._logs[side]
-        return highest
+        return np.asarray(self.rows["log"][streams, side] + self._logs[side])
 
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
         low = self._wealth.step(self.rows, where, costs, n) + self._logs

@@ -52,13 +52,6 @@ def is_joint(certificate: Certificate, alphas: Pair, sharing: int = 1) -> bool:
 
     That takes totals below 1 and, for the exact lines of costs of 0 and 1, of at least a millionth.
     `sharing` is the number of streams between which the certificate's delta is divided.
-
-    Examples
-    --------
-    >>> is_joint(Certificate.from_held_out([0, 0, 1], binary=True), (0.04, 0.04))
-    True
-    >>> is_joint(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01), (0.04, 0.04))
-    False
     """
     levels = joint_levels(certificate, alphas, sharing)
     smallest = SMALLEST_TOTAL if certificate.binary else 0.0
@@ -70,13 +63,6 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
 
     That takes a fixed number of held-out episodes and a record of their costs, and not so many that the
     certificate's limits say as much.
-
-    Examples
-    --------
-    >>> reference_of(Certificate.from_held_out([0, 0, 1], binary=True))
-    CostRecord(values=(0, 1), weights=(2, 1))
-    >>> reference_of(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)) is None
-    True
     """
     if certificate.source != "held-out" or certificate.method == "anytime":
         return None
@@ -138,8 +124,7 @@ class JointSide:
 
         def exactly(means: Array, owners: Indices) -> Array:
             if two:
-                found: Array = np.logaddexp.reduce(of_two(means, owners) + shares, axis=1)
-                return found
+                return np.asarray(np.logaddexp.reduce(of_two(means, owners) + shares, axis=1))
             each = zip(means, owners, strict=True)
             return np.array([self._placed(points, weights[i]).log_wealth(mean[None])[0] for mean, i in each])
 
@@ -229,24 +214,11 @@ def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
 
     A p-value of a or less means an e-value of 1/a or more if a is below the level, else an alarm
     or an e-value of 1/(a - level): under the hypothesis either has a probability of at most a.
-
-    Examples
-    --------
-    >>> round(joint_p_value(math.log(100), 0.05, reached=True), 6)
-    0.01
-    >>> round(joint_p_value(math.log(4), 0.05, reached=False), 6)
-    0.3
     """
     inverse = math.exp(-max(log_e_value, 0.0))
     return min(level, inverse) if reached else min(level + inverse, 1.0)
 
 
 def cost_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
-    """Return 1 over an e-value, or the level once an e-value has reached it.
-
-    Examples
-    --------
-    >>> round(cost_p_value(math.log(4), 0.05, reached=False), 6), cost_p_value(0.0, 0.05, reached=True)
-    (0.25, 0.05)
-    """
+    """Return 1 over an e-value, or the level once an e-value has reached it."""
     return min(math.exp(-max(log_e_value, 0.0)), level if reached else 1.0)

@@ -90,13 +90,7 @@ def unpack_rows(rows: Rows, state: Mapping[str, Any], streams: int, derived: Col
 
 
 def pack(values: ArrayLike, *, sparse: bool = False) -> list[Any] | dict[str, float]:
-    """Return an array as JSON keeps it exactly: minus infinity becomes None, of a sparse one zeros go.
-
-    Examples
-    --------
-    >>> pack([[0.5, -np.inf]]), pack([0.0, 0.0, 3.5], sparse=True)
-    ([0.5, None], {'2': 3.5})
-    """
+    """Return an array as JSON keeps it exactly: minus infinity becomes None, of a sparse one zeros go."""
     array = np.ravel(values)
     if sparse:
         places = np.flatnonzero(array)
