@@ -32,13 +32,7 @@ _LOWEST, _HIGHEST = -60.0, 40.0
 
 
 def anytime_log_wealth(failures: ArrayLike, n: ArrayLike, log_odds: ArrayLike) -> Array:
-    """Return the log of the capital after betting that the failure probability exceeds that of `log_odds`.
-
-    Examples
-    --------
-    >>> float(anytime_log_wealth(9, 20, np.log(0.1 / 0.9)).round(3))
-    6.45
-    """
+    """Return the log of the capital after betting that the failure probability exceeds that of `log_odds`."""
     k, trials, odds = (np.asarray(value, dtype=np.float64)[..., None] for value in (failures, n, log_odds))
     root = np.exp(odds / 2)
     bets = np.minimum(_SIZES * root, _MOST)

@@ -139,13 +139,7 @@ def _largest_within(is_within: Callable[[int], bool], most: int) -> int:
 
 
 def fewest_that_differ(n0: int, k0: int, n1: int, alpha: float) -> int:
-    """Return the fewest k1 with a p-value of at most alpha at a margin of 0; n1 + 1 if none has.
-
-    Examples
-    --------
-    >>> fewest_that_differ(50, 4, 10, 0.05)
-    3
-    """
+    """Return the fewest k1 with a p-value of at most alpha at a margin of 0; n1 + 1 if none has."""
     # More failures are never less evidence, and Fisher's p-value, which takes no time, is rarely much larger.
     k1 = bisect_left(range(n1 + 1), True, key=lambda k: _fisher(n0, k0, n1, k) <= alpha)
     while k1 <= n1 and not _differs(n0, k0, n1, k1, alpha):

@@ -29,11 +29,6 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     """Return the coefficients of the same polynomial in Bernstein form of a higher degree.
 
     Every new coefficient is an average of old ones, so rounding does not grow.
-
-    Examples
-    --------
-    >>> raise_degree([0, 1, 0], 4).round(3)
-    array([0.   , 0.5  , 0.667, 0.5  , 0.   ])
     """
     values = np.asarray(coefficients, dtype=np.float64)
     if values.size * degree <= 1_500_000:  # 12 MB
@@ -73,13 +68,7 @@ def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float
 
 
 def bernstein_values(coefficients: ArrayLike, rates: ArrayLike) -> Array:
-    """Return the values of a polynomial in Bernstein form, such as P[alarm] at some common rates.
-
-    Examples
-    --------
-    >>> bernstein_values([0, 1, 0], [0.25, 0.5])
-    array([0.375, 0.5  ])
-    """
+    """Return the values of a polynomial in Bernstein form, such as P[alarm] at some common rates."""
     values = np.asarray(coefficients, dtype=np.float64)
     n, k = values.size - 1, np.arange(values.size)
     c = np.asarray(rates, dtype=np.float64)[..., None]

@@ -155,15 +155,6 @@ class Evidence(ABC):
         return _ENDS, np.stack([row["n"] - row["total"], row["total"]], axis=-1)
 
 
-def marks_of(certificate: Certificate, alphas: Pair, margin: float | None) -> list[Mark]:
-    """Return the means to bet against and where it alarms: ADVERSE, BENIGN and, with a margin, no worse."""
-    bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
-    if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
-        bounds.append(clamp_bound(1 - certificate.lower - margin))
-        levels.append(alphas[1])
-    return [Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)]
-
-
 class CertifiedEvidence(Evidence):
     """New costs against the certificate's limits; its delta comes on top."""
 
@@ -173,9 +164,13 @@ class CertifiedEvidence(Evidence):
     def __init__(self, certificate: Certificate, alphas: Pair, margin: float | None) -> None:
         self.certificate, self.alphas = certificate, alphas
         self.bets = Bets.for_costs(binary=certificate.binary)
-        self.marks = marks_of(certificate, alphas, margin)
+        bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
+        if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
+            bounds.append(clamp_bound(1 - certificate.lower - margin))
+            levels.append(alphas[1])
+        self.marks = [Mark(*each, certificate.binary) for each in zip(bounds, levels, strict=True)]
         self._lowest = np.array([mark.lowest for mark in self.marks])
-        self._wealth = Wealth(self.bets, *[mark.bound for mark in self.marks])
+        self._wealth = Wealth(self.bets, *bounds)
         super().__init__(binary=certificate.binary, sides=len(self.marks), **self._wealth.first)
         self._read += "log", "best"
 
@@ -260,21 +255,16 @@ class JointCounts(_JointEvidence):
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
         most = int(n.max())
         if most >= min(self._lines[0].size, self._lines[1].size):  # a line that others share may be longer
-            self._lines = self._extended(most)
+            self._lines = tuple(  # type: ignore[assignment]  # both sides; streams share them
+                alarm_line(*reference, level).needed(most)
+                for reference, level in zip(self._references, self.levels, strict=True)
+            )
         reached = np.zeros((n.size, len(self.sides)), dtype=np.bool_)
         reached[:, 0] = total >= self._lines[0].take(n)
         reached[:, 1] = n - total >= self._lines[1].take(n)
         if len(self.sides) == 3:
             reached[:, 2] = self._shows_no_worse(where, n, total)
         return reached
-
-    def _extended(self, trials: int) -> tuple[Counts, Counts]:
-        """Return the lines of both sides, which streams share, for at least so many trials."""
-        adverse, benign = (
-            alarm_line(*reference, level).needed(trials)
-            for reference, level in zip(self._references, self.levels, strict=True)
-        )
-        return adverse, benign
 
     def _shows_no_worse(self, where: Where, n: Counts, total: Array) -> Flags:
         side, (logs, zero, one, most) = self.sides[2], self._sentinel

@@ -252,12 +252,6 @@ class FixedSampleDetector(ABC):
     def levels(self) -> tuple[float, float]:
         """What the test itself may spend on a wrong ADVERSE and on a wrong BENIGN, delta not included."""
 
-    @abstractmethod
-    def _declares(
-        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return where ADVERSE and where BENIGN is declared at these levels."""
-
     def decide(self, costs: ArrayLike) -> Finding:
         """Judge one dataset.
 
@@ -307,7 +301,10 @@ class FixedSampleDetector(ABC):
         if self.by_limits and isinstance(judge, JointJudge) and certificate.binary:
             adverse, benign = judge.shift_lower(values) > 0, judge.shift_upper(values) <= 0
         else:  # limits are never sharper than p-values
-            adverse, benign = self._declares(p_adverse, p_benign, levels)
+            # As in Lemma 1; the printed Algorithm 1 swaps its levels in its WD branch (docs/errata.md).
+            # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.
+            adverse = p_adverse < levels[0] if self.by_limits else p_adverse <= levels[0]
+            benign = p_benign <= levels[1]
         return Findings(
             verdict=np.where(adverse, Verdict.ADVERSE, np.where(benign, Verdict.BENIGN, Verdict.WITHIN)),
             n=values.shape[-1],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -271,7 +272,7 @@ class Fleet:
         content = {
             "settings": saving.settings(self),
             "ids": self.ids,
-            "shares": self._shares.to_dict(),
+            "shares": dataclasses.asdict(self._shares),
             "alarms": saving.pack_rows(self._alarms, used),
             "evidence": self._evidence.state(used),
         }

@@ -79,16 +79,9 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
 class JointSide:
     """One hypothesis: the stream's expected cost exceeds the reference's by at most a margin.
 
-    Attributes
-    ----------
-    reference, stream
-        What the reference says about its mean; and the bets on the stream, not placed yet.
-    mirrored
-        Whether both are on 1 - cost, so that low costs in the stream are evidence.
-    margin
-        What the hypothesis allows, of what is bet on.
-    level
-        What may be spent on a wrong rejection, over the joint draw.
+    `reference` is what the reference says about its mean, `stream` the bets on the stream, not placed yet; if
+    `mirrored`, both are on 1 - cost, so that low costs are evidence. `level` is what may be spent on a wrong
+    rejection, over the joint draw.
     """
 
     reference: Reference

@@ -19,8 +19,8 @@ from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatc
 
 Made = TypeVar("Made")
 VERSION = 1
-_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # episodes that can be counted in floats
-_LISTS: dict[str, Any] = {"b": list[bool], "i": list[_Count], "f": list[float | None]}
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # episodes that can be counted in floats
+_LISTS: dict[str, Any] = {"b": list[bool], "i": list[Count], "f": list[float | None]}
 """What JSON may hold for the kinds of arrays."""
 _DAMAGED = "the state is damaged"
 
@@ -125,7 +125,7 @@ def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def count(state: Mapping[str, Any], name: str) -> int:
     """Return a whole number of at least 0."""
-    return int(_read(_Count, state, name))
+    return int(_read(Count, state, name))
 
 
 def optional_count(state: Mapping[str, Any], name: str) -> int | None:

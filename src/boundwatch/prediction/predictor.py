@@ -44,8 +44,7 @@ class Predictor:
 
     def __call__(self, scenes: Any) -> Array:
         """Return the predicted costs of some scenes, one each."""
-        prediction: Array = expit(self.offset + self.slope * check_scores(self.score(scenes)))
-        return prediction
+        return np.asarray(expit(self.offset + self.slope * check_scores(self.score(scenes))))
 
 
 def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
