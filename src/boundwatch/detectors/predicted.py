@@ -21,7 +21,7 @@ except for its level), 1/2 (overconfident) or 0 (useless: a bet on costs alone),
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -320,12 +320,8 @@ def _design(bound: float, sizes: tuple[float, ...], weights: tuple[float, ...]) 
 
 def _shifted(levels: Array, weights: Array) -> Array:
     """Return models that shift the logit of the prediction until their mean is the level."""
-    slopes = SLOPES[:, None, None] * _LOGITS
-    low, high = np.full(levels.shape, -20.0), np.full(levels.shape, 20.0)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        below = expit(middle[..., None] + slopes) @ weights < levels
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    slopes, most = SLOPES[:, None, None] * _LOGITS, np.full(levels.shape, 20.0)
+    low, _ = _halved(-most, most, lambda shift: expit(shift[..., None] + slopes) @ weights < levels)
     rates: Array = expit(low[..., None] + slopes)
     rates[0] = levels[0][:, None]  # slope 0 is exact
     return rates
@@ -333,13 +329,18 @@ def _shifted(levels: Array, weights: Array) -> Array:
 
 def _nearest_null(rates: Array, weights: Array, bound: float) -> tuple[Array, Array]:
     """Return nu, and the model with mean `bound` that is nearest to each in relative entropy."""
-    low, high = np.zeros(rates.shape[:-1]), np.full(rates.shape[:-1], 1 / bound)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        above = _tilted(rates, middle) @ weights > bound
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    most = np.full(rates.shape[:-1], 1 / bound)
+    _, high = _halved(np.zeros_like(most), most, lambda nu: _tilted(rates, nu) @ weights > bound)
     high[0] = (rates[0, :, 0] - bound) / (bound * max(1 - bound, 1e-300))
     return high, _tilted(rates, high)
+
+
+def _halved(low: Array, high: Array, is_low: Callable[[Array], NDArray[np.bool_]]) -> tuple[Array, Array]:
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        below = is_low(middle)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low, high
 
 
 def _tilted(rates: Array, nu: Array) -> Array:
