@@ -122,6 +122,7 @@ def test_threads_that_extend_one_line_get_the_same_line(monkeypatch):
         lambda: evidence._late_factors(),
         lambda: evidence._late_start(5),
         lambda: joint._references(CostRecord.of_failures(5, 1))[0].logs,
+        lambda: joint._grid_factors(0.3),
     ],
 )
 def test_what_a_cache_shares_cannot_be_changed(cached):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from boundwatch.bounds import binary_kl, kl_inverse_lower, kl_inverse_upper
 
-MEANS = [0.0, 5e-324, 1e-300, 1e-17, 1e-9, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999]
-MEANS += [1 - 1e-9, 1 - 2**-53, 1.0]
+SMALL = [0.0, 5e-324, 1e-300, 1e-17, 1e-9, 1e-4, 0.01, 0.1]
+MEANS = [*SMALL, 0.3, 0.5, 0.7, 0.9, 0.999, 1 - 1e-9, 1 - 2**-53, 1.0]
 BUDGETS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.errors import InvalidLevel, InvalidSetting, ProvenanceMismatch
+from boundwatch.readers import read_costs
 from boundwatch.testing import assert_no_worse, assert_not_adverse
 
 CERTIFICATE = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
@@ -79,10 +80,10 @@ def test_what_is_not_a_choice(make, name, wrong):
         (lambda value: bw.PolicyComparison(binary=True, paired=value), "paired"),
         (lambda value: bw.rank({"v1": [0, 1], "v2": [1, 0]}, paired=value), "paired"),
         (lambda value: bw.plan_comparison(cost_a=0.1, cost_b=0.9, paired=value), "paired"),
-        (lambda value: bw.read_costs(LAB, success="grasped", binary=value), "binary"),
-        (lambda value: bw.read_costs(LAB, success="grasped", allow_own=value), "allow_own"),
+        (lambda value: read_costs(LAB, success="grasped", binary=value), "binary"),
+        (lambda value: read_costs(LAB, success="grasped", allow_own=value), "allow_own"),
         (
-            lambda value: bw.read_costs(LAB, success="grasped").against(CERTIFICATE, allow_own=value),
+            lambda value: read_costs(LAB, success="grasped").against(CERTIFICATE, allow_own=value),
             "allow_own",
         ),
     ],
@@ -115,7 +116,7 @@ JUDGES = {
         (lambda: bw.plan_comparison(cost_a=ARRAY, cost_b=0.9), "cost_a = .* is outside"),
         (lambda: bw.plan_comparison(cost_a=0.1, cost_b=0.9, horizon=ARRAY), "horizon = .* is not a whole"),
         (lambda: bw.PolicyComparison(binary=True, paired=True, horizon=ARRAY), "horizon = .* is not a whole"),
-        (lambda: bw.read_costs(LAB, success="grasped", cost_range=ARRAY), "cost_range = .* is not a range"),
+        (lambda: read_costs(LAB, success="grasped", cost_range=ARRAY), "cost_range = .* is not a range"),
         (lambda: bw.CertificateFamily({"pick": CERTIFICATE}, by=ARRAY), "array.* is not a valid name"),
         (lambda: bw.Certificate.from_held_out([0.5], seed=ARRAY), "seed = .* is not a whole number"),
         (lambda: bw.Certificate.from_held_out([0.5], measure=ARRAY), "measure = .* is not a Measure"),
@@ -145,12 +146,14 @@ def test_no_detector_is_forgotten():
 def test_what_is_wrong_with_episodes(judge, tmp_path):
     (tmp_path / "lab.csv").write_text("grasped\n" + "yes\nno\n" * 20)
     (tmp_path / "new.csv").write_text("cost\n" + "0\n" * 20 + "1\n" * 20)
-    lab = bw.read_costs(tmp_path / "lab.csv", success="grasped")
+    lab = read_costs(tmp_path / "lab.csv", success="grasped")
     certificate = bw.Certificate.from_held_out(lab)
-    with pytest.raises(ProvenanceMismatch, match=r"lab\.csv: .* made from.*their \.costs show"):
+    with pytest.raises(ProvenanceMismatch) as refused:
         JUDGES[judge](certificate, lab)
+    assert str(tmp_path / "lab.csv") in refused.value.where.source
+    assert "their .costs show" in str(refused.value.remedy[-1])
     with pytest.warns(UserWarning, match=r"new\.csv") as said:
-        JUDGES[judge](certificate, bw.read_costs(tmp_path / "new.csv"))
+        JUDGES[judge](certificate, read_costs(tmp_path / "new.csv"))
     text = " ".join(str(each.message) for each in said)
     assert "not measured the way the certificate's were" in text
     assert "the costs rise along the file" in text

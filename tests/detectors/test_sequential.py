@@ -53,6 +53,24 @@ def test_one_by_one_equals_all_at_once(costs):
     assert finding.to_dict() == many.update_many(costs).to_dict()
 
 
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("margin", [None, 0.1])
+def test_findings_that_are_held_are_computed_together_as_if_alone(binary, margin):
+    rng = np.random.default_rng(5)
+    draws = (rng.random((2, 80)) < 0.3).astype(float) if binary else rng.beta(2, 6, (2, 80))
+    certificate = bw.Certificate.from_held_out(draws[0], binary=binary)
+    alone, held = (bw.SequentialTest(certificate, margin=margin) for _ in range(2))
+    numbers = ("e_adverse", "p_adverse", "e_benign", "p_benign")
+    expected = []
+    for cost in draws[1].tolist():
+        finding = alone.update(cost)
+        expected.append([getattr(finding, name) for name in numbers])
+    findings = [held.update(cost) for cost in draws[1].tolist()]
+    again = pickle.loads(pickle.dumps(findings[40]))  # noqa: S301  (made here, before anything is computed)
+    assert [[getattr(one, name) for name in numbers] for one in findings[::-1]] == expected[::-1]
+    assert [getattr(again, name) for name in numbers] == expected[40]
+
+
 @given(costs_lists, costs_lists)
 def test_state_continues_bit_by_bit(before, after):
     test = bw.SequentialTest(BOUNDED, alpha_adverse=0.1)
@@ -227,68 +245,49 @@ def test_extreme_bounds(lower, upper, binary):
     assert -1 <= finding.shift_lower <= finding.shift_upper <= 1
 
 
-class TestDamagedState:
-    def state(self):
-        test = bw.SequentialTest(BOUNDED)
-        test.update_many([0.1, 0.4])
-        return through_json(test.state_dict())
+def damaged(changes, evidence=()):
+    test = bw.SequentialTest(BOUNDED)
+    test.update_many([0.1, 0.4])
+    state = through_json(test.state_dict())
+    return state | {"evidence": state["evidence"] | dict(evidence)} | changes
 
-    def test_another_certificate(self):
-        with pytest.raises(ProvenanceMismatch, match="belongs to certificate"):
-            bw.SequentialTest.from_state_dict(self.state(), BINARY)
 
-    def test_an_altered_certificate(self):
-        state = self.state()
-        state["certificate"]["upper"] = 0.19
-        with pytest.raises((ProvenanceMismatch, SchemaMismatch)):
-            bw.SequentialTest.from_state_dict(state)
+def test_a_state_of_another_certificate():
+    with pytest.raises(ProvenanceMismatch, match="belongs to certificate"):
+        bw.SequentialTest.from_state_dict(damaged({}), BINARY)
+    altered = damaged({})["certificate"] | {"upper": 0.19}
+    with pytest.raises((ProvenanceMismatch, SchemaMismatch)):
+        bw.SequentialTest.from_state_dict(damaged({"certificate": altered}))
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"kind": "Fleet"},
-            {"version": 2},
-            {"n": -1},
-            {"n": 1.5},
-            {"total": None},
-            {"n": 1},
-            {"evidence": None},
-            {"evidence": {"n": [2], "log": [0.0]}},
-            {"verdict": "safe"},
-            {"verdict": "adverse"},
-            {"first_alarm": 2},
-            {"verdict": "adverse", "first_alarm": 3},
-        ],
-        ids=str,
-    )
-    def test_a_field_that_cannot_be(self, change):
-        with pytest.raises(SchemaMismatch):
-            bw.SequentialTest.from_state_dict(self.state() | change)
 
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"grid": [1]},
-            {"grid": {"300": 1.0}},
-            {"grid": {"3": "x"}},
-            {"n": [True]},
-            {"n": [-2]},
-            {"reached": [0, 0]},
-            {"log": [1.0, "2"]},
-            {"log": [1.0, math.inf]},
-            {"log": [1.0, 10**400]},
-            {"product": [1.0]},
-        ],
-        ids=str,
-    )
-    def test_evidence_that_cannot_be(self, change):
-        state = self.state()
-        with pytest.raises(SchemaMismatch):
-            bw.SequentialTest.from_state_dict(state | {"evidence": state["evidence"] | change})
+FIELDS = [
+    {"kind": "Fleet"},
+    {"version": 2},
+    {"n": -1},
+    {"n": 1.5},
+    {"total": None},
+    {"n": 1},
+    {"evidence": None},
+    {"evidence": {"n": [2], "log": [0.0]}},
+    {"verdict": "safe"},
+    {"verdict": "adverse"},
+    {"first_alarm": 2},
+    {"verdict": "adverse", "first_alarm": 3},
+]
+EVIDENCE = [
+    *({"grid": wrong} for wrong in ([1], {"300": 1.0}, {"3": "x"})),
+    *({"n": wrong} for wrong in ([True], [-2])),
+    *({"log": wrong} for wrong in ([1.0, "2"], [1.0, math.inf], [1.0, 10**400])),
+    {"reached": [0, 0]},
+    {"product": [1.0]},
+]
 
-    def test_not_a_state_at_all(self):
-        with pytest.raises(SchemaMismatch):
-            bw.SequentialTest.from_state_dict([1, 2])
+
+@pytest.mark.parametrize("state", [[1, 2], *map(damaged, FIELDS), *(damaged({}, one) for one in EVIDENCE)])
+def test_a_state_that_cannot_be(state):
+    bw.SequentialTest.from_state_dict(damaged({}))
+    with pytest.raises(SchemaMismatch):
+        bw.SequentialTest.from_state_dict(state)
 
 
 def test_a_finding_is_a_frozen_dataclass():

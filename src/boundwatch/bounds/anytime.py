@@ -32,20 +32,7 @@ _LOWEST, _HIGHEST = -60.0, 40.0
 
 
 def anytime_log_wealth(failures: ArrayLike, n: ArrayLike, log_odds: ArrayLike) -> Array:
-    """Return the log of the capital after betting that the failure probability exceeds that of `log_odds`.
-
-    Parameters
-    ----------
-    failures, n
-        Number of costs equal to 1, and of all costs.
-    log_odds
-        ln(p/(1 - p)) of the largest failure probability p that the null hypothesis allows.
-
-    Examples
-    --------
-    >>> float(anytime_log_wealth(9, 20, np.log(0.1 / 0.9)).round(3))
-    6.45
-    """
+    """Return the log of the capital after betting that the failure probability exceeds that of `log_odds`."""
     k, trials, odds = (np.asarray(value, dtype=np.float64)[..., None] for value in (failures, n, log_odds))
     root = np.exp(odds / 2)
     bets = np.minimum(_SIZES * root, _MOST)

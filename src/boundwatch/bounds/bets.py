@@ -63,14 +63,7 @@ class Bets:
         return log_sum(weights @ capitals + np.log(self.shares))
 
     def log_wealth_path(self, costs: Array, mean: float) -> list[float]:
-        """Return the log wealth against `mean` before the first cost and after each.
-
-        Examples
-        --------
-        >>> path = Bets.for_costs(binary=False).log_wealth_path(np.array([0.5, 0.9, 0.4]), 0.2)
-        >>> [round(log, 2) for log in path]
-        [0.0, 0.64, 1.86, 2.44]
-        """
+        """Return the log wealth against `mean` before the first cost and after each."""
         with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
             factors = np.log((1 - self.sizes) + np.outer(costs / clamp_bound(mean), self.sizes))
         wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(self.shares), axis=1)
@@ -210,25 +203,12 @@ def fold_interval(*bounds: float) -> int:
 
 
 def log_sum(logs: Array) -> float:
-    """Return the logarithm of a sum from the logarithms of its terms.
-
-    Examples
-    --------
-    >>> round(log_sum(np.log([1.0, 2.0, 3.0])), 6) == round(math.log(6), 6)
-    True
-    """
+    """Return the logarithm of a sum from the logarithms of its terms."""
     top = float(logs.max())
     return top + math.log(float(np.exp(logs - top).sum()))
 
 
 def log_sums(logs: Array) -> Array:
-    """Return the same along the last axis; scipy's logsumexp is ten times slower on so few numbers.
-
-    Examples
-    --------
-    >>> np.exp(log_sums(np.log([[1.0, 2.0], [3.0, 4.0]]))).round(6).tolist()
-    [3.0, 7.0]
-    """
+    """Return the same along the last axis; scipy's logsumexp is ten times slower on so few numbers."""
     top = logs.max(axis=-1, keepdims=True)
-    sums: Array = top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1))
-    return sums
+    return np.asarray(top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1)))

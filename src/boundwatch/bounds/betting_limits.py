@@ -148,8 +148,7 @@ def _rows(costs: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, tu
 
 def _weighed(values: Array, weights: Array) -> Array:
     """Return the weighted sum of each row."""
-    total: Array = np.einsum("ij,ij->i", values, weights)
-    return total
+    return np.asarray(np.einsum("ij,ij->i", values, weights))
 
 
 def _log_capital(scaled: Array, weights: Array, bet: float) -> tuple[Array, Array]:
@@ -190,5 +189,4 @@ def _largest_refuted_mean(costs: Array, weights: Array, delta: float) -> Array:
         moving = moving[~settled]
         if moving.size == 0:
             break
-    refuted: Array = np.where(v == _FAR, 0.0, np.exp(-v) * (1 - 1e-12))
-    return refuted
+    return np.asarray(np.where(v == _FAR, 0.0, np.exp(-v) * (1 - 1e-12)))

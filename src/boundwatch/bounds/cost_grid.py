@@ -20,25 +20,12 @@ _AT_ONCE = 1 << 15  # costs that fit into a cache with all that is computed from
 
 
 def grid_points() -> Array:
-    """Return the points of the grid, 0, 1/256, …, 1.
-
-    Examples
-    --------
-    >>> grid_points()[:3]
-    array([0.        , 0.00390625, 0.0078125 ])
-    """
+    """Return the points of the grid, 0, 1/256, …, 1."""
     return np.linspace(0, 1, STEPS + 1)
 
 
 def split_on_grid(costs: Array) -> Array:
-    """Return how much of the costs comes to lie on each point of the grid.
-
-    Examples
-    --------
-    >>> weights = split_on_grid(np.array([0.3, 0.7, 0.7]))
-    >>> float(weights.sum()), round(float(weights @ grid_points()), 12)
-    (3.0, 1.7)
-    """
+    """Return how much of the costs comes to lie on each point of the grid."""
     weights = np.zeros(STEPS + 2)  # one more than needed: nothing is beyond the last
     for start in range(0, costs.size, _AT_ONCE):
         place = costs[start : start + _AT_ONCE] * STEPS  # exact, as is what follows: it is a power of two
@@ -50,15 +37,7 @@ def split_on_grid(costs: Array) -> Array:
 
 
 def add_costs(weights: Array, where: Where, costs: Array) -> None:
-    """Split one cost each on the grids of some different streams, which are rows.
-
-    Examples
-    --------
-    >>> weights = np.zeros((2, 257))
-    >>> add_costs(weights, slice(2), np.array([0.3, 1.0]))
-    >>> (weights @ grid_points()).round(12)
-    array([0.3, 1. ])
-    """
+    """Split one cost each on the grids of some different streams, which are rows."""
     place = costs * STEPS
     index = place.astype(np.int64)
     beyond = place - index
@@ -103,15 +82,6 @@ def largest_refuted(bets: Bets, points: Array, weights: Array, alpha: float) -> 
 
     **Guarantee**: with probability at least 1 - alpha, at no time above the expected cost. **Assumes**: costs
     whose expected value, given all earlier ones, is the same.
-
-    Parameters
-    ----------
-    bets
-        The mixture of bets.
-    points, weights
-        Costs, and how many there are of each. For an upper limit pass 1 - points and subtract from 1.
-    alpha
-        Probability with which the limit may ever fail.
 
     Examples
     --------

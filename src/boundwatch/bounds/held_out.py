@@ -48,8 +48,7 @@ def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
     >>> float(hoeffding_lower(0.5123, 10, 0.04).round(4))
     0.1111
     """
-    limit: Array = np.asarray(mean, dtype=np.float64) - np.sqrt(np.log(1 / delta) / (2 * n))
-    return limit
+    return np.asarray(np.asarray(mean, dtype=np.float64) - np.sqrt(np.log(1 / delta) / (2 * n)))
 
 
 def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
@@ -60,8 +59,7 @@ def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
     >>> float(hoeffding_upper(0.5123, 10, 0.04).round(4))
     0.9135
     """
-    limit: Array = np.asarray(mean, dtype=np.float64) + np.sqrt(np.log(1 / delta) / (2 * n))
-    return limit
+    return np.asarray(np.asarray(mean, dtype=np.float64) + np.sqrt(np.log(1 / delta) / (2 * n)))
 
 
 def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
@@ -80,8 +78,7 @@ def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: fl
     0.186
     """
     excess = np.maximum(np.asarray(mean, dtype=np.float64) - null_mean, 0.0)
-    p_value: Array = np.exp(-2 * n * excess**2)
-    return p_value
+    return np.asarray(np.exp(-2 * n * excess**2))
 
 
 def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:

@@ -26,7 +26,6 @@ Indices = NDArray[np.intp]
 _SMALLEST_MEAN = 1e-9
 _STEP = 0.01
 _STRIDES = 64, 8, 1
-_LOST = -1e300
 _BLOCK = 2**17
 
 
@@ -70,8 +69,7 @@ class Wager:
 
 def _mixed(logs: Array, log_shares: Array) -> Array:
     """Return the log wealth of bets (columns) that were given shares of the capital."""
-    wealth: Array = np.logaddexp.reduce(logs + log_shares, axis=1)  # much faster than scipy's
-    return wealth
+    return np.asarray(np.logaddexp.reduce(logs + log_shares, axis=1))  # much faster than scipy's
 
 
 @dataclass(frozen=True)
@@ -123,18 +121,7 @@ def joint_log_evidence(
     below the smallest product where the reference's e-value is below e^8 there, and further below elsewhere.
     **Assumes**: independent costs in the reference, with one expected value and a number fixed in advance;
     costs in the stream whose expected value, given all that came before, is at most that value plus the
-    margin.
-
-    Parameters
-    ----------
-    reference
-        The curve of the reference.
-    stream
-        Bets placed on the costs of the stream.
-    margin
-        The difference that the hypothesis allows.
-    enough
-        A value below this one may be given too high, but below this one.
+    margin. A result below `enough` may be too high, but is below it.
 
     Examples
     --------
@@ -145,7 +132,8 @@ def joint_log_evidence(
     37.3
     """
     ends = reference.ends(margin)
-    return float(_smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)[0])
+    best, _ = _smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)
+    return float(best[0])
 
 
 def joint_log_evidence_many(
@@ -155,28 +143,12 @@ def joint_log_evidence_many(
     margin: float = 0.0,
     *,
     at_once: int = 1000,
+    exactly: Callable[[Array, Indices], Array] | None = None,
 ) -> Array:
-    """Return `joint_log_evidence` for many streams at once.
+    """Return `joint_log_evidence` for many streams, for so many `at_once`.
 
-    Parameters
-    ----------
-    reference, margin
-        As in `joint_log_evidence`.
-    log_wealth
-        Returns the log wealth of some streams, each against a mean of its own.
-    streams
-        How many there are.
-    at_once
-        For how many to search at a time; each asks for about ten means at once.
-
-    Examples
-    --------
-    >>> sizes, log_shares = np.array([0.1, 0.3]), np.log([0.5, 0.5])
-    >>> reference = Reference.of(Wager(sizes, log_shares, np.array([1.0, 0.0]), np.array([46.0, 4.0])))
-    >>> stream = Wager(sizes, log_shares, np.array([0.0, 1.0]), np.array([6.0, 6.0]))
-    >>> many = joint_log_evidence_many(reference, lambda means, streams: stream.log_wealth(means), 1)
-    >>> float(many[0]) == joint_log_evidence(reference, stream)
-    True
+    `log_wealth` returns the log wealth of some streams, each against a mean of its own. Where the search
+    ended, `exactly` does the same to the last digit.
     """
     ends = reference.ends(margin)
     found = np.empty(streams)
@@ -187,7 +159,9 @@ def joint_log_evidence_many(
         def of_part(which: Indices, owners: Indices, part: Indices = part) -> Array:
             return log_wealth(ends[which], part[owners])
 
-        found[part] = _smallest_products(reference, of_part, part.size)
+        found[part], where = _smallest_products(reference, of_part, part.size)
+        if exactly is not None:
+            found[part] = reference.logs[where] + exactly(ends[where], part)
     return found
 
 
@@ -196,26 +170,30 @@ def _smallest_products(
     log_wealth: Callable[[Indices, Indices], Array],
     streams: int,
     enough: float = -math.inf,
-) -> Array:
-    """Return the log of each stream's smallest product.
+) -> tuple[Array, Indices]:
+    """Return the log of each stream's smallest product, and in which interval it is.
 
     `log_wealth` returns the log wealth at the end of an interval for a stream, for many such pairs. Intervals
     are searched in groups, and what is smaller than the best so far, in smaller groups.
     """
     below = reference.logs[:-1]
-    best = np.full(streams, np.inf)
+    best, where = np.full(streams, np.inf), np.zeros(streams, dtype=np.intp)
     owners = np.arange(streams)
     firsts, ends = np.zeros(streams, dtype=np.intp), np.full(streams, below.size)
     for stride in _STRIDES:
         firsts, lasts, owners = _cut(firsts, ends, stride, owners)
         wealth = log_wealth(lasts, owners)
-        np.minimum.at(best, owners, below[lasts] + wealth)
+        products = below[lasts] + wealth
+        before = best.copy()
+        np.minimum.at(best, owners, products)
+        found = (products == best[owners]) & (products < before[owners])
+        where[owners[found]] = lasts[found]
         # No interval of a group is below its first e-value times its last wealth.
         wanted = (below[firsts] + wealth < best[owners]) & (best[owners] >= enough)
         firsts, ends, owners = firsts[wanted], lasts[wanted] + 1, owners[wanted]
         if not owners.size:
             break
-    return best
+    return best, where
 
 
 def _cut(firsts: Indices, ends: Indices, stride: int, owners: Indices) -> tuple[Indices, Indices, Indices]:
@@ -232,13 +210,6 @@ def joint_difference_lower(reference: Reference, stream: Wager, alpha: float) ->
 
     **Guarantee**: with probability at least 1 - alpha over the draw of reference and stream, at no time above
     the difference. **Assumes**: as `joint_log_evidence`, with one expected cost in the stream.
-
-    Parameters
-    ----------
-    reference, stream
-        As in `joint_log_evidence`.
-    alpha
-        Probability with which the limit may ever fail.
 
     Examples
     --------

@@ -77,13 +77,7 @@ class JointRegion:
     _needed: NDArray[np.int32] = field(repr=False)
 
     def line(self, failures: int) -> AlarmLine:
-        """Return the line for a reference with so many failures.
-
-        Parameters
-        ----------
-        failures
-            Of the reference's n trials.
-        """
+        """Return the line for a reference with so many failures."""
         return AlarmLine(self, failures)
 
 
@@ -106,13 +100,7 @@ class AlarmLine:
         self._line = _frozen(line)
 
     def needed(self, trials: int) -> Counts:
-        """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms.
-
-        Parameters
-        ----------
-        trials
-            How far it is needed.
-        """
+        """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms."""
         line = self._line
         if line.size <= trials:
             line = self._line = self._extended(line, max(trials - line.size + 1, line.size))
@@ -140,20 +128,7 @@ def _frozen(shared: NDArray[_Whole]) -> NDArray[_Whole]:
 
 @lru_cache(maxsize=256)
 def alarm_line(n: int, failures: int, level: float) -> AlarmLine:
-    """Return the line for a reference of n trials with so many failures; shared, as it only ever grows.
-
-    Parameters
-    ----------
-    n, failures
-        The reference.
-    level
-        As in `joint_region`.
-
-    Examples
-    --------
-    >>> alarm_line(50, 0, 0.045).needed(8)[1:9].tolist()
-    [1, 2, 2, 2, 2, 2, 2, 2]
-    """
+    """Return the line for a reference of n trials with so many failures; shared, as it only ever grows."""
     return joint_region(n, level).line(failures)
 
 
@@ -165,13 +140,6 @@ def joint_region(n: int, level: float) -> JointRegion:
     whatever came before, with probability at most c, then an alarm is ever raised with probability at most
     `bound`, which is at most `level`, over the draw of both, for every c. **Assumes**: independent trials in
     the reference, and n fixed in advance.
-
-    Parameters
-    ----------
-    n
-        Trials in the reference, at least 1 and at most `MOST_REFERENCE_TRIALS`.
-    level
-        The false-alarm probability to keep, at least `SMALLEST_TOTAL` and below 1.
 
     Examples
     --------
@@ -317,8 +285,7 @@ def _log_weights(n: int, failures: Counts, size: int) -> Array:
     k = failures[:, None]
     with np.errstate(divide="ignore"):
         inside = np.log(special.betainc(k + 1.0, n - k * 1.0, rates))
-    value: Array = np.maximum(inside, -700.0) + special.betaln(k + 1.0, n - k * 1.0) + np.log(weights)
-    return value
+    return np.asarray(np.maximum(inside, -700.0) + special.betaln(k + 1.0, n - k * 1.0) + np.log(weights))
 
 
 def _flattened(thresholds: Array, levels: Array, target: float, damping: float) -> Array:
@@ -339,8 +306,7 @@ def _raised(thresholds: Array, levels: Array, target: float) -> Array:
 
 
 def _angles(levels: Array) -> Array:
-    angles: Array = 2 * np.arcsin(np.sqrt(np.linspace(0, 1, levels.size)))
-    return angles
+    return np.asarray(2 * np.arcsin(np.sqrt(np.linspace(0, 1, levels.size))))
 
 
 def _log_evidence(failures: Counts, trials: Counts, upper: float) -> Array:
@@ -348,5 +314,4 @@ def _log_evidence(failures: Counts, trials: Counts, upper: float) -> Array:
     bets = Bets.for_costs(binary=True)
     zero, one = bets.log_factors(upper)
     logs = np.log(bets.shares) + np.outer(trials - failures, zero) + np.outer(failures, one)
-    value: Array = special.logsumexp(logs, axis=1)
-    return value
+    return np.asarray(special.logsumexp(logs, axis=1))

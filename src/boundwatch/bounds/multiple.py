@@ -36,13 +36,6 @@ def e_bh(log_e_values: ArrayLike, log_shares: ArrayLike | None = None) -> Array:
     share of true ones is at most `rate`. **Assumes**: shares that add up to at most 1 and do not depend on
     the e-values.
 
-    Parameters
-    ----------
-    log_e_values
-        Logarithms of the e-values, which may be larger than any float.
-    log_shares
-        Logarithms of the shares of the rate; left out, all are equal.
-
     Examples
     --------
     >>> e_bh(np.log([40.0, 1.0, 25.0])).round(6)

@@ -41,18 +41,7 @@ _SOME = 65  # rates at which a chance is computed before it is bounded for all
 
 
 def is_computable(n0: int, n1: int) -> bool:
-    """Return whether the two numbers of trials are small enough for the whole table of outcomes.
-
-    Parameters
-    ----------
-    n0, n1
-        Trials in the two series.
-
-    Examples
-    --------
-    >>> is_computable(200, 50), is_computable(5000, 50)
-    (True, False)
-    """
+    """Return whether the two numbers of trials are small enough for the whole table of outcomes."""
     return (max(n0, n1) + 1) ** 2 <= MOST_CELLS
 
 
@@ -63,13 +52,6 @@ def rate_difference_p_value(n0: int, k0: int, n1: int, k1: int, margin: float = 
     **Guarantee**: under the hypothesis it is at most alpha with probability at most alpha, for every alpha
     and every pair of rates, over the draw of both series. **Assumes**: independent trials, and numbers of
     trials fixed in advance.
-
-    Parameters
-    ----------
-    n0, k0, n1, k1
-        Trials and failures of the two series.
-    margin
-        The largest difference that the hypothesis allows, in (-1, 1).
 
     Examples
     --------
@@ -104,13 +86,7 @@ def _fisher(n0: int, k0: int, n1: int, k1: int) -> float:
 
 
 def share_of_second(n0: int, n1: int) -> float:
-    """Return the share of the level that the second rate's limit gets where each rate has its own.
-
-    Examples
-    --------
-    >>> share_of_second(2000, 2000), share_of_second(100_000, 100)
-    (0.5, 0.95)
-    """
+    """Return the share of the level that the second rate's limit gets where each rate has its own."""
     return min(max(n0 / (n0 + n1), _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
 
 
@@ -131,13 +107,6 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
 
     **Guarantee**: with probability at least 1 - alpha, over the draw of both series, at most p1 - p0.
     **Assumes**: as `rate_difference_p_value`.
-
-    Parameters
-    ----------
-    n0, k0, n1, k1
-        As in `rate_difference_p_value`.
-    alpha
-        Probability with which the limit may fail.
 
     Examples
     --------
@@ -170,20 +139,7 @@ def _largest_within(is_within: Callable[[int], bool], most: int) -> int:
 
 
 def fewest_that_differ(n0: int, k0: int, n1: int, alpha: float) -> int:
-    """Return the fewest k1 with a p-value of at most alpha at a margin of 0; n1 + 1 if none has.
-
-    Parameters
-    ----------
-    n0, k0, n1
-        As in `rate_difference_p_value`.
-    alpha
-        The level.
-
-    Examples
-    --------
-    >>> fewest_that_differ(50, 4, 10, 0.05)
-    3
-    """
+    """Return the fewest k1 with a p-value of at most alpha at a margin of 0; n1 + 1 if none has."""
     # More failures are never less evidence, and Fisher's p-value, which takes no time, is rarely much larger.
     k1 = bisect_left(range(n1 + 1), True, key=lambda k: _fisher(n0, k0, n1, k) <= alpha)
     while k1 <= n1 and not _differs(n0, k0, n1, k1, alpha):
@@ -203,13 +159,6 @@ def _differs(n0: int, k0: int, n1: int, k1: int, alpha: float) -> bool:
 @lru_cache(maxsize=4096)
 def rate_difference_region(n0: int, n1: int, alpha: float, margin: float = 0.0) -> Counts:
     """Return, for each k0 = 0, …, n0, the fewest k1 with a p-value of at most alpha; n1 + 1 if none has.
-
-    Parameters
-    ----------
-    n0, n1, margin
-        As in `rate_difference_p_value`.
-    alpha
-        The level.
 
     Examples
     --------
@@ -232,8 +181,7 @@ def rate_difference_region(n0: int, n1: int, alpha: float, margin: float = 0.0) 
 
 
 def _fewest(extreme: NDArray[np.bool_]) -> Counts:
-    needed: Counts = np.where(extreme.any(axis=1), extreme.argmax(axis=1), extreme.shape[1])
-    return needed
+    return np.asarray(np.where(extreme.any(axis=1), extreme.argmax(axis=1), extreme.shape[1]))
 
 
 def _as_extreme(n0: int, k0: int, n1: int, k1: int, margin: float) -> Counts:
@@ -342,5 +290,4 @@ def _failures_given_ones(n: int, sure: float, floor: float) -> Array:
     logs = factorials[others] - factorials[hits] - factorials[misses]
     # Not hits * log(chance): a margin may be so small that 1 less it is 1, and then a chance is 0.
     logs += special.xlogy(failures, chance)[hits] + special.xlog1py(failures, -chance)[misses]
-    result: Array = np.exp(np.where(inside, logs, -np.inf))
-    return result
+    return np.asarray(np.exp(np.where(inside, logs, -np.inf)))

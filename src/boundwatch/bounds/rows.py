@@ -13,13 +13,7 @@ Where = slice | NDArray[np.int64]
 
 
 def numbers(where: Where, size: int) -> NDArray[np.int64]:
-    """Return the numbers of some of so many streams.
-
-    Examples
-    --------
-    >>> numbers(slice(1, None), 4)
-    array([1, 2, 3])
-    """
+    """Return the numbers of some of so many streams."""
     return np.arange(*where.indices(size)) if isinstance(where, slice) else where
 
 

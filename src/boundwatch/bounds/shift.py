@@ -83,5 +83,4 @@ def shift_kl_lower(shift: ArrayLike) -> Array:
         low, high = np.where(better, low, left), np.where(better, right, high)
     middle = 0.5 * (low + high)
     found = binary_kl(np.minimum(middle + shift, 1.0), middle) * (1 - 1e-9)
-    smallest: Array = np.maximum(np.where(shift < _SMALL_SHIFT, 0.0, found), 2 * shift**2 * (1 - 4 * _EPS))
-    return smallest
+    return np.asarray(np.maximum(np.where(shift < _SMALL_SHIFT, 0.0, found), 2 * shift**2 * (1 - 4 * _EPS)))

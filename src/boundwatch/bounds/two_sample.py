@@ -20,41 +20,15 @@ SLACK = 1e-10
 
 
 def log_common_rate(n: int, failures: ArrayLike) -> Array:
-    """Return the log probability of one order of n trials under one rate, mixed over Jeffreys' prior.
-
-    Parameters
-    ----------
-    n
-        Number of trials.
-    failures
-        How many of them failed.
-
-    Examples
-    --------
-    >>> float(np.exp(log_common_rate(2, 1)).round(4))
-    0.125
-    """
+    """Return the log probability of one order of n trials under one rate, mixed over Jeffreys' prior."""
     k = np.asarray(failures, dtype=np.float64)
-    value: Array = special.betaln(k + 0.5, n - k + 0.5) - special.betaln(0.5, 0.5)
-    return value
+    return np.asarray(special.betaln(k + 0.5, n - k + 0.5) - special.betaln(0.5, 0.5))
 
 
 def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     """Return the coefficients of the same polynomial in Bernstein form of a higher degree.
 
     Every new coefficient is an average of old ones, so rounding does not grow.
-
-    Parameters
-    ----------
-    coefficients
-        The n + 1 coefficients at degree n.
-    degree
-        The new degree, at least n.
-
-    Examples
-    --------
-    >>> raise_degree([0, 1, 0], 4).round(3)
-    array([0.   , 0.5  , 0.667, 0.5  , 0.   ])
     """
     values = np.asarray(coefficients, dtype=np.float64)
     if values.size * degree <= 1_500_000:  # 12 MB
@@ -83,13 +57,6 @@ def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float
 
     **Guarantee**: never below the largest value; the higher the degree, the closer.
 
-    Parameters
-    ----------
-    coefficients
-        As in `raise_degree`.
-    degree
-        The degree at which to read off the bound; left out, four times the given one.
-
     Examples
     --------
     >>> round(bernstein_upper([0, 1, 0], 100), 3)  # 2 c (1 - c) is at most 1/2
@@ -101,44 +68,18 @@ def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float
 
 
 def bernstein_values(coefficients: ArrayLike, rates: ArrayLike) -> Array:
-    """Return the values of a polynomial in Bernstein form, such as P[alarm] at some common rates.
-
-    Parameters
-    ----------
-    coefficients
-        As in `raise_degree`.
-    rates
-        Where to evaluate it, in [0, 1].
-
-    Examples
-    --------
-    >>> bernstein_values([0, 1, 0], [0.25, 0.5])
-    array([0.375, 0.5  ])
-    """
+    """Return the values of a polynomial in Bernstein form, such as P[alarm] at some common rates."""
     values = np.asarray(coefficients, dtype=np.float64)
     n, k = values.size - 1, np.arange(values.size)
     c = np.asarray(rates, dtype=np.float64)[..., None]
     logs = log_choose(n, k) + special.xlogy(k, c) + special.xlog1py(n - k, -c)
-    result: Array = np.exp(logs) @ values
-    return result
+    return np.asarray(np.exp(logs) @ values)
 
 
 def log_choose(n: int, k: ArrayLike) -> Array:
-    """Return the logarithm of the binomial coefficient, minus infinity outside 0 <= k <= n.
-
-    Parameters
-    ----------
-    n, k
-        How many to choose from, and how many to choose.
-
-    Examples
-    --------
-    >>> float(np.exp(log_choose(4, 2)).round(9)), float(log_choose(4, 5))
-    (6.0, -inf)
-    """
+    """Return the logarithm of the binomial coefficient, minus infinity outside 0 <= k <= n."""
     chosen = np.asarray(k)
     factorials = np.append(special.gammaln(np.arange(1, n + 2)), np.inf)
     inside = np.where((chosen < 0) | (chosen > n), n + 1, chosen)
     rest = np.where((chosen < 0) | (chosen > n), n + 1, n - chosen)
-    value: Array = factorials[n] - factorials[inside] - factorials[rest]
-    return value
+    return np.asarray(factorials[n] - factorials[inside] - factorials[rest])

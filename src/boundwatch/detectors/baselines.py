@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
 from boundwatch.detectors.base import LOOK_LEVEL, Verdict
 from boundwatch.errors import InvalidSetting
@@ -59,8 +58,7 @@ class BaselineFinding(Generic[Said, Score]):
     def __str__(self) -> str:
         adverse, datasets = np.sum(self.verdict == Verdict.ADVERSE), np.size(self.score)
         called = f"{adverse} of {datasets} datasets of {self.n} environments ADVERSE"
-        seen = f"mean confidence {np.mean(self.score):.4g}, threshold {self.threshold:.4g}"
-        return f"{called}, without a guarantee: {seen} ({self.detector})"
+        return f"{called}, without a guarantee: threshold {self.threshold:.4g} ({self.detector})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding on one dataset as plain JSON values."""
@@ -82,8 +80,7 @@ class _ConfidenceBaseline(ABC):
         return one_line(self, {"training": self._training.size, "alpha": self.alpha, "seed": self._seed})
 
     def __str__(self) -> str:
-        name, size = type(self).__name__, self._training.size
-        return f"{name} with thresholds from {size} training outputs at {self.alpha:g}, without a guarantee"
+        return f"{type(self).__name__} at {self.alpha:g}, without a guarantee"
 
     @staticmethod
     @abstractmethod
@@ -107,23 +104,18 @@ class _ConfidenceBaseline(ABC):
             The network's outputs before the softmax, shape (n, actions).
         """
         many = self.decide_many(_check_logits(logits, "logits", ndim=2)[None])
+        verdict, score = Verdict(str(many.verdict[0])), float(many.score[0])
         return BaselineFinding(
-            verdict=Verdict(str(many.verdict[0])),
-            n=many.n,
-            score=float(many.score[0]),
-            threshold=many.threshold,
-            detector=self.name,
+            verdict=verdict, n=many.n, score=score, threshold=many.threshold, detector=self.name
         )
 
     def decide_many(self, logits: ArrayLike) -> BaselineFinding[NDArray[np.str_], Array]:
         """Judge many datasets of equal size at once: shape (datasets, n, actions)."""
         values = _check_logits(logits, "logits", ndim=3)
-        score = self.scores(values).mean(axis=-1)
-        threshold = self.threshold(values.shape[1])
+        n, score = values.shape[1], self.scores(values).mean(axis=-1)
+        threshold = self.threshold(n)
         verdict = np.where(score < threshold, Verdict.ADVERSE, Verdict.WITHIN)
-        return BaselineFinding(
-            verdict=verdict, n=values.shape[1], score=score, threshold=threshold, detector=self.name
-        )
+        return BaselineFinding(verdict=verdict, n=n, score=score, threshold=threshold, detector=self.name)
 
 
 class MSP(_ConfidenceBaseline):
@@ -152,9 +144,7 @@ class MSP(_ConfidenceBaseline):
     @staticmethod
     def scores(logits: Array) -> Array:
         """Return the largest softmax probability of each output."""
-        above = logits - logits.max(axis=-1, keepdims=True)
-        largest: Array = 1.0 / np.exp(above).sum(axis=-1)
-        return largest
+        return np.asarray(1.0 / np.exp(logits - logits.max(axis=-1, keepdims=True)).sum(axis=-1))
 
 
 class MaxLogit(_ConfidenceBaseline):
@@ -165,22 +155,18 @@ class MaxLogit(_ConfidenceBaseline):
     @staticmethod
     def scores(logits: Array) -> Array:
         """Return the largest logit of each output."""
-        largest: Array = logits.max(axis=-1)
-        return largest
+        return np.asarray(logits.max(axis=-1))
 
 
 def _check_logits(logits: ArrayLike, name: str, *, ndim: int) -> Array:
-    shape = "(n, actions)" if ndim == 2 else "(datasets, n, actions)"
+    remedy = "pass the network's outputs, " + ("(n, actions)" if ndim == 2 else "(datasets, n, actions)")
     try:
         values = np.asarray(logits, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidSetting(
-            f"{name} = {shown(logits)} is not an array of numbers; pass the network's outputs, {shape}"
-        ) from None
+        raise InvalidSetting("is not an array of numbers", name=name, value=logits, remedy=remedy) from None
     if values.ndim != ndim or values.size == 0 or values.shape[-1] < 2:
-        raise InvalidSetting(f"{name} has shape {values.shape}; it must be {shape}, with at least 2 actions")
+        problem = f"has shape {values.shape}, not that of outputs for at least 2 actions"
+        raise InvalidSetting(problem, name=name, remedy=remedy)
     if not np.all(np.isfinite(values)):
-        raise InvalidSetting(
-            f"{name} has entries that are not finite; pass the network's outputs as they are"
-        )
+        raise InvalidSetting("has entries that are not finite", name=name, remedy=remedy)
     return values

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boundwatch.detectors.base import LOOK_LEVEL
-from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.errors import InvalidLevel
 
 
@@ -64,13 +61,6 @@ class ConfidenceInterval(FixedSampleDetector):
     def _refuse_spent(self, name: str, delta: float) -> None:
         rate = self._store_level(name)
         if rate <= delta:
-            raise InvalidLevel(
-                f"{name} = {rate:g} is already spent by the certificate's delta of {delta:g}; "
-                "choose a larger rate, or certify with a smaller delta."
-            )
-
-    def _declares(
-        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.
-        return p_adverse < levels[0], p_benign <= levels[1]
+            problem = f"is already spent by the certificate's delta of {delta:g}"
+            remedy = "choose a larger rate, or certify with a smaller delta"
+            raise InvalidLevel(problem, name=name, value=rate, remedy=remedy)

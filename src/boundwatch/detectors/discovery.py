@@ -16,38 +16,30 @@ reserve is needed: each test has an equal share of the whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors import saving
+from boundwatch._support.schema import convert
+from boundwatch.detectors.saving import Count
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 Array = NDArray[np.float64]
 
 
+@dataclass
 class DiscoveryShares:
-    """The tests of a fleet in the order in which they began; see the top of the file.
+    """The tests of a fleet in the order in which they began; see the top of the file."""
 
-    Examples
-    --------
-    >>> shares = DiscoveryShares()
-    >>> np.exp(shares.look(4)).round(4)
-    array([0.125, 0.125, 0.125, 0.125])
-    >>> shares.add(4, 6)  # two more streams
-    >>> shares.restart(0)
-    >>> np.exp(shares.look(6)).round(4)
-    array([0.0417, 0.125 , 0.125 , 0.125 , 0.0417, 0.0417])
-    """
-
-    def __init__(self) -> None:
-        self.first: int | None = None
-        self.declared: int | None = None
-        self.restarts = 0
-        self.late: dict[int, int] = {}  # row to its place in the reserve
-        self._used = 0
+    first: Count | None = None
+    """Streams at the first look; None before it."""
+    declared: Count | None = None
+    restarts: Count = 0
+    used: Count = 0
+    """Places of the reserve that are taken."""
+    late: dict[str, Count] = field(default_factory=dict)
+    """The row of a stream to its place in the reserve; text, as in JSON."""
 
     def add(self, start: int, stop: int) -> None:
         """Begin the tests of new streams."""
@@ -61,67 +53,44 @@ class DiscoveryShares:
         self._take_place(row)
 
     def look(self, total: int, streams: int | None = None) -> Array:
-        """Return the logarithms of the shares of all streams, as the first look fixed them.
-
-        Parameters
-        ----------
-        total
-            How many streams there are; at least one.
-        streams
-            How many tests there will be at most, if that was declared.
-        """
+        """Return the logarithms of the shares of all streams, as the first look fixed them."""
         if self.first is None:
             self.first, self.declared = total, streams
         elif streams is not None and streams != self.declared:
             said = "no number" if self.declared is None else f"streams = {self.declared}"
-            raise InvalidSetting(
-                f"streams = {streams}, but the first look declared {said}, and a number chosen after a look "
-                "keeps no rate; leave it out, or begin a new Fleet"
+            problem = (
+                f"does not fit: the first look declared {said}, and one chosen after a look keeps no rate"
             )
+            remedy = "leave it out, or begin a new Fleet"
+            raise InvalidSetting(problem, name="streams", value=streams, remedy=remedy)
         if self.declared is None:
             shares = np.full(total, -math.log(2 * self.first))
             for row, place in self.late.items():
-                shares[row] = _reserved(place, self.first)
+                shares[int(row)] = _reserved(place, self.first)
             return shares
         begun = total + self.restarts
         if begun > self.declared:
             resets = f", {self.restarts} of them by reset" if self.restarts else ""
-            raise InvalidSetting(
-                f"streams = {self.declared} is below the {begun} tests begun{resets}; begin a new Fleet and "
-                "declare more, or declare nothing"
-            )
+            problem = f"is below the {begun} tests begun{resets}"
+            remedy = "begin a new Fleet and declare more, or declare nothing"
+            raise InvalidSetting(problem, name="streams", value=self.declared, remedy=remedy)
         return np.full(total, -math.log(self.declared))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            "first": self.first,
-            "declared": self.declared,
-            "restarts": self.restarts,
-            "used": self._used,
-            "late": {str(row): place for row, place in self.late.items()},
-        }
 
     @classmethod
     def from_dict(cls, content: object, total: int) -> DiscoveryShares:
-        """Return the shares that `to_dict` described, of so many streams."""
-        if not isinstance(content, Mapping) or not isinstance(content.get("late"), Mapping):
-            raise SchemaMismatch("state['shares'] is not a table; the state is damaged")
-        shares = cls()
-        shares.first = saving.optional_count(content, "first")
-        shares.declared = saving.optional_count(content, "declared")
-        shares.restarts = saving.count(content, "restarts")
-        shares._used = saving.count(content, "used")
-        for row in content["late"]:
-            place = saving.count(content["late"], row)
-            if not (str(row).isdecimal() and int(row) < total) or place >= shares._used:
-                raise SchemaMismatch(f"state['shares'] has the unknown place {row!r}; the state is damaged")
-            shares.late[int(row)] = place
+        """Return the shares that `dataclasses.asdict` described, of so many streams."""
+        shares = convert(cls, content, "state.shares")
+        if asdict(shares) != content:
+            raise SchemaMismatch("is not whole", name="state.shares", remedy="the state is damaged")
+        for row, place in shares.late.items():
+            if not (row.isdecimal() and int(row) < total) or place >= shares.used:
+                problem = f"has the unknown place {row!r}"
+                raise SchemaMismatch(problem, name="state.shares", remedy="the state is damaged")
         return shares
 
     def _take_place(self, row: int) -> None:
-        self.late[row] = self._used
-        self._used += 1
+        self.late[str(row)] = self.used
+        self.used += 1
 
 
 def _reserved(place: int, first: int) -> float:

@@ -12,9 +12,10 @@ import copy
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import Finding
 from boundwatch.detectors.joint import (
+    JointSide,
     Pair,
     cost_p_value,
     is_joint,
@@ -39,7 +41,9 @@ from boundwatch.detectors.mixture import Mark
 
 Flags = NDArray[np.bool_]
 Row = Mapping[str, NDArray[Any]]
-"""What is known of one stream, by the names of the arrays."""
+"""What is known of one stream, or of several, by the names of the arrays."""
+_AT_ONCE = 1000
+"""Streams whose e-values are computed together: the costs of more would fill the memory."""
 _ENDS = np.array([0.0, 1.0])
 _NEVER = 1 << 53
 
@@ -50,6 +54,13 @@ def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None, s
         return CertifiedEvidence(certificate, alphas, margin)
     kind = JointCounts if certificate.binary else JointCosts
     return kind(certificate, joint_levels(certificate, alphas, sharing), margin)
+
+
+class Together(WeakValueDictionary[int, "EvidenceFinding"]):
+    """Findings whose e-values are computed at once: those still held when one of them is first read."""
+
+    def __reduce__(self) -> tuple[Callable[[], Together], tuple[()]]:
+        return Together, ()  # a copy begins alone
 
 
 class Evidence(ABC):
@@ -71,6 +82,7 @@ class Evidence(ABC):
             common["grid"] = np.zeros(STEPS + 1)
         self._read = tuple(common)
         self.rows = Rows(common | first, size=1)
+        self.together = Together()
 
     @property
     def thresholds(self) -> Pair | None:
@@ -92,15 +104,24 @@ class Evidence(ABC):
         """Return what is known of one stream now, for the functions below; later costs do not change it."""
         return {name: self.rows[name][number].copy() for name in self._read}
 
-    def log_e_values(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
+    def log_e_values_of(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
         """Return the log e-values of some streams; one that is below `at_least` may be minus infinity."""
-        del at_least
-        return np.array([self.log_e_value(side, self.row(number)) for number in streams.tolist()])
+        found = np.full(streams.size, -math.inf)
+        likely = np.flatnonzero(self._highest(side, streams) >= at_least)
+        for start in range(0, likely.size, _AT_ONCE):
+            part = likely[start : start + _AT_ONCE]
+            known = {name: self.rows[name][streams[part]] for name in self._read}
+            found[part] = self.log_e_values(side, known)
+        return found
+
+    def _highest(self, side: int, streams: NDArray[np.int64]) -> Array:  # noqa: ARG002
+        """Return what the log e-values of some streams do not exceed."""
+        return np.full(streams.size, math.inf)
 
     def copy(self) -> Self:
         """Return the same evidence to go on with, apart from this."""
         other = copy.copy(self)
-        other.rows = copy.deepcopy(self.rows)
+        other.rows, other.together = copy.deepcopy(self.rows), Together()
         return other
 
     def state(self, streams: int) -> dict[str, Any]:
@@ -112,12 +133,12 @@ class Evidence(ABC):
         saving.unpack_rows(self.rows, state, streams, self._derived)
 
     @abstractmethod
-    def log_e_value(self, side: int, row: Row) -> float:
-        """Return the log e-value of one side."""
+    def log_e_values(self, side: int, rows: Row) -> Array:
+        """Return the log e-values of one side, of several streams."""
 
     @abstractmethod
-    def p_value(self, side: int, row: Row) -> float:
-        """Return the p-value of one side."""
+    def p_value(self, side: int, row: Row, log: float) -> float:
+        """Return the p-value of one side, given its log e-value."""
 
     @abstractmethod
     def shift_limit(self, side: int, row: Row) -> float:
@@ -128,19 +149,10 @@ class Evidence(ABC):
         """Weigh costs; return which sides they reach now, given the streams' new numbers and sums."""
 
     def _costs(self, row: Row) -> tuple[Array, Array]:
-        """Return the costs of a stream as points, and how many there are at each."""
+        """Return the costs of a stream, or of several, as points, and how many there are at each."""
         if not self.binary:
             return grid_points(), row["grid"]
-        return _ENDS, np.array([row["n"] - row["total"], row["total"]], dtype=np.float64)
-
-
-def marks_of(certificate: Certificate, alphas: Pair, margin: float | None) -> list[Mark]:
-    """Return the means to bet against and where it alarms: ADVERSE, BENIGN and, with a margin, no worse."""
-    bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
-    if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
-        bounds.append(clamp_bound(1 - certificate.lower - margin))
-        levels.append(alphas[1])
-    return [Mark(bound, alpha, certificate.binary) for bound, alpha in zip(bounds, levels, strict=True)]
+        return _ENDS, np.stack([row["n"] - row["total"], row["total"]], axis=-1)
 
 
 class CertifiedEvidence(Evidence):
@@ -152,9 +164,13 @@ class CertifiedEvidence(Evidence):
     def __init__(self, certificate: Certificate, alphas: Pair, margin: float | None) -> None:
         self.certificate, self.alphas = certificate, alphas
         self.bets = Bets.for_costs(binary=certificate.binary)
-        self.marks = marks_of(certificate, alphas, margin)
+        bounds, levels = [*bet_bounds(certificate.lower, certificate.upper)], [*alphas]
+        if margin is not None:  # a third bet: on 1 - cost, against more than the lower limit plus the margin
+            bounds.append(clamp_bound(1 - certificate.lower - margin))
+            levels.append(alphas[1])
+        self.marks = [Mark(*each, certificate.binary) for each in zip(bounds, levels, strict=True)]
         self._lowest = np.array([mark.lowest for mark in self.marks])
-        self._wealth = Wealth(self.bets, *[mark.bound for mark in self.marks])
+        self._wealth = Wealth(self.bets, *bounds)
         super().__init__(binary=certificate.binary, sides=len(self.marks), **self._wealth.first)
         self._read += "log", "best"
 
@@ -168,11 +184,11 @@ class CertifiedEvidence(Evidence):
         super().restore(state, streams)
         self._wealth.rescale(self.rows, slice(streams))
 
-    def log_e_value(self, side: int, row: Row) -> float:
-        """Return the log e-value while the certificate's limit of the side holds."""
-        return float(row["log"][side])
+    def log_e_values(self, side: int, rows: Row) -> Array:
+        """Return the log e-values while the certificate's limit of the side holds."""
+        return np.asarray(rows["log"][:, side])
 
-    def p_value(self, side: int, row: Row) -> float:
+    def p_value(self, side: int, row: Row, log: float) -> float:  # noqa: ARG002
         """Return 1 over the largest e-value so far."""
         return self.marks[side].p_value(float(row["best"][side]))
 
@@ -196,58 +212,59 @@ class CertifiedEvidence(Evidence):
         return reached
 
 
-class JointCounts(Evidence):
+class _JointEvidence(Evidence):
+    """New costs together with those of the certificate: levels are totals over the draw of both."""
+
+    def __init__(self, sides: list[JointSide], levels: Pair, *, binary: bool, **first: NDArray[Any]) -> None:
+        self.sides, self.levels = sides, levels
+        super().__init__(binary=binary, sides=len(sides), **first)
+
+    def log_e_values(self, side: int, rows: Row) -> Array:
+        """Return the log e-values of one side over the joint draw."""
+        return self.sides[side].log_e_values(*self._costs(rows))
+
+    def shift_limit(self, side: int, row: Row) -> float:
+        """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
+        limit = self.sides[side].difference_lower(*self._costs(row))
+        return -limit if side else limit
+
+
+class JointCounts(_JointEvidence):
     """Costs of 0 and 1: a side is reached when the failures, or the successes, cross an exact line."""
 
     def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
-        self.levels = levels
-        self.sides = sides_of(certificate, levels, margin)
         record = reference_of(certificate)
         assert record is not None  # noqa: S101  (asked by `evidence_for`)
         failures = round(record.mean * record.n)
         self._references = (record.n, failures), (record.n, record.n - failures)
         self._lines: tuple[Counts, Counts] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         first = {} if margin is None else {"due": np.array(0, dtype=np.int64)}
-        super().__init__(binary=True, sides=len(self.sides), **first)
+        super().__init__(sides_of(certificate, levels, margin), levels, binary=True, **first)
 
-    def log_e_value(self, side: int, row: Row) -> float:
-        """Return the log e-value of one side over the joint draw."""
-        return self.sides[side].log_e_value(*self._costs(row))
+    def log_e_values(self, side: int, rows: Row) -> Array:
+        """Return the log e-values of one side over the joint draw, each pair of counts computed once."""
+        counts = np.stack([rows["n"], rows["total"]], axis=1)
+        different, which = np.unique(counts, axis=0, return_inverse=True)
+        once = {"n": different[:, 0], "total": different[:, 1]}
+        return super().log_e_values(side, once)[which.ravel()]
 
-    def log_e_values(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
-        """Return the log e-values of some streams, each pair of counts computed once."""
-        counts = np.column_stack([self.rows["n"][streams], self.rows["total"][streams]])
-        _, first, which = np.unique(counts, axis=0, return_index=True, return_inverse=True)
-        return super().log_e_values(side, streams[first], at_least)[which.ravel()]
-
-    def p_value(self, side: int, row: Row) -> float:
+    def p_value(self, side: int, row: Row, log: float) -> float:
         """Return a p-value over the joint draw."""
-        log, reached = self.log_e_value(side, row), bool(row["reached"][side])
-        return joint_p_value(log, self.levels[side], reached=reached)
-
-    def shift_limit(self, side: int, row: Row) -> float:
-        """Return a limit on the new less the old rate, over the joint draw and for all times at once."""
-        limit = self.sides[side].difference_lower(*self._costs(row))
-        return -limit if side else limit
+        return joint_p_value(log, self.levels[side], reached=bool(row["reached"][side]))
 
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
         most = int(n.max())
         if most >= min(self._lines[0].size, self._lines[1].size):  # a line that others share may be longer
-            self._lines = self._extended(most)
+            self._lines = tuple(  # type: ignore[assignment]  # both sides; streams share them
+                alarm_line(*reference, level).needed(most)
+                for reference, level in zip(self._references, self.levels, strict=True)
+            )
         reached = np.zeros((n.size, len(self.sides)), dtype=np.bool_)
         reached[:, 0] = total >= self._lines[0].take(n)
         reached[:, 1] = n - total >= self._lines[1].take(n)
         if len(self.sides) == 3:
             reached[:, 2] = self._shows_no_worse(where, n, total)
         return reached
-
-    def _extended(self, trials: int) -> tuple[Counts, Counts]:
-        """Return the lines of both sides, which streams share, for at least so many trials."""
-        adverse, benign = (
-            alarm_line(*reference, level).needed(trials)
-            for reference, level in zip(self._references, self.levels, strict=True)
-        )
-        return adverse, benign
 
     def _shows_no_worse(self, where: Where, n: Counts, total: Array) -> Flags:
         side, (logs, zero, one, most) = self.sides[2], self._sentinel
@@ -271,20 +288,19 @@ class JointCounts(Evidence):
         return self.sides[2].stream.log_shares + log, zero, one, max(float(one.max()), 1e-9)
 
 
-class JointCosts(Evidence):
+class JointCosts(_JointEvidence):
     """Costs in [0, 1]: a side is reached when its joint e-value is at least one over the level."""
 
     _derived = ("tops", "scale")
 
     def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
-        self.levels = levels
-        self.sides = sides_of(certificate, levels, margin)
-        bounds, logs = zip(*[side.sentinel() for side in self.sides], strict=True)
+        sides = sides_of(certificate, levels, margin)
+        bounds, logs = zip(*[side.sentinel() for side in sides], strict=True)
         self._logs = np.array(logs)
         self._wealth = Wealth(Bets.for_costs(binary=False), *bounds)
         # How high the evidence at the sentinel must be before the minimum is computed (again).
-        due = np.array([side.target for side in self.sides])
-        super().__init__(binary=False, sides=len(self.sides), due=due, **self._wealth.first)
+        due = np.array([side.target for side in sides])
+        super().__init__(sides, levels, binary=False, due=due, **self._wealth.first)
 
     @property
     def thresholds(self) -> Pair:
@@ -296,30 +312,21 @@ class JointCosts(Evidence):
         super().restore(state, streams)
         self._wealth.rescale(self.rows, slice(streams))
 
-    def log_e_value(self, side: int, row: Row) -> float:
-        """Return the log e-value of one side over the joint draw."""
-        return self.sides[side].log_e_value(*self._costs(row))
-
-    def log_e_values(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
-        """Return the log e-values of some streams; no minimum is above the value at the sentinel."""
-        evidence = np.full(streams.size, -math.inf)
-        likely = self.rows["log"][streams, side] + self._logs[side] >= at_least
-        evidence[likely] = super().log_e_values(side, streams[likely])
-        return evidence
-
-    def p_value(self, side: int, row: Row) -> float:
+    def p_value(self, side: int, row: Row, log: float) -> float:
         """Return 1 over the e-value, or the level once it was reached."""
-        log, reached = self.log_e_value(side, row), bool(row["reached"][side])
-        return cost_p_value(log, self.levels[side], reached=reached)
+        return cost_p_value(log, self.levels[side], reached=bool(row["reached"][side]))
 
     def shift_limit(self, side: int, row: Row) -> float:
         """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
-        limit = self.sides[side].difference_lower(*self._costs(row))
+        limit = super().shift_limit(side, row)
         # A side is reached when the evidence of its limit refutes a shift of zero: it stays refuted.
-        stays = bool(row["reached"][side])
-        if side == 0:
-            return max(limit, 0.0) if stays else limit
-        return min(-limit, 0.0) if stays else -limit
+        if row["reached"][side]:
+            return min(limit, 0.0) if side else max(limit, 0.0)
+        return limit
+
+    def _highest(self, side: int, streams: NDArray[np.int64]) -> Array:
+        """Return the evidence at the sentinel, which no minimum exceeds."""
+        return np.asarray(self.rows["log"][streams, side] + self._logs[side])
 
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
         low = self._wealth.step(self.rows, where, costs, n) + self._logs
@@ -344,7 +351,8 @@ class JointCosts(Evidence):
 class EvidenceFinding(Finding):
     """A finding that is valid whenever it is read, and whose numbers are computed when they are first read.
 
-    They are as they were when it was made. E-values and p-values take milliseconds, limits of bounded costs a
+    They are as they were when it was made. E-values and p-values of a joint draw take up to a millisecond,
+    and a tenth of that for each of many findings that are held when one is read; limits of bounded costs a
     tenth of a second.
     """
 
@@ -352,34 +360,68 @@ class EvidenceFinding(Finding):
     _now: Row
     _ended: Row
     """Of a peek: the episodes that ended, from which comes what low costs show."""
+    _logs: dict[int, float]
+    """The log e-values that are known, by side."""
+    _together: Together
 
     @classmethod
     def of(cls, evidence: Evidence, row: Row, ended: Row | None = None, **known: Any) -> Self:
         """Return a finding of which all other fields are known."""
-        finding = cls.__new__(cls)
+        finding, together = cls.__new__(cls), evidence.together
         # One call: this is made once per episode.
-        finding.__dict__.update(known, _evidence=evidence, _now=row, _ended=row if ended is None else ended)
+        finding.__dict__.update(
+            known,
+            _evidence=evidence,
+            _now=row,
+            _ended=row if ended is None else ended,
+            _logs={},
+            _together=together,
+        )
+        together[id(finding)] = finding
         return finding
+
+    def _row_of(self, side: int) -> Row:
+        return self._ended if side else self._now
+
+    def _log_e_value(self, side: int) -> float:
+        if side not in self._logs:
+            self._compute_together(side)
+        return self._logs[side]
+
+    def _compute_together(self, side: int) -> None:
+        """Compute the e-values of one side of all findings that are held."""
+        evidence = self._evidence
+        if evidence.together is self._together:
+            evidence.together = Together()  # of findings that come later
+        held = {id(one): one for ref in self._together.valuerefs() if (one := ref()) is not None}
+        found = list((held | {id(self): self}).values())
+        rows = [one._row_of(side) for one in found]
+        for start in range(0, len(rows), _AT_ONCE):
+            part = rows[start : start + _AT_ONCE]
+            known = {name: np.array([row[name] for row in part]) for name in part[0]}
+            logs = evidence.log_e_values(side, known).tolist()
+            for one, log in zip(found[start : start + _AT_ONCE], logs, strict=True):
+                one._logs[side] = log
 
     @cached_property
     def e_adverse(self) -> float:
         """The e-value against "the expected cost did not rise"."""
-        return bounded_exp(self._evidence.log_e_value(0, self._now))
+        return bounded_exp(self._log_e_value(0))
 
     @cached_property
     def e_benign(self) -> float:
         """The e-value against "the expected cost did rise"."""
-        return bounded_exp(self._evidence.log_e_value(1, self._ended))
+        return bounded_exp(self._log_e_value(1))
 
     @cached_property
     def p_adverse(self) -> float:
         """The p-value of "the expected cost did not rise"."""
-        return self._evidence.p_value(0, self._now)
+        return self._evidence.p_value(0, self._now, self._log_e_value(0))
 
     @cached_property
     def p_benign(self) -> float:
         """The p-value of "the expected cost did rise"."""
-        return self._evidence.p_value(1, self._ended)
+        return self._evidence.p_value(1, self._ended, self._log_e_value(1))
 
     @cached_property
     def shift_lower(self) -> float:

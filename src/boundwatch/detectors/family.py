@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InTable, frame, html, table
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_choice, check_level, check_margin
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid, split_on_grid
@@ -179,24 +178,24 @@ class FamilyTest:
     def __post_init__(self) -> None:
         if not isinstance(self.family, CertificateFamily):
             raise InvalidSetting(
-                f"family = {shown(self.family)} is not a CertificateFamily; make or load one"
+                "is not a CertificateFamily", name="family", value=self.family, remedy="make or load one"
             )
         for name in ("alpha_adverse", "alpha_benign"):  # kept as floats: findings must fit into JSON
             object.__setattr__(self, name, check_level(getattr(self, name), name))
         if self.margin is not None:
             object.__setattr__(self, "margin", check_margin(self.margin))
         check_choice(self.control, "control", CONTROLS)
-        if self.control == "e-bh" and self.tail is not None:
-            raise InvalidSetting(f"tail = {shown(self.tail)} does not go with control = 'e-bh'; leave it out")
-        if self.tail is not None:
-            check_choice(self.tail, "tail", get_args(TailName))
+        if self.tail is None:
+            return
+        if self.control == "e-bh":
+            problem = "does not go with control = 'e-bh'"
+            raise InvalidSetting(problem, name="tail", value=self.tail, remedy="leave it out")
+        check_choice(self.tail, "tail", get_args(TailName))
         if self.tail == "joint":
-            raise InvalidSetting(
-                "tail = 'joint' does not go with a family, which is judged by its limits; leave it out"
-            )
-        if self.tail is not None:
-            for certificate in self.family.values():
-                HypothesisTest(certificate, tail=self.tail)
+            problem = "does not go with a family, which is judged by its limits"
+            raise InvalidSetting(problem, name="tail", value=self.tail, remedy="leave it out")
+        for certificate in self.family.values():
+            HypothesisTest(certificate, tail=self.tail)
 
     def __str__(self) -> str:
         levels = f"{self.alpha_adverse:g} (ADVERSE) and {self.alpha_benign:g} (BENIGN)"
@@ -221,19 +220,18 @@ class FamilyTest:
         shown: list[bool | None] = [None] * len(raw)
         if self.margin is not None:
             shown = (self._adjust(raw, "margin") <= self.alpha_benign).tolist()
-        raw = [{name: fields[name] for name in fields if not name.endswith("_margin")} for fields in raw]
-        adverse, benign = (self._adjust(raw, side) for side in ("adverse", "benign"))
+        adverse, benign = (self._adjust(raw, side).tolist() for side in ("adverse", "benign"))
         totals: dict[str, Any] = {
             "false_positive_rate": min(self.alpha_adverse + judged.delta_upper, 1.0),
             "false_negative_rate": min(self.alpha_benign + judged.delta_lower, 1.0),
         }
         tasks = {
             fields["task"]: TaskFinding(
-                **fields,
+                **{name: value for name, value in fields.items() if not name.endswith("_margin")},
                 **totals,
                 verdict=self._verdict(adverse[row], benign[row]),
-                adjusted_adverse=float(adverse[row]),
-                adjusted_benign=float(benign[row]),
+                adjusted_adverse=adverse[row],
+                adjusted_benign=benign[row],
                 detector=self.name,
                 tail="mixture" if self.control == "e-bh" else self._tail(judged[fields["task"]]),
                 margin=self.margin,
@@ -241,9 +239,11 @@ class FamilyTest:
             )
             for row, fields in enumerate(raw)
         }
+        called = {finding.verdict for finding in tasks.values()}
+        same = next(iter(called)) if len(called) == 1 else Verdict.WITHIN
         return FamilyFinding(
             tasks=tasks,
-            verdict=_overall([finding.verdict for finding in tasks.values()]),
+            verdict=Verdict.ADVERSE if Verdict.ADVERSE in called else same,
             **totals,
             control=self.control,
             not_judged=tuple(task for task in self.family if task not in costs),
@@ -266,7 +266,9 @@ class FamilyTest:
         judged = self.family.only(sizes)
         worst = {task: np.ones(n) for task, n in sizes.items()}
         if self.control == "e-bh":
-            found = {task: _anytime_p_adverse(judged[task], costs) for task, costs in worst.items()}
+            found = {
+                task: 1 / bounded_exp(max(_wealth(judged[task], costs)[0])) for task, costs in worst.items()
+            }
         else:
             found = {}
             for tasks, judge, rows in self._alike(judged, worst):
@@ -280,25 +282,20 @@ class FamilyTest:
             try:
                 values[task] = new_costs(costs[task], certificate)
             except (InvalidCost, ProvenanceMismatch) as error:
-                raise type(error)(f"{self.family.by} {task!r}: {error}") from error
+                raise error.inside(f"{self.family.by} {task!r}") from error
         found: dict[str, dict[str, Any]] = {}
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
-            found = {task: _anytime_evidence(judged[task], values[task], *levels) for task in judged}
-            if self.margin is not None:
-                for task, certificate in judged.items():
-                    bets = Bets.for_costs(binary=certificate.binary)
-                    rest = 1 - certificate.lower - self.margin
-                    path = bets.log_wealth_path(1 - values[task], rest)  # clamped above 0: no cost is above 1
-                    found[task]["e_margin"] = bounded_exp(path[-1])
+            found = {
+                task: _anytime_evidence(judged[task], values[task], *levels, self.margin) for task in judged
+            }
         else:
-            names = ["p_adverse", "p_benign", "shift_lower", "shift_upper"]
-            names += [] if self.margin is None else ["p_margin"]
+            names = ["p_adverse", "p_benign", "shift_lower", "shift_upper", "p_margin"]
             for tasks, judge, rows in self._alike(judged, values):
                 columns = [*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows)]
                 columns += [] if self.margin is None else [judge.p_margin(rows, self.margin)]
                 numbers = zip(*(column.tolist() for column in columns), strict=True)
-                found |= zip(tasks, (dict(zip(names, row, strict=True)) for row in numbers), strict=True)
+                found |= {task: dict(zip(names, row)) for task, row in zip(tasks, numbers, strict=True)}  # noqa: B905
         return [
             {
                 "task": task,
@@ -340,19 +337,20 @@ class FamilyTest:
         return Verdict.BENIGN if benign <= self.alpha_benign else Verdict.WITHIN
 
 
-def _anytime_p_adverse(certificate: Certificate, costs: Array) -> float:
-    path = Bets.for_costs(binary=certificate.binary).log_wealth_path(costs, certificate.upper)
-    return 1 / bounded_exp(max(path))
+def _wealth(certificate: Certificate, costs: Array) -> tuple[list[float], list[float]]:
+    """Return the log wealth of both sides before the first cost and after each."""
+    bets = Bets.for_costs(binary=certificate.binary)
+    benign = bets.log_wealth_path(1 - costs, 1 - certificate.lower)
+    return bets.log_wealth_path(costs, certificate.upper), benign
 
 
 def _anytime_evidence(
-    certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float
+    certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float, margin: float | None
 ) -> dict[str, float]:
     """Return what a `SequentialTest` would, without its alarm thresholds: e-BH has no use for them."""
     bets, grid = Bets.for_costs(binary=certificate.binary), CostGrid(split_on_grid(costs))
-    adverse = bets.log_wealth_path(costs, certificate.upper)
-    benign = bets.log_wealth_path(1 - costs, 1 - certificate.lower)
-    return {
+    adverse, benign = _wealth(certificate, costs)
+    found = {
         # Not 1 / p: that is the largest e-value so far, which is no e-value, and e-BH needs those.
         "e_adverse": bounded_exp(adverse[-1]),
         "e_benign": bounded_exp(benign[-1]),
@@ -361,9 +359,7 @@ def _anytime_evidence(
         "shift_lower": grid.mean_lower(bets, alpha_adverse) - certificate.upper,
         "shift_upper": grid.mean_upper(bets, alpha_benign) - certificate.lower,
     }
-
-
-def _overall(verdicts: list[Verdict]) -> Verdict:
-    if Verdict.ADVERSE in verdicts:
-        return Verdict.ADVERSE
-    return Verdict.BENIGN if set(verdicts) == {Verdict.BENIGN} else Verdict.WITHIN
+    if margin is not None:  # the mean is clamped above 0: no cost is above 1
+        path = bets.log_wealth_path(1 - costs, 1 - certificate.lower - margin)
+        found["e_margin"] = bounded_exp(path[-1])
+    return found

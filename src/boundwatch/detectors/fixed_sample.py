@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +63,7 @@ TAILS: dict[TailName, Tail] = {
     "betting": Tail(bounds.betting_p_value, bounds.betting_lower),
 }
 """The tails by name. ``hoeffding`` is the paper's; ``exact`` needs binary costs."""
+_NUMBERS = ("mean_cost", "p_adverse", "p_benign", "shift_lower", "shift_upper")
 
 
 @dataclass(frozen=True)
@@ -107,58 +108,42 @@ class JointJudge:
 
     def p_values(self, costs: Array) -> tuple[Array, Array]:
         """Return the p-values over the joint draw."""
-        if self.certificate.binary:
-            n, k = self._reference
-            adverse = self._by_count(costs, lambda m, j: rate_difference_p_value(n, k, m, j))
-            return adverse, self._by_count(costs, lambda m, j: rate_difference_p_value(n, n - k, m, m - j))
-        adverse, benign = (
-            np.exp(-np.maximum(self._evidence(side, values), 0.0))
-            for side, values in enumerate((costs, 1 - costs))
-        )
-        return adverse, benign
+        return self._p_values(0, costs), self._p_values(1, 1 - costs)
 
     def shift_lower(self, costs: Array) -> Array:
         """Return lower limits over the joint draw."""
-        if self.certificate.binary:
-            n, k = self._reference
-            return self._by_count(costs, lambda m, j: rate_difference_lower(n, k, m, j, self.levels[0]))
         return self._difference_lower(0, costs)
 
     def shift_upper(self, costs: Array) -> Array:
         """Return upper limits over the joint draw."""
-        if self.certificate.binary:
-            n, k = self._reference
-            return -self._by_count(
-                costs, lambda m, j: rate_difference_lower(n, n - k, m, m - j, self.levels[1])
-            )
         return -self._difference_lower(1, 1 - costs)
 
     def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
         """Return where "the cost rose by the margin or more" is refuted, over the joint draw."""
         if self.certificate.binary:
-            n, k = self._reference
-            p_values = self._by_count(
-                costs, lambda m, j: rate_difference_p_value(n, n - k, m, m - j, -margin)
-            )
-            return np.asarray(p_values <= self.levels[1])
-        shown: NDArray[np.bool_] = self._evidence(1, 1 - costs, -margin) >= np.log(1 / self.levels[1])
-        return shown
+            return np.asarray(self._p_values(1, 1 - costs, -margin) <= self.levels[1])
+        return np.asarray(self._evidence(1, 1 - costs, -margin) >= np.log(1 / self.levels[1]))
 
     @cached_property
     def _sides(self) -> list[JointSide]:
         return sides_of(self.certificate, self.levels, None)
 
-    @property
-    def _reference(self) -> tuple[int, int]:
+    def _reference(self, side: int) -> tuple[int, int]:
+        """Return the certificate's trials, and its failures or successes."""
         n, mean = self.certificate.n or 0, self.certificate.mean_cost or 0.0
-        return n, round(n * mean)
+        return n, n - round(n * mean) if side else round(n * mean)
+
+    def _p_values(self, side: int, costs: Array, margin: float = 0.0) -> Array:
+        if self.certificate.binary:
+            seen = self._reference(side)
+            return self._by_count(costs, lambda m, j: rate_difference_p_value(*seen, m, j, margin))
+        return np.exp(-np.maximum(self._evidence(side, costs, margin), 0.0))
 
     def _by_count(self, costs: Array, value: Callable[[int, int], float]) -> Array:
         """Compute a number once for each number of failures that occurs."""
         n = costs.shape[-1]
         failures, where = np.unique(costs.sum(axis=-1).round().astype(np.int64), return_inverse=True)
-        found: Array = np.array([value(n, int(count)) for count in failures])[where]
-        return found
+        return np.array([value(n, int(count)) for count in failures])[where]
 
     def _evidence(self, side: int, costs: Array, margin: float = 0.0) -> Array:
         sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
@@ -167,19 +152,19 @@ class JointJudge:
             scaled = costs[datasets] / np.maximum(means, SMALLEST_BOUND)[:, None]
             with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
                 logs = [np.log((1 - b) + b * scaled).sum(axis=1) for b in sizes]
-            wealth: Array = logsumexp(np.stack(logs, axis=1) + log_shares, axis=1)
-            return wealth
+            return np.asarray(logsumexp(np.stack(logs, axis=1) + log_shares, axis=1))
 
-        datasets, n = costs.shape
-        at_once = max(1, 2**15 // n)  # more would fill the memory
-        return joint_log_evidence_many(
-            self._sides[side].reference, log_wealth, datasets, margin, at_once=at_once
-        )
+        reference, at_once = self._sides[side].reference, max(1, 2**15 // costs.shape[1])  # the memory
+        return joint_log_evidence_many(reference, log_wealth, len(costs), margin, at_once=at_once)
 
     def _difference_lower(self, side: int, costs: Array) -> Array:
+        level = self.levels[side]
+        if self.certificate.binary:
+            seen = self._reference(side)
+            return self._by_count(costs, lambda m, j: rate_difference_lower(*seen, m, j, level))
         sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
-        reference, level = self._sides[side].reference, self.levels[side]
         wagers = [Wager(sizes, log_shares, row, np.ones(row.size)) for row in costs]
+        reference = self._sides[side].reference
         return np.array([joint_difference_lower(reference, wager, level) for wager in wagers])
 
 
@@ -267,12 +252,6 @@ class FixedSampleDetector(ABC):
     def levels(self) -> tuple[float, float]:
         """What the test itself may spend on a wrong ADVERSE and on a wrong BENIGN, delta not included."""
 
-    @abstractmethod
-    def _declares(
-        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return where ADVERSE and where BENIGN is declared at these levels."""
-
     def decide(self, costs: ArrayLike) -> Finding:
         """Judge one dataset.
 
@@ -283,14 +262,11 @@ class FixedSampleDetector(ABC):
             is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
         many = self._judge(new_costs(costs, self.certificate)[None])
+        numbers: dict[str, Any] = {name: float(getattr(many, name)[0]) for name in _NUMBERS}
         return Finding(
             verdict=Verdict(str(many.verdict[0])),
             n=many.n,
-            mean_cost=float(many.mean_cost[0]),
-            p_adverse=float(many.p_adverse[0]),
-            p_benign=float(many.p_benign[0]),
-            shift_lower=float(many.shift_lower[0]),
-            shift_upper=float(many.shift_upper[0]),
+            **numbers,
             false_positive_rate=many.false_positive_rate,
             false_negative_rate=many.false_negative_rate,
             detector=many.detector,
@@ -325,7 +301,10 @@ class FixedSampleDetector(ABC):
         if self.by_limits and isinstance(judge, JointJudge) and certificate.binary:
             adverse, benign = judge.shift_lower(values) > 0, judge.shift_upper(values) <= 0
         else:  # limits are never sharper than p-values
-            adverse, benign = self._declares(p_adverse, p_benign, levels)
+            # As in Lemma 1; the printed Algorithm 1 swaps its levels in its WD branch (docs/errata.md).
+            # By duality Delta C_A > 0 means p_A < delta'_A, and Delta C_B >= 0 means p_B <= delta'_B.
+            adverse = p_adverse < levels[0] if self.by_limits else p_adverse <= levels[0]
+            benign = p_benign <= levels[1]
         return Findings(
             verdict=np.where(adverse, Verdict.ADVERSE, np.where(benign, Verdict.BENIGN, Verdict.WITHIN)),
             n=values.shape[-1],
@@ -344,27 +323,25 @@ class FixedSampleDetector(ABC):
 
 def _choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
     """Return the tail asked for, or the one with the most power on average (measured in docs/anytime.md)."""
-    if tail is None and reference_of(certificate) is not None:
-        return "joint"
+    is_joint = reference_of(certificate) is not None
     if tail is None:
-        return "exact" if certificate.binary else "betting"
+        return "joint" if is_joint else "exact" if certificate.binary else "betting"
     check_choice(tail, "tail", get_args(TailName))
-    if tail == "joint" and reference_of(certificate) is None:
-        raise InvalidSetting(f"tail = 'joint' {_why_not_joint(certificate)}")
+    if tail == "joint" and not is_joint:
+        raise InvalidSetting(_why_not_joint(certificate), name="tail", value=tail, remedy="leave it out")
     if tail == "exact" and not certificate.binary:
-        raise InvalidSetting(
-            "tail = 'exact' needs a certificate for binary costs; certify with binary=True, or use 'kl'"
-        )
+        remedy = "certify with binary=True, or use 'kl'"
+        raise InvalidSetting("needs a certificate for binary costs", name="tail", value=tail, remedy=remedy)
     return tail
 
 
 def _why_not_joint(certificate: Certificate) -> str:
     if certificate.source != "held-out":
-        return f"needs held-out costs, but the certificate is from {certificate.source}; leave it out"
+        return f"needs held-out costs, but the certificate is from {certificate.source}"
     if certificate.method == "anytime":
-        return "needs a number of trials fixed in advance, but the certificate is anytime; leave it out"
+        return "needs a number of trials fixed in advance, but the certificate is anytime"
     most = MOST_REFERENCE_TRIALS if certificate.binary else MOST_REFERENCE_COSTS
     if (certificate.n or 0) > most:
         what = "trials" if certificate.binary else "costs between 0 and 1"
-        return f"weighs at most {most:,} certified {what}, but there are {certificate.n:,}; leave it out"
-    return "needs the certificate's costs, which this old one does not keep; certify again, or leave it out"
+        return f"weighs at most {most:,} certified {what}, but there are {certificate.n:,}"
+    return "needs the certificate's costs, which it does not keep"

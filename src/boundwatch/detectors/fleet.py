@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import arguments, one_line
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds.bets import Array
 from boundwatch.bounds.multiple import e_bh_rows
@@ -166,9 +166,8 @@ class Fleet:
         values = new_costs(costs, self.certificate, single=single)
         names = ids if isinstance(ids, np.ndarray) else list(ids)
         if len(names) != values.size:
-            raise InvalidSetting(
-                f"ids has {len(names)} entries but costs has {values.size}; give one per cost"
-            )
+            problem = f"has {len(names)} entries but costs has {values.size}"
+            raise InvalidSetting(problem, name="ids", remedy="give one per cost")
         rows = self._find_rows(names)
         before = self._alarms["verdict"][rows]
         for part in _rounds(rows):
@@ -191,7 +190,8 @@ class Fleet:
         row = self._row(name)
         known = self._evidence.row(row)
         if known["n"] == 0:
-            raise InvalidSetting(f"stream = {stream!r} has no costs since its reset; call update first")
+            problem = "has no costs since its reset"
+            raise InvalidSetting(problem, name="stream", value=stream, remedy="call update first")
         return StreamFinding.of(
             self._evidence,
             known,
@@ -226,12 +226,12 @@ class Fleet:
         """
         level = check_level(rate, "rate")
         total = len(self._rows)
-        if streams is not None and (isinstance(streams, bool) or not isinstance(streams, int | np.integer)):
-            raise InvalidSetting(
-                f"streams = {shown(streams)} is not a whole number; say how many, or leave it out"
-            )
-        if streams is not None and streams < total:
-            raise InvalidSetting(f"streams = {streams} is below the {total} already seen; leave it out")
+        if streams is not None:
+            whole = isinstance(streams, int | np.integer) and not isinstance(streams, bool)
+            if not whole or streams < total:
+                problem = f"is below the {total} already seen" if whole else "is not a whole number"
+                remedy = "say how many, or leave it out"
+                raise InvalidSetting(problem, name="streams", value=streams, remedy=remedy)
         if total == 0:
             return []
         shares = self._shares.look(total, None if streams is None else int(streams))
@@ -272,7 +272,7 @@ class Fleet:
         content = {
             "settings": saving.settings(self),
             "ids": self.ids,
-            "shares": self._shares.to_dict(),
+            "shares": dataclasses.asdict(self._shares),
             "alarms": saving.pack_rows(self._alarms, used),
             "evidence": self._evidence.state(used),
         }
@@ -298,11 +298,12 @@ class Fleet:
     def _row(self, stream: str | int) -> int:
         row = self._rows.get(stream)
         if row is None:
-            raise InvalidSetting(f"stream = {stream!r} has no costs yet; the streams are in .ids")
+            remedy = "the streams are in .ids"
+            raise InvalidSetting("has no costs yet", name="stream", value=stream, remedy=remedy)
         return row
 
     def _log_e_values(self, side: int, at_least: float = -math.inf) -> Array:
-        return self._evidence.log_e_values(side, np.arange(len(self._rows)), at_least)
+        return self._evidence.log_e_values_of(side, np.arange(len(self._rows)), at_least)
 
     def _e_values(self, side: int) -> Array:
         return np.exp(np.minimum(self._log_e_values(side), 709.0))
@@ -360,7 +361,8 @@ def _name(name: Any, argument: str) -> str | int:
             raise TypeError
         return operator.index(name)
     except TypeError:
-        raise InvalidSetting(f"{argument} = {shown(name)} is not a name; use text or whole numbers") from None
+        remedy = "use text or whole numbers"
+        raise InvalidSetting("is not a name", name=argument, value=name, remedy=remedy) from None
 
 
 def _block(rows: NDArray[np.int64]) -> Where:

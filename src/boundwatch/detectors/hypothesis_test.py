@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from boundwatch.detectors.base import LOOK_LEVEL
-from boundwatch.detectors.fixed_sample import Array, FixedSampleDetector
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,3 @@ class HypothesisTest(FixedSampleDetector):
     def levels(self) -> tuple[float, float]:
         """The two levels as given."""
         return self.alpha_adverse, self.alpha_benign
-
-    def _declares(
-        self, p_adverse: Array, p_benign: Array, levels: tuple[float, float]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        # As in Lemma 1; the printed algorithm swaps the two levels in its WD branch (docs/errata.md, item 3).
-        return p_adverse <= levels[0], p_benign <= levels[1]

@@ -15,9 +15,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import Bets, clamp_bound
+from boundwatch.bounds.bets import Bets, clamp_bound, log_sums
 from boundwatch.bounds.betting_limits import fixed_bets
-from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
+from boundwatch.bounds.cost_grid import grid_points
+from boundwatch.bounds.joint_evidence import (
+    Indices,
+    Reference,
+    Wager,
+    joint_difference_lower,
+    joint_log_evidence,
+    joint_log_evidence_many,
+)
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
@@ -44,13 +52,6 @@ def is_joint(certificate: Certificate, alphas: Pair, sharing: int = 1) -> bool:
 
     That takes totals below 1 and, for the exact lines of costs of 0 and 1, of at least a millionth.
     `sharing` is the number of streams between which the certificate's delta is divided.
-
-    Examples
-    --------
-    >>> is_joint(Certificate.from_held_out([0, 0, 1], binary=True), (0.04, 0.04))
-    True
-    >>> is_joint(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01), (0.04, 0.04))
-    False
     """
     levels = joint_levels(certificate, alphas, sharing)
     smallest = SMALLEST_TOTAL if certificate.binary else 0.0
@@ -62,13 +63,6 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
 
     That takes a fixed number of held-out episodes and a record of their costs, and not so many that the
     certificate's limits say as much.
-
-    Examples
-    --------
-    >>> reference_of(Certificate.from_held_out([0, 0, 1], binary=True))
-    CostRecord(values=(0, 1), weights=(2, 1))
-    >>> reference_of(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)) is None
-    True
     """
     if certificate.source != "held-out" or certificate.method == "anytime":
         return None
@@ -85,16 +79,9 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
 class JointSide:
     """One hypothesis: the stream's expected cost exceeds the reference's by at most a margin.
 
-    Attributes
-    ----------
-    reference, stream
-        What the reference says about its mean; and the bets on the stream, not placed yet.
-    mirrored
-        Whether both are on 1 - cost, so that low costs in the stream are evidence.
-    margin
-        What the hypothesis allows, of what is bet on.
-    level
-        What may be spent on a wrong rejection, over the joint draw.
+    `reference` is what the reference says about its mean, `stream` the bets on the stream, not placed yet; if
+    `mirrored`, both are on 1 - cost, so that low costs are evidence. `level` is what may be spent on a wrong
+    rejection, over the joint draw.
     """
 
     reference: Reference
@@ -112,6 +99,37 @@ class JointSide:
         """Return the log e-value after costs at some points; one below `enough` may be given too high."""
         return joint_log_evidence(self.reference, self._placed(points, weights), self.margin, enough=enough)
 
+    def log_e_values(self, points: Array, weights: Array) -> Array:
+        """Return the same for many streams (rows), whose costs are at two points or on the grid."""
+        if len(weights) == 1:
+            return np.array([self.log_e_value(points, weights[0])])
+        shares, two = self.stream.log_shares, points.size == 2
+        wager = self._placed(points, np.ones(points.size))
+        on_grid = np.ascontiguousarray(weights[:, ::-1] if self.mirrored else weights)
+
+        def quickly(means: Array, owners: Indices) -> Array:
+            if not two:
+                return log_sums(_grid_logs(means, on_grid, owners) + shares)
+            different, which = np.unique(means, return_inverse=True)  # streams ask for the same ones
+            first, second = wager.log_factors(different).T  # bets in rows: sums over rows are much quicker
+            logs = first[:, which] * weights[owners, 0] + second[:, which] * weights[owners, 1]
+            logs += shares[:, None]
+            top = logs.max(axis=0)
+            return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
+
+        def exactly(means: Array, owners: Indices) -> Array:
+            if two:
+                logs = np.matmul(wager.log_factors(means), weights[owners, :, None])[..., 0]
+                return np.asarray(np.logaddexp.reduce(logs + shares, axis=1))
+            each = zip(means, owners, strict=True)
+            return np.array([self._placed(points, weights[i]).log_wealth(mean[None])[0] for mean, i in each])
+
+        # What fits into the cache; and so few products on the grid are not shared out over threads.
+        at_once = 256 if two else 48
+        return joint_log_evidence_many(
+            self.reference, quickly, len(weights), self.margin, at_once=at_once, exactly=exactly
+        )
+
     def difference_lower(self, points: Array, weights: Array) -> float:
         """Return a lower limit on the difference, at all times at once."""
         return joint_difference_lower(self.reference, self._placed(points, weights), self.level)
@@ -124,6 +142,25 @@ class JointSide:
 
     def _placed(self, points: Array, weights: Array) -> Wager:
         return self.stream.on(1 - points if self.mirrored else points, weights)
+
+
+def _grid_logs(means: Array, counts: Array, owners: Indices) -> Array:
+    """Return the log capital of each bet for pairs of a mean and a stream, whose costs are on the grid."""
+    order = np.argsort(means, kind="stable")
+    logs = np.empty((means.size, Bets.for_costs(binary=False).sizes.size))
+    for part in np.split(order, np.flatnonzero(np.diff(means[order])) + 1):
+        logs[part] = counts[owners[part]] @ _grid_factors(float(means[part[0]]))
+    return logs
+
+
+@lru_cache(maxsize=1024)  # 35 kB each; the minima of a stream move slowly
+def _grid_factors(mean: float) -> Array:
+    """Return by what a cost at each point of the grid multiplies each bet against a mean, as logarithms."""
+    sizes, points = Bets.for_costs(binary=False).sizes, grid_points()
+    logs = Wager(sizes, sizes, points, points).log_factors(np.array([mean]))[0].T
+    factors: Array = np.maximum(logs, -1e300)  # not minus infinity: no cost at a point must add nothing
+    factors.setflags(write=False)  # threads share it
+    return factors
 
 
 @lru_cache(maxsize=64)  # 0.1 s, and the streams of a fleet share a certificate
@@ -174,24 +211,11 @@ def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
 
     A p-value of a or less means an e-value of 1/a or more if a is below the level, else an alarm
     or an e-value of 1/(a - level): under the hypothesis either has a probability of at most a.
-
-    Examples
-    --------
-    >>> round(joint_p_value(math.log(100), 0.05, reached=True), 6)
-    0.01
-    >>> round(joint_p_value(math.log(4), 0.05, reached=False), 6)
-    0.3
     """
     inverse = math.exp(-max(log_e_value, 0.0))
     return min(level, inverse) if reached else min(level + inverse, 1.0)
 
 
 def cost_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
-    """Return 1 over an e-value, or the level once an e-value has reached it.
-
-    Examples
-    --------
-    >>> round(cost_p_value(math.log(4), 0.05, reached=False), 6), cost_p_value(0.0, 0.05, reached=True)
-    (0.25, 0.05)
-    """
+    """Return 1 over an e-value, or the level once an e-value has reached it."""
     return min(math.exp(-max(log_e_value, 0.0)), level if reached else 1.0)

@@ -39,12 +39,6 @@ class Mark:
     """Where the wealth of one side alarms: at 1/alpha, or at the exact threshold if costs are binary.
 
     The exact one takes a fifth of a second, so it is computed when a wealth first comes near it.
-
-    Examples
-    --------
-    >>> mark = Mark(bound=0.2, alpha=0.04, binary=True)
-    >>> mark.reached(math.log(4.9)), mark.reached(math.log(16)), mark.reached(math.log(15))
-    (False, True, False)
     """
 
     bound: float
@@ -117,11 +111,6 @@ def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -
 
     One more success lowers the wealth and one more failure raises it, so from n to n + 1 the number stays or
     grows by one, and one evaluation per episode finds it.
-
-    Examples
-    --------
-    >>> alarm_counts(Bets.for_costs(binary=True), 0.2, math.log(25), 10).tolist()
-    [1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7]
     """
     partial = bets.sizes < 1
     zero, one = (factor[partial].tolist() for factor in bets.log_factors(bound))
@@ -146,25 +135,12 @@ def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -
 def alarm_distribution(needed: NDArray[np.int64], rate: float) -> tuple[Array, NDArray[np.int64], Array]:
     """Run the exact dynamic program over (episodes, failures) for costs of 0 and 1.
 
-    Parameters
-    ----------
-    needed
-        The fewest failures that alarm after n episodes, for n = 0, 1, …, as `alarm_counts` returns them.
-    rate
-        The probability of a failure.
-
     Returns
     -------
     alarms
         The probability that the first alarm comes with episode n, for every n.
     counts, alive
         The numbers of failures still without an alarm at the end, and their probabilities.
-
-    Examples
-    --------
-    >>> alarms, _, alive = alarm_distribution(np.array([1, 2, 2, 2]), 0.5)
-    >>> alarms.tolist(), float(alive.sum())
-    ([0.0, 0.0, 0.25, 0.25], 0.5)
     """
     horizon = needed.size - 1
     alarms = np.zeros(horizon + 1)

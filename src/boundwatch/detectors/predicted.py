@@ -21,7 +21,7 @@ except for its level), 1/2 (overconfident) or 0 (useless: a bet on costs alone),
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from boundwatch._support.text import shown
 from boundwatch.bounds.bets import Bets, bet_bounds
 from boundwatch.bounds.cost_grid import STEPS, CostGrid, add_costs
 from boundwatch.bounds.rows import Rows
@@ -150,8 +149,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
             `predicted` is given. Without predictions the round is a bet on the cost alone.
         """
         value = self._check(cost)
-        scene, others = check_predictions(predicted, unlabeled)
-        self._round(value, scene, others)
+        self._round(value, *check_predictions(predicted, unlabeled))
         return self._finding()
 
     def update_many(
@@ -171,17 +169,14 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
             For each cost its prediction, and its list of predictions for scenes that were not run.
         """
         values = new_costs(costs, self.certificate).tolist()
-        if predicted is None and unlabeled is None:
-            rounds: list[tuple[float | None, Array]] = [(None, np.empty(0))] * len(values)
-        else:
-            given = [] if predicted is None else list(np.asarray(predicted, dtype=object).ravel())
-            lists = [] if unlabeled is None else list(unlabeled)
-            if not len(given) == len(lists) == len(values):
-                raise InvalidSetting(
-                    f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabeled ones; "
-                    "give one of each per trial"
-                )
-            rounds = [check_predictions(p, u) for p, u in zip(given, lists, strict=True)]
+        given = [None] * len(values) if predicted is None else np.asarray(predicted, dtype=object).ravel()
+        lists = [()] * len(values) if unlabeled is None else list(unlabeled)
+        if not len(given) == len(lists) == len(values):
+            raise InvalidSetting(
+                f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabeled ones",
+                remedy="give one of each per trial",
+            )
+        rounds = [check_predictions(*each) for each in zip(given, lists, strict=True)]
         for value, (scene, others) in zip(values, rounds, strict=True):
             self._round(value, scene, others)
         return self._finding()
@@ -267,16 +262,9 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
 class Design:
     """The bets of one side for the next round: one for each slope (rows) and level (columns).
 
-    Attributes
-    ----------
-    bound
-        The largest expected cost of the null hypothesis.
-    nu, scale
-        The stake on the cost, and the share of it that no outcome can turn into debt.
-    control
-        A(f) for every bin of the prediction; the last axis.
-    after_failure, after_success
-        The expected gain of each bet after a cost of 1 and of 0 if its model is right.
+    `nu` is the stake on the cost, `scale` the share of it that no outcome can turn into debt, `control` A(f)
+    for every bin of the prediction (the last axis), `after_failure` and `after_success` the expected gain of
+    each bet if its model is right.
     """
 
     bound: float
@@ -288,14 +276,7 @@ class Design:
 
     @classmethod
     def of(cls, bound: float, sizes: Array, weights: Array) -> Design:
-        """Design the bets for predictions that fall into the bins with these weights.
-
-        Examples
-        --------
-        >>> design = Design.of(0.2, np.array([0.5]), np.full(BINS, 1 / BINS))
-        >>> design.nu.shape, float(design.nu[0, 0].round(6))  # without the prediction, b/U as in `Bets`
-        ((3, 1), 2.5)
-        """
+        """Design the bets for predictions that fall into the bins with these weights."""
         levels = bound + (1 - bound) * sizes
         rates = _shifted(np.broadcast_to(levels, (SLOPES.size, sizes.size)), weights)
         nu, nearest = _nearest_null(rates, weights, bound)
@@ -321,8 +302,7 @@ class Design:
         """Return what each bet gains, relative to its capital; never below -1."""
         luck = self.control[..., scene] - self.control[..., others].mean(axis=-1)
         luck[0] = 0.0  # slope 0 is a bet on costs alone, whatever rounding left of its control
-        gains: Array = self.scale * (self.nu * (cost - self.bound) + luck)
-        return gains
+        return np.asarray(self.scale * (self.nu * (cost - self.bound) + luck))
 
     def cut_to(self, logs: Array, alpha: float) -> Array:
         """Return the shares of the bets that one outcome can turn into an alarm, and no more than that."""
@@ -340,12 +320,8 @@ def _design(bound: float, sizes: tuple[float, ...], weights: tuple[float, ...]) 
 
 def _shifted(levels: Array, weights: Array) -> Array:
     """Return models that shift the logit of the prediction until their mean is the level."""
-    slopes = SLOPES[:, None, None] * _LOGITS
-    low, high = np.full(levels.shape, -20.0), np.full(levels.shape, 20.0)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        below = expit(middle[..., None] + slopes) @ weights < levels
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    slopes, most = SLOPES[:, None, None] * _LOGITS, np.full(levels.shape, 20.0)
+    low, _ = _halved(-most, most, lambda shift: expit(shift[..., None] + slopes) @ weights < levels)
     rates: Array = expit(low[..., None] + slopes)
     rates[0] = levels[0][:, None]  # slope 0 is exact
     return rates
@@ -353,20 +329,24 @@ def _shifted(levels: Array, weights: Array) -> Array:
 
 def _nearest_null(rates: Array, weights: Array, bound: float) -> tuple[Array, Array]:
     """Return nu, and the model with mean `bound` that is nearest to each in relative entropy."""
-    low, high = np.zeros(rates.shape[:-1]), np.full(rates.shape[:-1], 1 / bound)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        above = _tilted(rates, middle) @ weights > bound
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    most = np.full(rates.shape[:-1], 1 / bound)
+    _, high = _halved(np.zeros_like(most), most, lambda nu: _tilted(rates, nu) @ weights > bound)
     high[0] = (rates[0, :, 0] - bound) / (bound * max(1 - bound, 1e-300))
     return high, _tilted(rates, high)
+
+
+def _halved(low: Array, high: Array, is_low: Callable[[Array], NDArray[np.bool_]]) -> tuple[Array, Array]:
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        below = is_low(middle)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low, high
 
 
 def _tilted(rates: Array, nu: Array) -> Array:
     # The smaller root of nu q² - (1 + nu) q + r = 0, which is r/q - (1 - r)/(1 - q) = nu.
     nu = nu[..., None]
-    tilted: Array = 2 * rates / ((1 + nu) + np.sqrt(np.maximum((1 + nu) ** 2 - 4 * nu * rates, 0.0)))
-    return tilted
+    return np.asarray(2 * rates / ((1 + nu) + np.sqrt(np.maximum((1 + nu) ** 2 - 4 * nu * rates, 0.0))))
 
 
 def _bins(predictions: Any) -> Any:
@@ -375,26 +355,26 @@ def _bins(predictions: Any) -> Any:
 
 def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | None, Array]:
     """Return predictions as numbers in [0, 1]; both kinds or neither."""
-    try:
-        others = np.asarray(unlabeled, dtype=np.float64).ravel()
-        scene = None if predicted is None else float(predicted)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InvalidCost(
-            f"predicted = {shown(predicted)}, unlabeled = {shown(unlabeled)}: not numbers; give costs in "
-            "[0, 1]"
-        ) from None
-    if (scene is None) != (others.size == 0):
+    given = {"predicted": () if predicted is None else predicted, "unlabeled": unlabeled}
+    found: dict[str, Array] = {}
+    for name, value in given.items():
+        try:
+            found[name] = np.asarray(value, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            remedy = "give costs in [0, 1]"
+            raise InvalidCost("is not a number", name=name, value=value, remedy=remedy) from None
+        outside = ~((found[name] >= 0) & (found[name] <= 1))
+        if outside.any():
+            place = int(np.argmax(outside))
+            raise InvalidCost(
+                "is outside [0, 1]",
+                name=f"{name}[{place}]" if name == "unlabeled" else name,
+                value=float(found[name][place]),
+                remedy="clip or rescale the predictions",
+            )
+    if (predicted is None) != (found["unlabeled"].size == 0):
         raise InvalidSetting(
-            "predicted and unlabeled go together: the scene of the trial, and at least one scene of the "
-            "same world that was observed but not run"
+            "predicted and unlabeled go together",
+            remedy="give that of the trial's scene, and of at least one that was observed but not run",
         )
-    if scene is not None and not 0 <= scene <= 1:
-        raise InvalidCost(f"predicted = {scene!r} is outside [0, 1]; clip or rescale the predictions")
-    outside = ~((others >= 0) & (others <= 1))
-    if outside.any():
-        place = int(np.argmax(outside))
-        raise InvalidCost(
-            f"unlabeled[{place}] = {float(others[place])!r} is outside [0, 1]; "
-            "clip or rescale the predictions"
-        )
-    return scene, others
+    return (None if predicted is None else float(found["predicted"][0])), found["unlabeled"]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boundwatch._support.describing import arguments
-from boundwatch._support.text import shown
+from boundwatch._support.schema import convert
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
@@ -19,20 +19,16 @@ from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatc
 
 Made = TypeVar("Made")
 VERSION = 1
-_MOST = 1 << 53  # episodes that can be counted in floats
-_PLAIN: dict[str, set[type]] = {"b": {bool}, "i": {int}, "f": {int, float, type(None)}}
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # episodes that can be counted in floats
+_LISTS: dict[str, Any] = {"b": list[bool], "i": list[Count], "f": list[float | None]}
 """What JSON may hold for the kinds of arrays."""
+_DAMAGED = "the state is damaged"
 
 
 def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a detector with what is needed to recognize it."""
-    return {
-        "kind": kind,
-        "version": VERSION,
-        "fingerprint": certificate.fingerprint,
-        "certificate": certificate.to_dict(),
-        **content,
-    }
+    made_with = {"fingerprint": certificate.fingerprint, "certificate": certificate.to_dict()}
+    return {"kind": kind, "version": VERSION, **made_with, **content}
 
 
 def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None) -> Certificate:
@@ -45,21 +41,24 @@ def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None)
     ProvenanceMismatch
         When it was made with another certificate.
     """
-    if not isinstance(state, Mapping) or state.get("kind") != kind:
-        found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
-        raise SchemaMismatch(f"state is of kind {found!r}; {kind!r} is needed, as made by its state_dict()")
-    if state.get("version") is True or state.get("version") != VERSION:
-        raise SchemaMismatch(
-            f"state has version {state.get('version')!r}; this boundwatch reads version {VERSION}: "
-            "start over, or use the version of boundwatch that wrote it"
-        )
+    found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
+    if not isinstance(state, Mapping) or found != kind:
+        remedy = f"{kind!r} is needed, as made by its state_dict()"
+        raise SchemaMismatch(f"state is of kind {found!r}", remedy=remedy)
+    version = state.get("version")
+    if version is True or version != VERSION:
+        remedy = f"this boundwatch reads version {VERSION}: start over, or use the one that wrote it"
+        raise SchemaMismatch(f"state has version {version!r}", remedy=remedy)
     stored = Certificate.from_dict(state.get("certificate"))
     if stored.fingerprint != state.get("fingerprint"):
-        raise ProvenanceMismatch("the state's certificate does not match its fingerprint; it was altered")
-    if certificate is not None and certificate.fingerprint != stored.fingerprint:
         raise ProvenanceMismatch(
-            f"the state belongs to certificate {stored.fingerprint[:12]}, "
-            f"not to {certificate.fingerprint[:12]}; use that certificate, or start a new state"
+            "the state's certificate does not match its fingerprint", remedy="it was altered"
+        )
+    if certificate is not None and certificate.fingerprint != stored.fingerprint:
+        names = stored.fingerprint[:12], certificate.fingerprint[:12]
+        raise ProvenanceMismatch(
+            "the state belongs to certificate {}, not to {}".format(*names),
+            remedy="use that certificate, or start a new state",
         )
     return stored
 
@@ -91,13 +90,7 @@ def unpack_rows(rows: Rows, state: Mapping[str, Any], streams: int, derived: Col
 
 
 def pack(values: ArrayLike, *, sparse: bool = False) -> list[Any] | dict[str, float]:
-    """Return an array as JSON keeps it exactly: minus infinity becomes None, of a sparse one zeros go.
-
-    Examples
-    --------
-    >>> pack([[0.5, -np.inf]]), pack([0.0, 0.0, 3.5], sparse=True)
-    ([0.5, None], {'2': 3.5})
-    """
+    """Return an array as JSON keeps it exactly: minus infinity becomes None, of a sparse one zeros go."""
     array = np.ravel(values)
     if sparse:
         places = np.flatnonzero(array)
@@ -112,44 +105,27 @@ def unpack(
     """Return the array of a shape that `pack` stored under a name."""
     array = np.zeros(math.prod(shape), dtype=dtype)
     if sparse:
-        for key in (content := table(state, name)):
-            if not (isinstance(key, str) and key.isdecimal() and int(key) < array.size):
-                raise SchemaMismatch(f"state[{name!r}] has the unknown key {key!r}; the state is damaged")
-            array[int(key)] = number(content, key)
+        for key, value in _read(dict[str, float], state, name).items():
+            if not (key.isdecimal() and int(key) < array.size):
+                raise SchemaMismatch(f"has the unknown key {key!r}", name=f"state.{name}", remedy=_DAMAGED)
+            array[int(key)] = value
         return array.reshape(shape)
-    values = state.get(name)
-    if not isinstance(values, list) or len(values) != array.size:
-        raise SchemaMismatch(f"state[{name!r}] is not a list of {array.size} values; the state is damaged")
-    whole = array.dtype.kind == "i"
-    if not set(map(type, values)) <= _PLAIN[array.dtype.kind] or (whole and not _are_counts(values)):
-        raise SchemaMismatch(f"state[{name!r}] holds something that cannot be; the state is damaged")
-    try:
-        array[:] = [-math.inf if value is None else value for value in values]
-    except OverflowError as error:
-        raise SchemaMismatch(f"state[{name!r}] holds a number that is no float") from error
-    if array.dtype.kind == "f" and (np.isnan(array).any() or np.isposinf(array).any()):
-        raise SchemaMismatch(f"state[{name!r}] holds a number that is not finite; the state is damaged")
+    values = _read(_LISTS[array.dtype.kind], state, name)
+    if len(values) != array.size:
+        raise SchemaMismatch(f"does not have {array.size} values", name=f"state.{name}", remedy=_DAMAGED)
+    array[:] = [-math.inf if value is None else value for value in values]
     return array.reshape(shape)
-
-
-def _are_counts(values: list[int]) -> bool:
-    return not values or (min(values) >= 0 and max(values) <= _MOST)
 
 
 def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return the table stored under a name."""
-    content = state.get(name)
-    if not isinstance(content, Mapping):
-        raise SchemaMismatch(f"state[{name!r}] is not a table; the state is damaged")
+    content: Mapping[str, Any] = _read(dict[str, Any], state, name)
     return content
 
 
 def count(state: Mapping[str, Any], name: str) -> int:
     """Return a whole number of at least 0."""
-    value = state.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a whole number from 0 to 2^53")
-    return value
+    return int(_read(Count, state, name))
 
 
 def optional_count(state: Mapping[str, Any], name: str) -> int | None:
@@ -159,23 +135,18 @@ def optional_count(state: Mapping[str, Any], name: str) -> int | None:
 
 def number(state: Mapping[str, Any], name: str) -> float:
     """Return a finite number."""
-    value = state.get(name)
-    # The comparison, not isfinite: that would overflow on integers larger than any float.
-    largest = sys.float_info.max
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -largest <= value <= largest:
-        raise SchemaMismatch(f"state[{name!r}] = {shown(value)} is not a number; the state is damaged")
-    return float(value)
+    return float(_read(float, state, name))
 
 
 def alarm(state: Mapping[str, Any], n: int) -> tuple[Verdict, int | None]:
     """Return the stored verdict and the episode of its alarm, which must agree."""
-    try:
-        verdict = Verdict(str(state.get("verdict")))
-    except ValueError as error:
-        raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
+    verdict: Verdict = _read(Verdict, state, "verdict")
     first = optional_count(state, "first_alarm")
     if (first is None) != (verdict is Verdict.WITHIN) or not (first is None or 1 <= first <= n):
-        raise SchemaMismatch(
-            f"state['first_alarm'] = {first} does not go with {verdict.value!r}; it is damaged"
-        )
+        problem = f"does not go with {verdict.value!r}"
+        raise SchemaMismatch(problem, name="state.first_alarm", value=first, remedy=_DAMAGED)
     return verdict, first
+
+
+def _read(kind: Any, state: Mapping[str, Any], name: str) -> Any:
+    return convert(kind, state.get(name, "nothing"), f"state.{name}")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_margin
 from boundwatch.bounds.bets import Bets
 from boundwatch.certificates.certificate import Certificate
@@ -77,7 +76,7 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
         self._accept(certificate, alpha_adverse, alpha_benign)
         self.margin = None if margin is None else check_margin(margin)
         if isinstance(sharing, bool) or not isinstance(sharing, int) or sharing < 1:
-            raise InvalidSetting(f"sharing = {shown(sharing)} is not a whole number of at least 1")
+            raise InvalidSetting("is not a whole number of at least 1", name="sharing", value=sharing)
         self.sharing = sharing
         self.bets = Bets.for_costs(binary=certificate.binary)
         alphas = self.alpha_adverse, self.alpha_benign

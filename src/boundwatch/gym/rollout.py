@@ -1,4 +1,4 @@
-"""DiscoveryShares a policy out for a fixed number of seeded episodes."""
+"""Roll a policy out for a fixed number of seeded episodes."""
 
 from __future__ import annotations
 

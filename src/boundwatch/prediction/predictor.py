@@ -44,8 +44,7 @@ class Predictor:
 
     def __call__(self, scenes: Any) -> Array:
         """Return the predicted costs of some scenes, one each."""
-        prediction: Array = expit(self.offset + self.slope * check_scores(self.score(scenes)))
-        return prediction
+        return np.asarray(expit(self.offset + self.slope * check_scores(self.score(scenes))))
 
 
 def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
@@ -65,7 +64,8 @@ def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
     """
     scores, known = check_scores(score(scenes)), check_costs(costs)
     if scores.size != known.size:
-        raise InvalidSetting(f"{scores.size} scores, {known.size} costs; give one scene per cost")
+        problem = f"{scores.size} scores, {known.size} costs"
+        raise InvalidSetting(problem, remedy="give one scene per cost")
     # In standard units, so that the ridge means the same on every scale; a constant score has no slope.
     spread = float(scores.std())
     if spread > 1e-12 * max(1.0, float(np.abs(scores).max())):
@@ -82,11 +82,13 @@ def check_scores(scores: ArrayLike) -> Array:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1 or values.size == 0:
-        raise InvalidSetting(f"a predictor returned a shape {values.shape}; return one number per scene")
+        problem = f"a predictor returned a shape {values.shape}"
+        raise InvalidSetting(problem, remedy="return one number per scene")
     bad = ~np.isfinite(values)
     if bad.any():
         place = int(np.argmax(bad))
-        raise InvalidCost(f"a predictor returned {values[place]} for scene {place}; return finite numbers")
+        problem = f"a predictor returned {values[place]} for scene {place}"
+        raise InvalidCost(problem, remedy="return finite numbers")
     return values
 
 

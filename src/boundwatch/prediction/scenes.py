@@ -143,8 +143,7 @@ def _mean_densities(above: Counts, tied: Counts, places: Counts) -> Array:
     nearest = np.clip((places - 1) // 2, above, last)  # to the middle
     areas = [_area(_first_ranks, last, places), _area(_first_ranks, places - 1 - above, places)]
     areas.append(_area(_both_ends, nearest, places))
-    densities: Array = np.stack(areas, axis=1) * places[:, None, None]
-    return densities
+    return np.asarray(np.stack(areas, axis=1) * places[:, None, None])
 
 
 def _area(distribution: Callable[[Array], Array], place: Counts, places: Counts) -> Array:
