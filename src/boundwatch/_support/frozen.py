@@ -26,8 +26,8 @@ class FrozenMapping(dict[Key, Value]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(f"{type(self).__name__} cannot be changed; make another one")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:  # a dict is copied and unpickled by setting its items
         return type(self), (dict(self),)
