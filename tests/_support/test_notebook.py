@@ -92,7 +92,7 @@ def test_several_tasks_are_a_table_and_a_frame_of_one_row_each():
     assert cells[cells.index("false_positive_rate") + 1] == "0.055"
     table = FAMILY_FINDING.to_frame()
     assert table["task"].tolist() == ["<arm>-1", "arm-2"]
-    assert table["p_adverse"].tolist() == [finding.p_adverse for finding in FAMILY_FINDING.findings]
+    assert table["p_adverse"].tolist() == [finding.p_adverse for finding in FAMILY_FINDING.tasks.values()]
 
 
 def test_frame_of_polars_without_pandas(monkeypatch):

@@ -54,7 +54,7 @@ def report(
 
     files.protect(output, [certificate, costs], force=force)
     found = judge(certificate, costs, key, judging, reading, allow_own=allow_own)
-    page: dict[str, Any] = {"title": title, "facts": {"robot": robot, "site": site}}
+    page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
     page |= {"source": "; ".join(map(out.describe_source, found.sources))}
     warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
     said = words.in_words(found.test, found.finding)

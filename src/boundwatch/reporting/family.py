@@ -204,6 +204,7 @@ def render_family_report(
     warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, str | None] | None = None,
+    finding: FamilyFinding | None = None,
 ) -> str:
     """Judge the new costs of several tasks and return the report as one self-contained HTML page.
 
@@ -213,7 +214,7 @@ def render_family_report(
         With its certificates and levels.
     costs
         The new costs of each task; how many there are must have been fixed in advance.
-    source, warnings, title, facts
+    source, warnings, title, facts, finding
         As in `boundwatch.reporting.report.render_report`.
 
     Examples
@@ -223,7 +224,8 @@ def render_family_report(
     >>> html.count("<svg"), "8 of 12" in html
     (2, True)
     """
-    family, finding, one = test.family, test.decide(costs), member(test.family)
+    family, one = test.family, member(test.family)
+    finding = test.decide(costs) if finding is None else finding
     answer = wording.headline(finding, one)
     column = "" if one == family.by else f" (column {family.by})"
     judged = f"{wording.count(len(finding.tasks), one)}{column}"
