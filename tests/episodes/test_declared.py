@@ -55,12 +55,14 @@ def test_the_header_is_the_row_that_has_the_declared_columns():
         (Declared(), HEADER, "success"),
         (Declared(), ["cost", "success"], "success"),
         (Declared.of(success="2"), [], "success"),
+        (Declared(), [], "success"),
+        (Declared(certified=Measure("success", "ok")), [], "success"),
     ],
 )
 def test_a_column_that_is_not_there_is_asked_for(declared, names, argument):
     with pytest.raises(InvalidSetting) as refused:
         declared.resolve(names)
-    assert next(part for part in refused.value.remedy if isinstance(part, Argument)) == Argument(argument)
+    assert next(part for part in refused.value.remedy if isinstance(part, Argument)).name == argument
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,8 @@ FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped"
             Said("success", "next.success"),
             Measure("success", "next.success"),
         ),
-        (Declared(), [], None, Measure("cost")),
+        (Declared(certified=Measure("cost")), [], None, Measure("cost")),
+        (Declared(certified=FORCE), [], None, Measure("cost", None, (0, 50))),
         (Declared(certified=Measure("success")), [], None, Measure("success")),
         (Declared.of(success="1"), [], None, Measure("success", "1")),
         (Declared.of(reward="r", certified=Measure("reward", "r", (0, 1))), ["r"], None, (0, 1)),

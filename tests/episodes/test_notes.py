@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from boundwatch.episodes import notes
-from boundwatch.episodes.notes import blocks, suspicions, trend
+from boundwatch.episodes.notes import blocks, repeats, suspicions, trend
 from rates import assert_rate_at_most
 
 FILES = 1000
@@ -96,3 +96,18 @@ def test_a_long_file_is_ranked_by_its_stretches():
     assert "rise along the file (rank correlation of the means of 10,000 stretches" in found[0]
     alternating = np.repeat(rng.random(50_000) < 0.5, 5) * 0.1 + 0.9 * costs
     assert "in blocks" in suspicions(alternating)[0]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "costs", "tasks", "note"),
+    [
+        ("123412", [0, 1, 0, 1, 0, 1], "", "pasted twice?"),
+        ("112233", [0, 1, 0, 1, 0, 1], "", "episode='trial'"),
+        ("123123", [0, 1, 0, 1, 0, 1], "aaabbb", None),
+        ("123456", [1] * 6, "", None),
+    ],
+)
+def test_rows_with_the_same_number_are_noticed(numbers, costs, tasks, note):
+    keys = [list(tasks)] if tasks else []
+    found = list(repeats({"trial": list(numbers)}, np.array(costs, dtype=float), keys))
+    assert [note in said for said in found] == ([] if note is None else [True])

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 from mcap.writer import Writer
 
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, MissingExtra, MissingFile, Refusal
 from boundwatch.readers import read_costs
@@ -127,10 +128,15 @@ def test_standard_input(monkeypatch, name):
         npy(np.array([0.5, 1], "f2")),
     ],
 )
-def test_lists_without_names_are_costs(tmp_path, data):
-    found = read_costs(write(tmp_path, data))
-    assert found.costs.tolist() == [0.5, 1]
-    assert found.measure == Measure("cost")
+def test_lists_without_names_are_read_as_declared_or_as_certified(tmp_path, data):
+    assert read_costs(write(tmp_path, data), cost="1").costs.tolist() == [0.5, 1]
+    of_costs = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+    assert read_costs(write(tmp_path, data), certificate=of_costs).measure == Measure("cost")
+    of_successes = Certificate.from_held_out([0, 1, 1], binary=True, measure=Measure("success", "ok"))
+    for given in ({}, {"certificate": of_successes}):
+        with pytest.raises(InvalidSetting) as refused:
+            read_costs(write(tmp_path, data), **given)
+        assert {Argument("cost", "1"), Argument("success", "1")} <= set(refused.value.remedy)
     assert read_costs(write(tmp_path, data), reward="1", cost_range=(0, 2)).costs.tolist() == [0.75, 0.5]
 
 
@@ -376,8 +382,6 @@ def test_damage_gives_a_refusal_or_costs(tmp_path, name):
 
 
 def test_a_certificate_says_how_to_read(tmp_path):
-    from boundwatch.certificates.certificate import Certificate
-
     lab = read_costs(write(tmp_path, CSV.encode()), success="ok", where={"task": "mug"})
     certificate = Certificate.from_held_out(lab.costs, binary=True, measure=lab.measure)
     new = write(tmp_path, b"trial,ok,cost\n1,no,0\n2,no,0\n3,yes,0\n", "new")

@@ -81,7 +81,7 @@ def test_lines_are_numbered_and_come_once(log):
 def test_what_is_no_position_is_refused(content):
     with pytest.raises(SchemaMismatch) as refused:
         Position.from_dict(content)
-    assert refused.value.value == content
+    assert refused.value.name == f"position.{next(iter(content))}"
 
 
 def test_a_line_without_newline_waits_under_follow_and_is_torn_else(log):
@@ -278,3 +278,13 @@ def test_a_pipe_gives_whole_lines_and_says_what_is_torn(in_memory):
     ]
     assert [batch.torn for batch in batches] == [False, True]
     assert batches[-1].position().offset == 9
+
+
+def test_a_restart_waits_for_a_name_that_is_gone_while_a_log_is_rotated(log, monkeypatch):
+    monkeypatch.setattr(module, "POLL", 0.1)
+    _, position = read(log)
+    log.rename(log.with_name("log.csv.1"))
+    later = threading.Timer(0.2, log.write_text, ["9\n"])
+    later.start()
+    assert read(log, position)[0] == ["9"]
+    later.join()

@@ -49,7 +49,7 @@ def of(**given):
 
 READ = {
     "a header and numbers": ("cost\n0.5\n1\n", {}, [2, 3], [0.5, 1]),
-    "bare numbers are costs": ("0.5\n\n1\n", {}, [1, 3], [0.5, 1]),
+    "bare numbers": ("0.5\n\n1\n", {"cost": "1"}, [1, 3], [0.5, 1]),
     "columns by number": ("1,yes\n2,no\n", {"success": "2"}, [1, 2], [0, 1]),
     "a word list by number": ("yes\nno\n", {"success": "1"}, [1, 2], [0, 1]),
     "titles above the header": ("Lab 3, May\n\nsep=;\nt;ok\n1;yes\n", {"success": "ok"}, [5], [0]),
@@ -85,7 +85,19 @@ READ = {
     "carriage returns": ("trial,cost\r\n1,0.5\r\n", {}, [2], [0.5]),
     "JSON lines": ('{"cost": 0.5}\n\n{"cost": 1, "x": 2}\n', {}, [1, 3], [0.5, 1]),
     "objects within": ('{"a": {"ok": true}}\n{"a": {"ok": false}}\n', {"success": "a.ok"}, [1, 2], [0, 1]),
+    "objects whose first field is empty": (
+        '{"n": 1, "cost": 1}\n{"n": 2, "cost": 0}\n{"n": null, "cost": 1}\n',
+        {},
+        [1, 2, 3],
+        [1, 0, 1],
+    ),
     "lists beside it": ('{"cost": 1, "steps": [{"cost": 0}]}\n', {"cost": "cost"}, [1], [1]),
+    "returns of a Monitor": (
+        '#{"t_start": 1}\nr,l,t\n5,1,2\n0,1,2\n',
+        {"cost_range": (0, 5)},
+        [3, 4],
+        [0, 1],
+    ),
     "a Monitor": ('#{"t_start": 1}\nr,l,t,is_success\n5,1,2,1\n6,1,2,0\n', {}, [3, 4], [0, 1]),
 }
 
@@ -102,6 +114,9 @@ def test_read_and_the_same_line_by_line_and_after_restarts(text, declared, numbe
 
 NUMBERED = "trial,cost\n1,0.5\n2,1\n3,0\n"
 REFUSED = {
+    "one number or two": ("0,5\n1,0\n", {"cost": "1"}, 1, None, "0,5"),
+    "a mean below two rows": ("trial,cost\n1,0.2\n2,0.4\nMean,0.3\n", {}, 4, "trial", "Mean"),
+    "units in a row that looks like a trial": ("trial,cost\n-,1\n1,0.2\n2,0.4\n", {}, 2, "trial", "-"),
     "a total": (NUMBERED + "Total,0.5\n", {}, 5, "trial", "Total"),
     "a total without a name": (NUMBERED + ",0.5\n", {}, 5, "trial", ""),
     "a subtotal in a column called run": (
@@ -119,6 +134,13 @@ REFUSED = {
     "a missing cell": ("trial,note,cost\n1,a\n", {}, 2, "cost", None),
     "a quote without end": ('cost,note\n0.5,"a\n' + "1,b\n" * 300, {}, 2, None, '0.5,"a'),
     "bytes of zero": ("cost\n0.\0005\n", {}, 2, None, None),
+    "a mean among objects": (
+        '{"cost": 1, "trial": 1}\n{"cost": 0, "trial": 2}\n{"cost": 0.5, "trial": "mean"}\n',
+        {},
+        3,
+        "trial",
+        "mean",
+    ),
     "JSON that is cut": ('{"cost": 1}\n{"cost": 0.\n', {}, 2, None, None),
     "equal names": ('{"cost": 1, "cost": 0}\n', {}, 1, None, None),
     "equal names within": ('{"a.b": 1, "a": {"b": 2}, "cost": 0}\n', {}, 1, None, None),
@@ -152,7 +174,8 @@ def test_refused_at_a_place_also_line_by_line(text, declared, number, column, va
         ("trial,ok\n1,yes\n", {"success": "done"}, "success"),
         ("trial,ok\n1,yes\n", {"success": "ok", "by": "robot"}, "by"),
         ("x\n" * 60, {"cost": "cost"}, "cost"),
-        ("1,2\n3,4\n", {}, "cost"),
+        ("1;2\n3;4\n", {}, "cost"),
+        ("1\n0\n", {}, "success"),
         ('{"ok": 1}\n', {}, "reward"),
     ],
 )
@@ -172,7 +195,7 @@ def test_nothing_is_refused():
         read(b"\n\n", of())
 
 
-@pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 2), ("cost\n1\n", 0)])
+@pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 3), ("cost\n1\n", 0)])
 def test_what_was_skipped_is_noted(text, notes):
     rows = TextRows(Declared(), "lab.csv")
     rows.take(lines(text.encode()))

@@ -28,7 +28,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
         build_detectors(certificate, options.pop("detector", "sequential-test"), options.pop("levels", {})),
         source,
         store,
-        TrialReader(declare(options.pop("columns", {}), design), source),
+        TrialReader(declare(options.pop("columns", {}), design, certified={"": None}), source),
         settings={"id": number, "by": by} | options.pop("settings", {}),
         alarms=Alarms(on_alarm),
         **options,

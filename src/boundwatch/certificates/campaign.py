@@ -156,33 +156,21 @@ class Campaign(InTable):
         """
         if not self._costs:
             raise InvalidCost("no trial has been counted; call update(cost) first")
-        drafted = draft(
-            self._costs,
-            source="held-out",
-            method="anytime",
-            binary=self.binary,
-            deltas=(self.delta, self.delta_upper, self.delta_lower),
-            seed=seed,
-            policy=policy,
-            record=not self.binary,
-            measure=measure,
-            design=design,
-        )
+        deltas, kept = (self.delta, self.delta_upper, self.delta_lower), not self.binary
+        fields: dict[str, Any] = {
+            "source": "held-out",
+            "method": "anytime",
+            "measure": measure,
+            "design": design,
+        }
+        origin: dict[str, Any] = {"seed": seed, "policy": policy}
+        drafted = draft(self._costs, deltas, binary=self.binary, record=kept, **origin, **fields)
         return Certificate._finish([drafted])[0]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known as plain JSON values."""
-        return {
-            "n": self.n,
-            "mean_cost": self.mean_cost,
-            "lower": self.lower,
-            "upper": self.upper,
-            "width": self.width,
-            "delta": self.delta,
-            "delta_upper": self.delta_upper,
-            "delta_lower": self.delta_lower,
-            "binary": self.binary,
-        }
+        names = ("n", "mean_cost", "lower", "upper", "width", "delta", "delta_upper", "delta_lower", "binary")
+        return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
@@ -193,14 +181,8 @@ class Campaign(InTable):
         >>> Campaign.from_state_dict(campaign.state_dict()).upper == campaign.upper
         True
         """
-        return {
-            "kind": "Campaign",
-            "version": 1,
-            "delta_upper": self.delta_upper,
-            "delta_lower": self.delta_lower,
-            "binary": self.binary,
-            "costs": list(self._costs),
-        }
+        levels = {"delta_upper": self.delta_upper, "delta_lower": self.delta_lower}
+        return {"kind": "Campaign", "version": 1, **levels, "binary": self.binary, "costs": list(self._costs)}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> Campaign:

@@ -21,19 +21,8 @@ from boundwatch._support.notebook import InNotebook
 from boundwatch._support.schema import Level, Probability, convert, decode
 from boundwatch._support.validation import check_costs
 from boundwatch.bounds.pac_bayes import Variant
-from boundwatch.certificates import limits, schema, verification
-from boundwatch.certificates.drafting import (
-    Measured,
-    check_delta,
-    check_interval,
-    check_log_ratio,
-    check_method,
-    check_renyi,
-    draft,
-    draft_external,
-    draft_held_out,
-    shared_delta,
-)
+from boundwatch.certificates import drafting, limits, schema, verification
+from boundwatch.certificates.drafting import Measured, draft, draft_held_out, shared_delta
 from boundwatch.certificates.provenance import Provenance
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.verification import Check
@@ -147,19 +136,9 @@ class Certificate(InNotebook):
         >>> Certificate.from_held_out(successes=[True, True, False, True] * 50).mean_cost
         0.25
         """
-        drafted = draft_held_out(
-            costs,
-            delta,
-            successes=successes,
-            method=method,
-            binary=binary,
-            delta_upper=delta_upper,
-            delta_lower=delta_lower,
-            seed=seed,
-            policy=policy,
-            measure=measure,
-        )
-        return cls._finish([drafted])[0]
+        given: dict[str, Any] = {"successes": successes, "method": method, "binary": binary}
+        given |= {"measure": measure, "seed": seed, "policy": policy}
+        return cls._finish([draft_held_out(costs, (delta, delta_upper, delta_lower), **given)])[0]
 
     @classmethod
     def from_pac_bayes(
@@ -196,20 +175,15 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.3307, 0.2705)
         """
-        check_method(method, "pac-bayes")
-        renyi = check_renyi(renyi)
+        drafting.check_method(method, "pac-bayes")
+        fields: dict[str, Any] = {
+            "source": "pac-bayes",
+            "method": method,
+            "renyi": drafting.check_renyi(renyi),
+        }
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        drafted = draft(
-            costs,
-            source="pac-bayes",
-            method=method,
-            binary=binary,
-            deltas=(max(above, below), above, below),
-            renyi=renyi,
-            seed=seed,
-            policy=policy,
-        )
-        return cls._finish([drafted])[0]
+        deltas = (max(above, below), above, below)
+        return cls._finish([draft(costs, deltas, binary=binary, seed=seed, policy=policy, **fields)])[0]
 
     @classmethod
     def from_pointwise(
@@ -243,19 +217,11 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.322, 0.2786)
         """
-        log_ratio = check_log_ratio(log_ratio)
+        ratio = drafting.check_log_ratio(log_ratio)
+        fields: dict[str, Any] = {"source": "pointwise", "method": "kl", "log_ratio": ratio}
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        drafted = draft(
-            costs,
-            source="pointwise",
-            method="kl",
-            binary=binary,
-            deltas=(max(above, below), above, below),
-            log_ratio=log_ratio,
-            seed=seed,
-            policy=policy,
-        )
-        return cls._finish([drafted])[0]
+        deltas = (max(above, below), above, below)
+        return cls._finish([draft(costs, deltas, binary=binary, seed=seed, policy=policy, **fields)])[0]
 
     @classmethod
     def from_bounds(
@@ -289,10 +255,11 @@ class Certificate(InNotebook):
         >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
         0.2
         """
-        limits_given = check_interval(lower, upper)
+        low, high = drafting.check_interval(lower, upper)
+        fields: dict[str, Any] = {"source": "external", "method": "external", "lower": low, "upper": high}
         above, below = shared_delta(delta, delta_upper, delta_lower)
-        deltas = (check_delta(delta, above, below), above, below)
-        return cls(**draft_external(limits_given, deltas, binary=binary, seed=seed, policy=policy))
+        deltas = (drafting.check_delta(delta, above, below), above, below)
+        return cls(**draft(None, deltas, binary=binary, seed=seed, policy=policy, **fields))
 
     @classmethod
     def _finish(cls, drafts: Sequence[dict[str, Any]]) -> list[Certificate]:
@@ -436,14 +403,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
 def require_certificate(value: object) -> Certificate:
-    """Return a certificate, or refuse what a detector cannot compare with.
-
-    Examples
-    --------
-    >>> require_certificate("certificate.json")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: certificate = 'certificate.json' is not a Certificate; make or load one
-    """
+    """Return a certificate, or refuse what a detector cannot compare with."""
     if not isinstance(value, Certificate):
         problem, remedy = "is not a Certificate", "make or load one"
         raise InvalidSetting(problem, name="certificate", value=value, remedy=remedy)

@@ -43,20 +43,18 @@ class Measured(Protocol):
 
 def draft_held_out(
     costs: ArrayLike | Measured | None,
-    delta: float,
+    deltas: tuple[float, float | None, float | None],
     *,
     successes: ArrayLike | None = None,
     method: HeldOutMethod | None,
     binary: bool | None,
-    delta_upper: float | None,
-    delta_lower: float | None,
-    seed: int | None,
-    policy: str | os.PathLike[str] | None,
     measure: Measure | None,
+    **origin: Any,
 ) -> dict[str, Any]:
     """Return the fields of a certificate from held-out costs, except for the limits.
 
-    Parameters are those of `boundwatch.Certificate.from_held_out`.
+    Parameters are those of `boundwatch.Certificate.from_held_out`; `deltas` are for both sides, the upper and
+    the lower one, `origin` is for `draft`.
     """
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
@@ -71,97 +69,42 @@ def draft_held_out(
         method = "exact" if binary else "betting"
     check_method(method, "held-out")
     if method == "exact" and not binary:
-        raise InvalidSetting(
-            "method = 'exact' needs binary costs; pass binary=True, or use 'betting' or 'kl'"
-        )
-    above, below = split_delta(delta, delta_upper, delta_lower)
-    return draft(
-        costs,  # type: ignore[arg-type]  # it is an array by now
-        source="held-out",
-        method=method,
-        binary=binary,
-        deltas=(above + below, above, below),
-        seed=seed,
-        policy=policy,
-        record=not binary,
-        measure=measure,
-        design=design,
-    )
+        remedy = "pass binary=True, or use 'betting' or 'kl'"
+        raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
+    above, below = split_delta(*deltas)
+    fields = {"source": "held-out", "method": method, "measure": measure, "design": design}
+    shares = (above + below, above, below)
+    return draft(costs, shares, binary=binary, record=not binary, **origin, **fields)  # type: ignore[arg-type]
 
 
 def draft(
-    costs: ArrayLike,
-    *,
-    source: schema.Source,
-    method: schema.Method,
-    binary: bool,
+    costs: ArrayLike | None,
     deltas: tuple[float, float, float],
-    renyi: float | None = None,
-    log_ratio: float | None = None,
+    *,
+    binary: bool,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
     record: bool = False,
-    measure: Measure | None = None,
-    design: Design | None = None,
+    **fields: Any,
 ) -> dict[str, Any]:
-    """Return the fields of a certificate, except for the limits.
+    """Return the fields of a certificate, except for limits that follow from them.
 
-    Parameters are those fields; `deltas` are for either limit, the upper and the lower one, and `record` says
-    whether to keep one of the costs.
+    `deltas` are for either limit, the upper and the lower one; `record` says whether to keep one of the
+    costs, which are None for a bound that was proved elsewhere. `fields` are further ones.
     """
     binary = check_flag(binary, "binary")
-    values = check_costs(costs, binary=binary)
-    delta, delta_upper, delta_lower = deltas
-    return {
-        "delta": delta,
-        "delta_upper": delta_upper,
-        "delta_lower": delta_lower,
-        "n": values.size,
-        "mean_cost": float(values.mean()),
-        "source": source,
-        "method": method,
-        "binary": binary,
-        "renyi": renyi,
-        "log_ratio": log_ratio,
-        "provenance": provenance_of(values, seed, policy),
-        "record": CostRecord.of(values) if record else None,
-        "measure": measure,
-        "design": design or Design(),
-    }
-
-
-def draft_external(
-    interval: tuple[float, float],
-    deltas: tuple[float, float, float],
-    *,
-    binary: bool,
-    seed: int | None,
-    policy: str | os.PathLike[str] | None,
-) -> dict[str, Any]:
-    """Return all fields of a certificate by a bound that was proved elsewhere."""
-    nothing = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
-    return nothing | {
-        "lower": interval[0],
-        "upper": interval[1],
-        "delta": deltas[0],
-        "delta_upper": deltas[1],
-        "delta_lower": deltas[2],
-        "source": "external",
-        "method": "external",
-        "binary": check_flag(binary, "binary"),
-        "provenance": provenance_of(None, seed, policy),
-        "design": Design(),
-    }
+    values = None if costs is None else check_costs(costs, binary=binary)
+    found = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
+    found |= dict(zip(("delta", "delta_upper", "delta_lower"), deltas, strict=True))
+    if values is not None:
+        kept = CostRecord.of(values) if record else None
+        found |= {"n": values.size, "mean_cost": float(values.mean()), "record": kept}
+    found |= {"binary": binary, "provenance": provenance_of(values, seed, policy), "design": Design()}
+    return found | {name: value for name, value in fields.items() if value is not None}
 
 
 def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where each has half of delta.
-
-    Examples
-    --------
-    >>> split_delta(0.01, None, None)
-    (0.005, 0.005)
-    """
+    """Return the failure probabilities of the upper and the lower limit where each has half of delta."""
     above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
     if above + below >= 1:
         raise InvalidLevel(f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1")
@@ -169,38 +112,18 @@ def split_delta(delta: float, delta_upper: float | None, delta_lower: float | No
 
 
 def shared_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where one event gives both.
-
-    Examples
-    --------
-    >>> shared_delta(0.01, None, None)
-    (0.01, 0.01)
-    """
+    """Return the failure probabilities of the upper and the lower limit where one event gives both."""
     return _sides(delta, delta_upper, delta_lower, share=1.0)
 
 
 def check_method(method: schema.Method, source: schema.Source) -> None:
-    """Refuse a method that does not go with a source.
-
-    Examples
-    --------
-    >>> check_method("exact", "pac-bayes")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: method = 'exact' is unknown; choose one of kl, pinsker
-    """
+    """Refuse a method that does not go with a source."""
     allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
     check_choice(method, "method", allowed)
 
 
 def check_number(value: object, name: str) -> float:
-    """Return a number, or raise an error that names what came instead.
-
-    Examples
-    --------
-    >>> check_number(True, "renyi")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: renyi = True is not a number; give one
-    """
+    """Return a number, or raise an error that names what came instead."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidSetting("is not a number", name=name, value=value, remedy="give one")
     return float(value)

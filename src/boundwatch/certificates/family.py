@@ -39,15 +39,7 @@ CERTIFY_IT = "certify it, or leave it out"
 
 
 def no_certificate(task: str, certified: Iterable[str], remedy: str = CERTIFY_IT) -> str:
-    """Say that a task (or robot) has no certificate, and which one may be meant, else the remedy.
-
-    Examples
-    --------
-    >>> no_certificate("Arm-2", ["arm-1", "arm-2"])
-    "has no certificate, but 'arm-2' has; if that is meant, write the name the same way"
-    >>> no_certificate("arm-7", ["arm-1", "arm-2"])
-    "has no certificate, only 'arm-1', 'arm-2'; certify it, or leave it out"
-    """
+    """Say that a task (or robot) has no certificate, and which one may be meant, else the remedy."""
     known = list(certified)
     plain = {"".join(name.split()).casefold(): name for name in known}
     if (meant := plain.get("".join(task.split()).casefold())) is not None:
@@ -85,24 +77,18 @@ class CertificateFamily(Mapping[str, Certificate]):
     by: str = "task"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.certificates, Mapping):
-            raise InvalidSetting(
-                f"certificates is of type {type(self.certificates).__name__}; "
-                "map the name of every task to its Certificate"
-            )
+        if not isinstance(self.certificates, Mapping) or not self.certificates:
+            remedy = "map the name of every task, at least one, to its Certificate"
+            raise InvalidSetting("is no family", name="certificates", value=self.certificates, remedy=remedy)
         object.__setattr__(self, "certificates", FrozenMapping(self.certificates))
-        if not self.certificates:
-            raise InvalidSetting("certificates is empty; a family needs at least one task")
         for name in (self.by, *self.certificates):
             if not isinstance(name, str) or not name.strip():
-                raise InvalidSetting(
-                    f"{shown(name)} is not a valid name; use non-empty strings for tasks and their column"
-                )
+                remedy = "use non-empty strings for tasks and their column"
+                raise InvalidSetting("is not a valid name", value=name, remedy=remedy)
         for task, certificate in self.certificates.items():
             if not isinstance(certificate, Certificate):
                 raise InvalidSetting(
-                    f"certificates[{task!r}] is of type {type(certificate).__name__}, not Certificate; "
-                    "make families from costs with CertificateFamily.from_held_out"
+                    "is not a Certificate", name=f"certificates[{task!r}]", remedy="make one"
                 )
 
     @classmethod
@@ -137,26 +123,15 @@ class CertificateFamily(Mapping[str, Certificate]):
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
         tasks = max(len(costs), 1)
-        share = check_level(delta, "delta") / tasks
-        share_upper, share_lower = (
-            None if value is None else check_level(value, name) / tasks
-            for name, value in (("delta_upper", delta_upper), ("delta_lower", delta_lower))
-        )
+        sides = (("delta_upper", delta_upper), ("delta_lower", delta_lower))
+        above, below = (None if each is None else check_level(each, name) / tasks for name, each in sides)
+        shares = check_level(delta, "delta") / tasks, above, below
+        given: dict[str, Any] = {"method": method, "binary": binary, "measure": measure}
         policy_sha256 = None if policy is None else sha256_file(policy)
         drafts = {}
         for task, values in costs.items():
             try:
-                drafted = draft_held_out(
-                    values,
-                    share,
-                    method=method,
-                    binary=binary,
-                    delta_upper=share_upper,
-                    delta_lower=share_lower,
-                    seed=seed,
-                    policy=None,
-                    measure=measure,
-                )
+                drafted = draft_held_out(values, shares, seed=seed, policy=None, **given)
             except InvalidCost as error:
                 raise error.inside(f"{by} {task!r}") from None
             if policy_sha256 is not None:
@@ -219,9 +194,8 @@ class CertificateFamily(Mapping[str, Certificate]):
 
     def __str__(self) -> str:
         certain = f"{100 * (1 - self.delta):.6g} %"
-        return (
-            f"Certificates of {len(self)} tasks; all limits hold at once with probability at least {certain}."
-        )
+        all_hold = f"all limits hold at once with probability at least {certain}."
+        return f"Certificates of {len(self)} tasks; {all_hold}"
 
     def _repr_html_(self) -> str:
         names = ("lower", "upper", "n", "mean_cost")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,9 @@ from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import CertificateError, InvalidSetting
 
 FACTS = (
-    "source",
-    "method",
-    "n",
-    "mean_cost",
-    "binary",
-    "delta_upper",
-    "delta_lower",
-    "renyi",
-    "log_ratio",
-    "record",
-)
+    "source", "method", "n", "mean_cost", "binary",
+    "delta_upper", "delta_lower", "renyi", "log_ratio", "record",
+)  # fmt: skip
 """The fields of a certificate that its limits follow from: the arguments of `derive`."""
 
 
@@ -34,14 +26,6 @@ def derive_all(facts: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     """Return the limits of many certificates, each from the arguments of `derive`.
 
     What is the same is derived once, and what takes long, for many at once.
-
-    Examples
-    --------
-    >>> costs = CostRecord.of(np.array([0.1, 0.2, 0.2]))
-    >>> one = dict(source="held-out", method="betting", n=3, mean_cost=0.5 / 3, binary=False, record=costs)
-    >>> one |= {"delta_upper": 0.05, "delta_lower": 0.05}
-    >>> derive_all([one, one]) == [derive(**one)] * 2
-    True
     """
     found: dict[int, tuple[float, float]] = {}
     derived: dict[tuple[Any, ...], tuple[float, float]] = {}
@@ -78,66 +62,38 @@ def derive(
 
     Parameters are the fields of `boundwatch.Certificate`. A method that looks at every single cost needs the
     `record` of costs; for costs of 0 and 1, `n` and `mean_cost` say as much.
-
-    Raises
-    ------
-    CertificateError
-        For a source and method that do not go together, or when a number is missing that they need.
-
-    Examples
-    --------
-    >>> derive("held-out", "hoeffding", n=200, mean_cost=0.25, binary=True, delta_upper=0.1, delta_lower=0.1)
-    (0.1741..., 0.3258...)
-    >>> derive("held-out", "guess", n=200, mean_cost=0.25, binary=True, delta_upper=0.1, delta_lower=0.1)
-    Traceback (most recent call last):
-    boundwatch.errors.CertificateError: method = 'guess' of source = 'held-out' derives no limits; ...
     """
     size, mean = _present(n, "n"), _present(mean_cost, "mean_cost")
+    failures = round(mean * size)
+    pair: tuple[Any, Any]
+
+    def both(below: Callable[..., Any], above: Callable[..., Any], *facts: Any) -> tuple[Any, Any]:
+        first, rest = facts[:2], facts[2:]
+        return below(*first, delta_lower, *rest), above(*first, delta_upper, *rest)
+
     match source, method:
         case "held-out", "betting":
-            record = record or (CostRecord.of_failures(size, round(mean * size)) if binary else None)
-            pair: tuple[Any, Any] = _by_betting([_present(record, "record")], delta_lower, delta_upper)[0]
+            record = record or (CostRecord.of_failures(size, failures) if binary else None)
+            pair = _by_betting([_present(record, "record")], delta_lower, delta_upper)[0]
         case "held-out", "exact":
-            failures = round(mean * size)
-            pair = (
-                bounds.clopper_pearson_lower(failures, size, delta_lower),
-                bounds.clopper_pearson_upper(failures, size, delta_upper),
-            )
+            pair = both(bounds.clopper_pearson_lower, bounds.clopper_pearson_upper, failures, size)
         case "held-out", "anytime" if binary:
-            failures = round(mean * size)
-            pair = (
-                bounds.anytime_lower(failures, size, delta_lower),
-                bounds.anytime_upper(failures, size, delta_upper),
-            )
+            pair = both(bounds.anytime_lower, bounds.anytime_upper, failures, size)
         case "held-out", "anytime":
             values, weights = _present(record, "record").arrays()
             bets = Bets.for_costs(binary=False)
-            pair = (
-                largest_refuted(bets, values, weights, delta_lower),
-                np.nextafter(1 - largest_refuted(bets, 1 - values, weights, delta_upper), 2.0),
-            )
+            upper = 1 - largest_refuted(bets, 1 - values, weights, delta_upper)
+            pair = largest_refuted(bets, values, weights, delta_lower), np.nextafter(upper, 2.0)
         case "held-out", "kl":
-            pair = (
-                bounds.chernoff_lower(mean, size, delta_lower),
-                bounds.chernoff_upper(mean, size, delta_upper),
-            )
+            pair = both(bounds.chernoff_lower, bounds.chernoff_upper, mean, size)
         case "held-out", "hoeffding":
-            pair = (
-                bounds.hoeffding_lower(mean, size, delta_lower),
-                bounds.hoeffding_upper(mean, size, delta_upper),
-            )
+            pair = both(bounds.hoeffding_lower, bounds.hoeffding_upper, mean, size)
         case "pac-bayes", ("kl" | "pinsker"):
             divergence = _present(renyi, "renyi")
-            pair = (
-                bounds.pac_bayes_lower(mean, size, delta_lower, divergence, method),
-                bounds.pac_bayes_upper(mean, size, delta_upper, divergence, method),
-            )
+            pair = both(bounds.pac_bayes_lower, bounds.pac_bayes_upper, mean, size, divergence, method)
         case "pointwise", "kl":
             ratio = _present(log_ratio, "log_ratio")
-            pair = (
-                bounds.pointwise_lower(mean, size, delta_lower, ratio),
-                bounds.pointwise_upper(mean, size, delta_upper, ratio),
-            )
+            pair = both(bounds.pointwise_lower, bounds.pointwise_upper, mean, size, ratio)
         case _:
             raise CertificateError(
                 f"method = {method!r} of source = {source!r} derives no limits; certify again, "

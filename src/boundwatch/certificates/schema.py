@@ -37,14 +37,7 @@ _GIVE = "give the file that certify or Certificate.save wrote"
 
 
 def body(content: object) -> dict[str, Any]:
-    """Return the fields of a certificate's file without its version, which must be the one that is known.
-
-    Examples
-    --------
-    >>> body({"schema_version": 99})
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: schema_version = 99 is unknown; this release reads 1: ...
-    """
+    """Return the fields of a certificate's file without its version, which must be the one that is known."""
     if not isinstance(content, dict) or "schema_version" not in content:
         raise SchemaMismatch("no schema_version; not a certificate", remedy=_GIVE)
     if "certificates" in content:

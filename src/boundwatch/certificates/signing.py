@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -128,46 +129,41 @@ def check_signature(path: _PathLike, content: object, key: _PathLike) -> None:
 
 
 def signature_path(path: _PathLike) -> Path:
-    """Return where the signature of a certificate's file is.
-
-    Examples
-    --------
-    >>> str(signature_path("certificate.json"))
-    'certificate.json.sig'
-    """
+    """Return where the signature of a certificate's file is."""
     return Path(f"{os.fspath(path)}.sig")
 
 
 def load_private_key(path: _PathLike) -> Ed25519PrivateKey:
     """Read a private key; nothing else passes for one."""
     ed25519, serialization = _cryptography()
-    data = read_bytes(path)
-    try:
-        found = serialization.load_pem_private_key(data, password=None)
-    except (ValueError, TypeError, _unsupported()) as error:
-        raise InvalidSetting(
-            f"{path}: is not a private key without password; make one with: boundwatch keygen NAME"
-        ) from error
-    if not isinstance(found, ed25519.Ed25519PrivateKey):
-        raise InvalidSetting(f"{path}: is not an Ed25519 key; make one with: boundwatch keygen NAME")
-    key: Ed25519PrivateKey = found
+    data, remedy = read_bytes(path), "make one with: boundwatch keygen NAME"
+    load, kind = serialization.load_pem_private_key, "private key without password"
+    wanted = ed25519.Ed25519PrivateKey
+    key: Ed25519PrivateKey = _key(path, lambda: load(data, password=None), wanted, kind, remedy)
     return key
 
 
 def load_public_key(path: _PathLike) -> Ed25519PublicKey:
     """Read a public key; nothing else passes for one."""
     ed25519, serialization = _cryptography()
-    data = read_bytes(path)
+    data, remedy = read_bytes(path), "give the .pub of: boundwatch keygen"
     if b"PRIVATE KEY" in data:
         raise InvalidSetting(f"{path}: is a private key; give the public one, and keep this to yourself")
-    try:
-        found = serialization.load_pem_public_key(data)
-    except (ValueError, TypeError, _unsupported()) as error:
-        raise InvalidSetting(f"{path}: is not a public key; give the .pub of: boundwatch keygen") from error
-    if not isinstance(found, ed25519.Ed25519PublicKey):
-        raise InvalidSetting(f"{path}: is not an Ed25519 key; give the .pub of: boundwatch keygen")
-    key: Ed25519PublicKey = found
+    load = serialization.load_pem_public_key
+    key: Ed25519PublicKey = _key(path, lambda: load(data), ed25519.Ed25519PublicKey, "public key", remedy)
     return key
+
+
+def _key(path: _PathLike, load: Callable[[], Any], wanted: type, kind: str, remedy: str) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        found = load()
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InvalidSetting(f"{path}: is not a {kind}; {remedy}") from error
+    if not isinstance(found, wanted):
+        raise InvalidSetting(f"{path}: is not an Ed25519 key; {remedy}")
+    return found
 
 
 def _message(content: object) -> bytes:
@@ -205,9 +201,3 @@ def _cryptography() -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingExtra("signing", "sign") from error
     return ed25519, serialization
-
-
-def _unsupported() -> type[Exception]:
-    from cryptography.exceptions import UnsupportedAlgorithm
-
-    return UnsupportedAlgorithm

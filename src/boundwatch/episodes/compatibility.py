@@ -49,16 +49,7 @@ class Doubt(NamedTuple):
 def compared(
     episodes: Episodes, certificates: Mapping[str, Certificate] | Certificate, *, allow_own: bool = False
 ) -> Episodes:
-    """Return new episodes with warnings if no verdict should be built on them.
-
-    Raises
-    ------
-    ProvenanceMismatch
-        If they are, or begin with, those that the certificate was made from, unless `allow_own`: it cannot
-        judge them.
-    InvalidSetting
-        If a task has no certificate.
-    """
+    """Return new episodes with warnings if no verdict should be built on them."""
     allow_own = check_flag(allow_own, "allow_own")
     found: list[str] = []
     notes: list[str] = []
@@ -132,11 +123,6 @@ def by_chance(costs: NDArray[np.float64]) -> bool:
     Independent episodes repeat a sequence with the product of its costs' probabilities. No distribution makes
     that larger than the one with the sequence's own frequencies. So what is not called chance comes by chance
     at most once in 1,000 times, whatever the costs are: five different ones suffice.
-
-    Examples
-    --------
-    >>> by_chance(np.zeros(50)), by_chance(np.arange(50) % 2), by_chance(np.array([0.1, 0.5, 0.3, 0.2, 0.9]))
-    (True, False, False)
     """
     counts = np.unique(costs, return_counts=True)[1]
     return bool(xlogy(counts, counts / costs.size).sum() > _RARE)
@@ -251,13 +237,7 @@ class Likeness:
 
 
 def is_time_to_look(n: int, certified: int | None) -> bool:
-    """Return whether to look at a stream after n costs: 20, 40, 80 and so on, and as many as were certified.
-
-    Examples
-    --------
-    >>> [n for n in range(200) if is_time_to_look(n, 30)]
-    [20, 30, 40, 80, 160]
-    """
+    """Return whether to look at a stream after n costs: 20, 40, 80, ..., and as many as were certified."""
     return (n % 20 == 0 and (n // 20).bit_count() == 1) or (n == certified and n >= 5)
 
 
@@ -302,15 +282,7 @@ def _shared(certificate: Certificate, costs: Sequence[float]) -> float:
 def measured_otherwise(
     certificate: Certificate, measure: Measure, design: Design | None = None
 ) -> list[Doubt]:
-    """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows.
-
-    Examples
-    --------
-    >>> lab = Certificate.from_held_out([0, 1], binary=True, measure=Measure("success"))
-    >>> new = Measure("success", "is_success")
-    >>> len(measured_otherwise(lab, Measure("cost"))), measured_otherwise(lab, new)
-    (1, [])
-    """
+    """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows."""
     certified = certificate.measure
     if certified is None or _rule(certified, certificate.design) == _rule(measure, design or Design()):
         return []

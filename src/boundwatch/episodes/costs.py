@@ -64,31 +64,7 @@ class Converted:
 def convert(
     measure: Measure, cells: Cells, notation: Notation | None = None, *, binary: bool = False
 ) -> Converted:
-    """Return the cost of every cell; the same for a whole column as for its cells one after the other.
-
-    Parameters
-    ----------
-    measure
-        What the column holds.
-    cells
-        Text, numbers, truth values; or an array of numbers, or of truth values.
-    notation
-        How the cells before these were written; left out, there were none.
-    binary
-        Whether every cost was promised to be 0 or 1.
-
-    Raises
-    ------
-    InvalidCost
-        At the first cell that is no cost, with its `index`.
-
-    Examples
-    --------
-    >>> from boundwatch.episodes.measure import Measure
-    >>> found = convert(Measure("cost", "time", (0, 60)), ["30", "7,5"])
-    >>> found.costs, found.notation.decimal
-    (array([0.5  , 0.125]), ',')
-    """
+    """Return the cost of every cell; the same for a whole column as for its cells one after the other."""
     state = notation or Notation()
     array = _plain(cells)
     if measure.kind == "success":

@@ -29,15 +29,7 @@ class Number:
 
 
 def number(text: str) -> Number | None:
-    """Return the number in a text; None if there is none.
-
-    Examples
-    --------
-    >>> number("0,5")
-    Number(value=0.5, mark=',', percent=False, ambiguous=False)
-    >>> number("12 %").percent, number("1,234").ambiguous, number("1.234,5"), number("0_1")
-    (True, True, None, None)
-    """
+    """Return the number in a text; None if there is none."""
     plain = text.strip().translate(_VARIANTS)
     percent = plain.endswith("%")
     plain = plain.removesuffix("%").rstrip()
@@ -53,13 +45,7 @@ def number(text: str) -> Number | None:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a cell holds nothing: empty, null, NaN, or a word for that.
-
-    Examples
-    --------
-    >>> is_missing(" "), is_missing(None), is_missing("n/a"), is_missing("no")
-    (True, True, True, False)
-    """
+    """Return whether a cell holds nothing: empty, null, NaN, or a word for that."""
     if isinstance(value, str):
         return value.strip().casefold() in _MISSING
     return value is None or (isinstance(value, float) and math.isnan(value))

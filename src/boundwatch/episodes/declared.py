@@ -131,7 +131,8 @@ class Declared:
         """Return how costs are read from a file with these columns.
 
         From the column that was declared; else the certificate's, if the file has it; else the one that the
-        format names; else the only one with a customary name.
+        format names; else the only one with a customary name. A list says nothing about its values: without
+        a declaration only a certificate of costs, or of such a list, can.
 
         Parameters
         ----------
@@ -151,8 +152,6 @@ class Declared:
             return found
         if says is not None:
             return self._measure(*says)
-        if not names:
-            return self._measure("cost", None)
         known = [name for name in names if normal(name) in DEFAULTS]
         if len(known) != 1:
             raise self._ask(names, known)
@@ -171,11 +170,13 @@ class Declared:
         column = certified.column
         if column is not None and (found := [name for name in names if normal(name) == normal(column)]):
             return self._measure(certified.kind, self._find(names, found[0], certified.kind))
+        if says is None and not names:
+            same = certified.kind == "cost" or column in (None, "1")
+            return self._measure(certified.kind, None) if same else None
         if not is_customary(certified):
             return None
-        if says is not None or not names:  # a log, or a list: its own column, if it holds the same
-            same = says is None or says.kind == certified.kind
-            return self._measure(certified.kind, None if says is None else says.column) if same else None
+        if says is not None:  # a log: its own column, if it holds the same
+            return self._measure(*says) if says.kind == certified.kind else None
         fitting = [name for name in names if certified.kind in CUSTOMARY.get(normal(name), ())]
         return self._measure(certified.kind, fitting[0]) if len(fitting) == 1 else None
 
@@ -206,24 +207,21 @@ class Declared:
     def _ask(self, names: Sequence[str], known: Sequence[str]) -> InvalidSetting:
         if known and len(set(map(normal, known))) == 1:
             return InvalidSetting(f"there are {len(known)} columns {known[0]!r}", remedy="rename all but one")
-        problem = (
-            f"columns {', '.join(known)} could all be meant" if known else "it was not said what to read"
-        )
+        problem = "it was not said what to read"
+        if known:
+            problem = f"columns {', '.join(known)} could all be meant"
+        elif not names:
+            problem = "is a list, and it was not said what its values are"
         remedy: list[str | Argument] = ["name the column with "]
         for kind, meaning in zip(KINDS, ("yes or no", "more is worse", "more is better"), strict=True):
             joint = "" if kind == KINDS[0] else ", " if kind != KINDS[-1] else " or "
-            remedy += [joint, Argument(kind), f" ({meaning})"]
-        return InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}"))
+            remedy += [joint, Argument(kind) if names else Argument(kind, "1"), f" ({meaning})"]
+        unnamed = "; if that is a value, the column is called 1" if len(names) == 1 else ""
+        return InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}{unnamed}" if names else ""))
 
 
 def is_customary(measure: Measure) -> bool:
-    """Return whether a column says nothing by its name: it has none, or the usual one for what it holds.
-
-    Examples
-    --------
-    >>> is_customary(Measure("success", "is_success")), is_customary(Measure("success", "grasped"))
-    (True, False)
-    """
+    """Return whether a column says nothing by its name: it has none, or the usual one for what it holds."""
     name = normal(measure.column or "")
     return not name or name.isdigit() or measure.kind in CUSTOMARY.get(name, ())
 

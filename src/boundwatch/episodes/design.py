@@ -67,12 +67,9 @@ class Design:
         if self.reduce is not None:
             check_choice(self.reduce, "reduce", get_args(Reduction))
             if self.episode is None:
-                raise InvalidSetting(
-                    "goes with the column that tells episodes apart",
-                    name="reduce",
-                    value=self.reduce,
-                    remedy=("give ", Argument("episode")),
-                )
+                problem = "goes with the column that tells episodes apart"
+                remedy = ("give ", Argument("episode"))
+                raise InvalidSetting(problem, name="reduce", value=self.reduce, remedy=remedy)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -93,20 +93,10 @@ class Episodes:
                 binary, notes = True, (*notes, binary_note(values.size))
         given: dict[Role, Sequence[Any] | None] = {"strata": strata, "cluster": clusters}
         known = dict(keys or {}) | {role: names for role, names in given.items() if names is not None}
-        fields: dict[str, Any] = {
-            "costs": values,
-            "binary": check_flag(binary, "binary"),
-            "measure": measure,
-            "design": design or Design(),
-            "keys": _keys(known, values.size),
-            "source": source,
-            "file_format": file_format,
-            "unit": unit,
-            "numbers": numbers,
-            "warnings": tuple(warnings),
-            "notes": tuple(notes),
-        }
-        for name, value in fields.items():
+        fields: dict[str, Any] = {"costs": values, "binary": check_flag(binary, "binary")}
+        fields |= {"measure": measure, "design": design or Design(), "keys": _keys(known, values.size)}
+        fields |= {"source": source, "file_format": file_format, "unit": unit, "numbers": numbers}
+        for name, value in (fields | {"warnings": tuple(warnings), "notes": tuple(notes)}).items():
             object.__setattr__(self, name, value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -148,20 +138,14 @@ class Episodes:
         >>> {task: part.costs.tolist() for task, part in read.split().items()}
         {'a': [0.1, 0.3], 'b': [0.2]}
         """
-        return {
-            task: replace(
-                self,
-                costs=self.costs[rows],
-                design=replace(self.design, by=None),
-                keys={
-                    role: tuple(names[row] for row in rows)
-                    for role, names in self.keys.items()
-                    if role != "by"
-                },
-                numbers=[self.numbers[row] for row in rows] if len(self.numbers) else (),
-            )
-            for task, rows in self._rows().items()
-        }
+        design = replace(self.design, by=None)
+        others: dict[Role, tuple[str, ...]] = {r: names for r, names in self.keys.items() if r != "by"}
+        parts = {}
+        for task, rows in self._rows().items():
+            keys = {role: tuple(names[row] for row in rows) for role, names in others.items()}
+            numbers = [self.numbers[row] for row in rows] if len(self.numbers) else ()
+            parts[task] = replace(self, costs=self.costs[rows], design=design, keys=keys, numbers=numbers)
+        return parts
 
     def _rows(self) -> dict[str, NDArray[np.int64]]:
         names = self.keys.get("by", ())
@@ -171,12 +155,13 @@ class Episodes:
         return dict(zip(order, np.split(np.argsort(groups, kind="stable"), ends), strict=False))
 
     def __repr__(self) -> str:
-        facts: dict[str, Any] = {
-            "n": self.costs.size,
-            "mean_cost": float(self.costs.mean()),
+        facts: dict[str, Any] = {"n": self.costs.size, "mean_cost": float(self.costs.mean())}
+        facts |= {
             "binary": self.binary,
+            "source": self.source or None,
+            "measure": str(self.measure),
+            "by": self.design.by,
         }
-        facts |= {"source": self.source or None, "measure": str(self.measure), "by": self.design.by}
         return one_line(self, facts | {"warnings": self.warnings or None})
 
     def __str__(self) -> str:
@@ -197,13 +182,7 @@ def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
 
 
 def looks_binary(costs: NDArray[np.float64]) -> bool:
-    """Return whether there are failures and successes and nothing else; all of one kind tell nothing.
-
-    Examples
-    --------
-    >>> looks_binary(np.array([0.0, 1.0, 0.0])), looks_binary(np.zeros(3))
-    (True, False)
-    """
+    """Return whether there are failures and successes and nothing else; all of one kind tell nothing."""
     if costs[0] not in (0, 1):
         return False
     failed, passed = costs == 1, costs == 0
@@ -211,13 +190,7 @@ def looks_binary(costs: NDArray[np.float64]) -> bool:
 
 
 def binary_note(n: int) -> str:
-    """Say that costs were taken for failures and successes by their looks.
-
-    Examples
-    --------
-    >>> binary_note(20)[:50]
-    'all 20 costs are 0 or 1, so each is read as a tria'
-    """
+    """Say that costs were taken for failures and successes by their looks."""
     return (
         f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; "
         "if a trial can cost something in between, say that they are not binary"
@@ -225,18 +198,7 @@ def binary_note(n: int) -> str:
 
 
 def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
-    """Return costs as they are; of `Episodes`, say as Python warnings what makes a verdict on them doubtful.
-
-    Raises
-    ------
-    ProvenanceMismatch
-        If they are, or begin with, those that the certificate was made from.
-
-    Examples
-    --------
-    >>> compatible([0.1, 0.2], Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-    [0.1, 0.2]
-    """
+    """Return costs as they are; of `Episodes`, warn in Python of what makes a verdict doubtful."""
     if not isinstance(costs, Episodes):
         return costs
     try:

@@ -7,7 +7,7 @@ the probability with which independent episodes get them; together they stay bel
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -26,21 +26,27 @@ _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 
 def suspicions(costs: Array, tasks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what is suspicious about episodes, one sentence each.
-
-    Parameters
-    ----------
-    costs
-        Their costs, in the order of the file.
-    tasks
-        The task of each episode, if they are judged apart: orders are then looked at task by task.
-
-    Examples
-    --------
-    >>> suspicions(np.linspace(0, 1, 30))
-    ('the costs rise along the file (rank correlation 1.00; by chance in fewer than 0.5 % of files); ...',)
-    """
+    """Return what is suspicious about episodes, one sentence each."""
     return *_order(costs, tasks), *_constant(costs), *_copies(costs)
+
+
+def repeats(
+    labels: Mapping[str, Sequence[str]], costs: Array, keys: Sequence[Sequence[str]] = ()
+) -> Iterator[str]:
+    """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice."""
+    for column, numbers in labels.items():
+        placed = list(zip(numbers, *(key[: len(numbers)] for key in keys), strict=True))
+        different = len(set(placed))
+        if different == len(placed):
+            continue
+        if different >= len(placed) / 2 and len(set(zip(placed, costs.tolist(), strict=False))) == different:
+            yield f"{len(placed) - different} rows repeat the {column} and the cost of another; pasted twice?"
+        else:
+            yield (
+                f"{len(placed)} rows have only {different} different values of {column}; if rows are steps, "
+                f"declare episode={column!r}; if they are repeats of one scene, cluster={column!r}"
+            )
+        return
 
 
 def _order(costs: Array, tasks: Sequence[str]) -> Iterator[str]:
@@ -67,25 +73,13 @@ def _order(costs: Array, tasks: Sequence[str]) -> Iterator[str]:
 
 
 def trend(costs: Array) -> tuple[float, float]:
-    """Return the rank correlation of costs with their order, and its two-sided p-value.
-
-    Examples
-    --------
-    >>> trend(np.array([0.1, 0.9, 0.2] * 4))[1] > 0.5
-    True
-    """
+    """Return the rank correlation of costs with their order, and its two-sided p-value."""
     correlations, chances = _trends(costs, None)
     return float(correlations[0]), float(chances[0])
 
 
 def blocks(costs: Array) -> float:
-    """Return the probability of so few runs above and below the median over all orders: the runs test, exact.
-
-    Examples
-    --------
-    >>> round(blocks(np.repeat([0.0, 1.0], 10)), 6), blocks(np.tile([0.0, 1.0], 10)) > 0.99
-    (1.1e-05, True)
-    """
+    """Return the probability of so few runs above and below the median over all orders (runs test)."""
     return _blocks(costs, None)[0]
 
 

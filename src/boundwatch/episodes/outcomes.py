@@ -17,13 +17,7 @@ class Outcome(NamedTuple):
 
 
 def normal(text: str) -> str:
-    r"""Return a text as it is compared with others: any case, any spaces, any way to write an accent or tick.
-
-    Examples
-    --------
-    >>> normal("  Is\xa0Success ") == normal("is success"), normal("\u2714\ufe0f") == normal("\u2714")
-    (True, True)
-    """
+    """Return a text as it is compared with others: in any case, with any spaces, accents and ticks."""
     plain = unicodedata.normalize("NFKC", text).replace("\ufe0f", "")  # the mark of a picture, not of a word
     return " ".join(plain.casefold().split())
 
@@ -53,13 +47,7 @@ INITIALS: dict[str, bool] = {"s": True, "f": False}
 
 
 def outcome(text: str) -> Outcome | None:
-    """Return what a word says; None if it is not known.
-
-    Examples
-    --------
-    >>> outcome("Yes").success, outcome("n.i.O.").success, outcome("WAHR").judges, outcome("maybe")
-    (True, False, False, None)
-    """
+    """Return what a word says; None if it is not known."""
     return _OUTCOMES.get(normal(text))
 
 
@@ -70,13 +58,7 @@ def succeeded(text: str) -> bool | None:
 
 
 def answer(text: str) -> bool | Literal["judges"] | None:
-    """Return whether a word in a column of costs says that it happened; a word may judge instead.
-
-    Examples
-    --------
-    >>> answer("ja"), answer("FALSE"), answer("pass"), answer("maybe")
-    (True, False, 'judges', None)
-    """
+    """Return whether a word in a column of costs says that it happened; a word may judge instead."""
     found = outcome(text)
     if found is None:
         return None

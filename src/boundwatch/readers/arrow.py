@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.readers.block import Block, Cells
+from boundwatch.readers.block import MOST_LABELS, Block, Cells
 from boundwatch.readers.rows import Rows
 
 SMALLEST = 1 << 16
 """Bytes below which nothing is gained."""
-_NUMBERED = r"^[^\pL\pN_]*\p{Nd}"  # as rows.py has it, in RE2's language
+_NUMBERED = r"^\s*#?\s*\p{Nd}+($|[^\p{Nd}.,]|[.,]($|[^\p{Nd}]))"  # as rows.py has it, in RE2's language
 
 
 def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
@@ -21,17 +21,6 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
 
     Whatever is unusual (quotes, remarks, blank lines, headers that are repeated, rows of another width, other
     encodings than UTF-8, decimal commas) is left to the careful reader, which also says what is wrong.
-
-    Parameters
-    ----------
-    data
-        Whole lines.
-    rows
-        The header, and what the rows above have shown.
-    delimiter
-        What separates cells; nothing for a single column.
-    first
-        The number of the first line.
     """
     if len(data) < SMALLEST or not _is_simple(data, rows):
         return None
@@ -69,8 +58,9 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     found = _numbers(column, rows, data) if rows.numeric else _words(column, rows)
     if found is None:
         return None
+    labels = {n: _texts(table.column(_key(rows, n))) for n in numbering if rows.counted < MOST_LABELS}
     rows.counted += lines
-    return Block(rows.unit, range(first, first + lines), {rows.column: found} | columns)
+    return Block(rows.unit, range(first, first + lines), {rows.column: found} | columns, labels)
 
 
 def _is_simple(data: bytes, rows: Rows) -> bool:

@@ -14,18 +14,9 @@ from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import InvalidCost, Place
 
 Format = Literal[
-    "csv",
-    "json",
-    "jsonl",
-    "npy",
-    "parquet",
-    "xlsx",
-    "lerobot-eval",
-    "lerobot-dataset",
-    "sb3-monitor",
-    "sb3-evaluations",
-    "mcap",
-]
+    "csv", "json", "jsonl", "npy", "parquet", "xlsx",
+    "lerobot-eval", "lerobot-dataset", "sb3-monitor", "sb3-evaluations", "mcap",
+]  # fmt: skip
 """The names of the formats."""
 
 Cells = Sequence[Any] | NDArray[Any]
@@ -37,6 +28,9 @@ ONLY = "1"
 ROWS = 1 << 16
 """Rows in a block of a format that says how many it has."""
 
+MOST_LABELS = 300_000
+"""Rows at the beginning of a file whose own numbers are looked at."""
+
 
 class Line(NamedTuple):
     """A line of a text: its number from 1, and its bytes without the newline."""
@@ -47,21 +41,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows, column by column.
+    """Some rows, column by column."""
 
-    Attributes
-    ----------
-    unit
-        What a row is called in its file: ``line``, ``row``, ``episode``, ``frame`` or ``message``.
-    numbers
-        Where each row is.
-    columns
-        The columns that were asked for, by their name in the file, each as long as `numbers`.
-    """
-
-    unit: str
-    numbers: Sequence[int]
-    columns: Mapping[str, Cells]
+    unit: str  # what a row is called in its file: line, row, episode, frame or message
+    numbers: Sequence[int]  # where each row is
+    columns: Mapping[str, Cells]  # those that were asked for, by their name in the file
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # those that number rows, for notes
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -69,39 +54,18 @@ class Block:
 
 @dataclass
 class Table:
-    """A source that was opened; its blocks can be read once.
+    """A source that was opened; its blocks can be read once, and its notes are complete after them."""
 
-    Attributes
-    ----------
-    source
-        What people call it: a path, or ``standard input``.
-    file_format
-        Its format.
-    names
-        All its columns; none for a list of values.
-    measure
-        What is read.
-    blocks
-        Its rows.
-    episode
-        The column that tells episodes apart, where the format's rows are steps.
-    located
-        The names in the file of the columns of the design, by their names as declared.
-    notes, warnings
-        What was done to read it, and what people should know; complete when `blocks` has ended.
-    """
-
-    source: str
+    source: str  # what people call it: a path, or standard input
     file_format: Format
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # all its columns; none for a list of values
     measure: Measure
     blocks: Iterator[Block]
-    episode: str | None = None
-    located: Mapping[str, str] = field(default_factory=dict)
+    episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
+    located: Mapping[str, str] = field(default_factory=dict)  # names in the file, by those declared
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    opened: ExitStack = field(default_factory=ExitStack, repr=False)
-    """What to close when no more blocks are wanted."""
+    opened: ExitStack = field(default_factory=ExitStack, repr=False)  # what to close at the end
 
     def __enter__(self) -> Self:
         return self

@@ -66,8 +66,6 @@ def _open(lines: Iterator[tuple[int, list[Any]]], source: str, declared: Declare
         found = header.take([cells])
         if found is not None:
             rows, _ = found
-            if header.above:
-                rows.skip("rows above the header", header.above)
             return rows, [] if rows.named else [(number, cells)]
     if header.above:
         header.refuse()
@@ -92,11 +90,9 @@ def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> st
     if not filled:
         raise empty(source)
     if len(filled) > 1 and len(fitting) != 1:
-        raise InvalidSetting(
-            f"{len(fitting) or len(filled)} of its sheets could be meant",
-            where=where,
-            remedy=("choose one with ", Argument("sheet"), f": {', '.join(map(repr, fitting or filled))}"),
-        )
+        problem = f"{len(fitting) or len(filled)} of its sheets could be meant"
+        remedy = ("choose one with ", Argument("sheet"), f": {', '.join(map(repr, fitting or filled))}")
+        raise InvalidSetting(problem, where=where, remedy=remedy)
     return str((fitting or filled)[0])
 
 

@@ -90,6 +90,10 @@ class GrowingFile:
         raise InvalidSetting(problem, where=self._place, remedy=remedy)
 
     def _is_pipe(self) -> bool:
+        for _ in range(_PATIENCE if self.known.inode else 0):  # while a log is rotated, its name may be gone
+            if self.path.exists():
+                break
+            time.sleep(POLL)
         return stat.S_ISFIFO(self.path.stat().st_mode)
 
     def _pipe(self) -> Iterator[Batch]:

@@ -56,6 +56,11 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     own = first_of(columns, _OUTCOMES)
     table = columnar(source, "lerobot-eval", readers, declared, unit="episode", own=own)
     table.warnings += _suspicions(columns)
+    tasks = len(set(columns.get("task", ())))
+    if tasks > 1 and declared.design.by is None and declared.design.strata is None:
+        table.warnings.append(
+            f"{tasks} tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
+        )
     return table
 
 
@@ -64,11 +69,8 @@ def _tasks(entries: list[dict[str, Any]], source: str) -> dict[str, list[Any]]:
     shared = [name for name in lists[0] if all(name in columns for columns in lists)]
     tasks = [f"{entry['task_group']}/{entry['task_id']}" for entry in entries]
     if repeated := [name for name, times in Counter(tasks).items() if times > 1]:
-        raise InvalidCost(
-            f"per_task has {repeated[0]!r} more than once",
-            where=Place(source),
-            remedy="keep one entry per task",
-        )
+        problem, remedy = f"per_task has {repeated[0]!r} more than once", "keep one entry per task"
+        raise InvalidCost(problem, where=Place(source), remedy=remedy)
     lengths = [len(next(iter(columns.values()))) for columns in lists]
     spread = {
         "task": tasks,
@@ -85,13 +87,8 @@ def _metrics(entry: dict[str, Any], where: Place) -> dict[str, list[Any]]:
     """Return the lists of one task, which must be of one length and agree with the counts beside them."""
     for name, kinds in {"task_group": str, "task_id": int | str, "metrics": dict}.items():
         if not isinstance(entry.get(name), kinds) or isinstance(entry[name], bool):
-            raise InvalidCost(
-                "is missing or of the wrong type",
-                where=where,
-                name=name,
-                value=entry.get(name),
-                remedy=_WRITER,
-            )
+            problem, remedy = "is missing or of the wrong type", _WRITER
+            raise InvalidCost(problem, where=where, name=name, value=entry.get(name), remedy=remedy)
     columns = {name: entry["metrics"][name] for name in _METRICS if name in entry["metrics"]}
     lengths = {len(values) if isinstance(values, list) else 0 for values in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
@@ -101,13 +98,8 @@ def _metrics(entry: dict[str, Any], where: Place) -> dict[str, list[Any]]:
         counts["n_success"] = sum(value is True or value == 1 for value in columns["successes"])
     for name, counted in counts.items():
         if name in entry and entry[name] != counted:
-            raise InvalidCost(
-                f"but its metrics hold {counted}",
-                where=where,
-                name=name,
-                value=entry[name],
-                remedy="the file was altered: fetch it again",
-            )
+            problem, remedy = f"but its metrics hold {counted}", "the file was altered: fetch it again"
+            raise InvalidCost(problem, where=where, name=name, value=entry[name], remedy=remedy)
     return columns
 
 
@@ -199,13 +191,9 @@ def _info(folder: Path) -> dict[str, Any]:
         raise _incomplete(str(path), "is not valid JSON, so cut short or altered") from error
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if not isinstance(version, str) or not version.startswith("v3."):
-        raise InvalidCost(
-            "is not read, only v3",
-            where=Place(str(path)),
-            name="codebase_version",
-            value=version,
-            remedy="convert the dataset with lerobot's convert_dataset_v21_to_v30",
-        )
+        where, remedy = Place(str(path)), "convert the dataset with lerobot's convert_dataset_v21_to_v30"
+        problem, name = "is not read, only v3", "codebase_version"
+        raise InvalidCost(problem, where=where, name=name, value=version, remedy=remedy)
     if wrong := [n for n in ("total_episodes", "total_frames") if type(info.get(n)) is not int]:
         raise _incomplete(str(path), f"{wrong[0]} is not a whole number")
     return dict(info)

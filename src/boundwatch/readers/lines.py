@@ -8,15 +8,18 @@ import select
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
-from boundwatch.errors import SchemaMismatch
+from msgspec import Meta
+
+from boundwatch._support.schema import convert
 from boundwatch.readers.block import Line
 from boundwatch.readers.text import LONGEST_LINE, long_line
 
 POLL = 0.1
 """Seconds between two looks at what does not grow."""
 CHUNK = 1 << 20
+_Whole = Annotated[int, Meta(ge=0)]
 _EMPTY = hashlib.sha256().hexdigest()
 
 
@@ -30,11 +33,11 @@ class Position:
     Position(offset=4, lines=1, digest='9f86', device=0, inode=0)
     """
 
-    offset: int = 0
-    lines: int = 0
+    offset: _Whole = 0
+    lines: _Whole = 0
     digest: str = _EMPTY
-    device: int = 0
-    inode: int = 0
+    device: _Whole = 0
+    inode: _Whole = 0
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -48,14 +51,7 @@ class Position:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Position:
         """Return what `to_dict` wrote."""
-        try:
-            position = cls(**content)
-            whole = (position.offset, position.lines, position.device, position.inode)
-            if all(type(n) is int and n >= 0 for n in whole) and isinstance(position.digest, str):
-                return position
-        except TypeError:
-            pass
-        raise SchemaMismatch("is not a position in a file", name="position", value=dict(content))
+        return convert(cls, content, "position")
 
 
 @dataclass(frozen=True)
@@ -95,14 +91,7 @@ class Batch:
 
 
 class LineSplitter:
-    r"""Makes lines of bytes as they come.
-
-    Examples
-    --------
-    >>> splitter = LineSplitter("log")
-    >>> [line.raw for line in splitter.feed(b"0.1\n0.2\n0.").lines], splitter.rest
-    ([b'0.1', b'0.2'], b'0.')
-    """
+    """Makes lines of bytes as they come."""
 
     def __init__(self, source: str, start: Position = Position(), digest: Any = None) -> None:  # noqa: B008
         self.source, self.at = source, start

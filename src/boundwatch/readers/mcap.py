@@ -73,11 +73,9 @@ def _choose(fields: dict[str, tuple[str, ...]], declared: Declared, source: str)
     if len(found) == 1:
         return found[0]
     offered = ", ".join([name for name, topic in full.items() if not found or topic in found][:8])
-    raise InvalidSetting(
-        f"has {'several topics' if found else 'no topic'} with {column or 'an outcome'}",
-        where=Place(source),
-        remedy=f"name one of {offered}",
-    )
+    problem = f"has {'several topics' if found else 'no topic'} with {column or 'an outcome'}"
+    remedy = f"name one of {offered}"
+    raise InvalidSetting(problem, where=Place(source), remedy=remedy)
 
 
 def _named_fully(declared: Declared, topic: str, names: tuple[str, ...]) -> Declared:
@@ -143,9 +141,7 @@ def _messages(file: IO[bytes], topic: str, source: str) -> Iterator[dict[str, An
         raise
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, struct.error) as error:
         raise InvalidCost(
-            "is not valid",
-            where=Place(source, "message", number, topic),
-            remedy="record the log again",
+            "is not valid", where=Place(source, "message", number, topic), remedy="record the log again"
         ) from error
     except Exception as error:
         raise damaged(source, "MCAP", "repair it with: mcap recover") from error

@@ -59,10 +59,9 @@ def read_array(file: IO[bytes], source: str, size: int) -> NDArray[Any]:
 def _header(file: IO[bytes], source: str, size: int) -> Kind:
     try:
         version = np.lib.format.read_magic(file)
-        reader = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
+        reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[
+            version
+        ]
         shape, fortran, dtype = reader(file)
     except Exception as error:  # the header is Python, and its parser raises whatever it likes
         raise damaged(source, "NPY", "save a plain numeric array with numpy.save") from error

@@ -59,11 +59,8 @@ def placed(source: str) -> Iterator[None]:
         raise too_large(source, "it does not fit into memory") from error
     except Exception as error:
         reason = printable(" ".join(f"{type(error).__name__}: {error}".split())[:100])
-        raise InvalidCost(
-            f"is damaged, or not what it seems ({reason})",
-            where=Place(source),
-            remedy="fetch or write it again",
-        ) from error
+        problem, remedy = f"is damaged, or not what it seems ({reason})", "fetch or write it again"
+        raise InvalidCost(problem, where=Place(source), remedy=remedy) from error
 
 
 class Source:
@@ -208,11 +205,8 @@ def recognize(source: Source) -> Format:
         if head.startswith(magic):
             return found if found != "xlsx" else _archive(source)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
-        raise InvalidCost(
-            "is a workbook of Excel before 2007 (.xls) or an encrypted one",
-            where=where,
-            remedy="save it as .xlsx",
-        )
+        problem, remedy = "is a workbook of Excel before 2007 (.xls) or an encrypted one", "save it as .xlsx"
+        raise InvalidCost(problem, where=where, remedy=remedy)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"<(!doctype|html|table|\?xml)", text, re.IGNORECASE):
         raise InvalidCost("is a web page (HTML or XML)", where=where, remedy="save it as CSV or .xlsx")
@@ -230,11 +224,9 @@ def _archive(source: Source) -> Format:
         return "sb3-evaluations"
     if any(name.startswith("xl/") for name in names):
         return "xlsx"
-    raise InvalidCost(
-        "is a ZIP archive, but neither .xlsx nor evaluations.npz",
-        where=Place(source.name),
-        remedy="save the costs as CSV, XLSX or NPY",
-    )
+    problem = "is a ZIP archive, but neither .xlsx nor evaluations.npz"
+    remedy = "save the costs as CSV, XLSX or NPY"
+    raise InvalidCost(problem, where=Place(source.name), remedy=remedy)
 
 
 def check_archive(source: Source) -> None:

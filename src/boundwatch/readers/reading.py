@@ -20,17 +20,16 @@ from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes, Role
-from boundwatch.episodes.measure import check_range
-from boundwatch.episodes.notes import suspicions
+from boundwatch.episodes.measure import Measure, check_range
+from boundwatch.episodes.notes import repeats, suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers import excel, json_array, lerobot, mcap, npy, parquet, sb3
-from boundwatch.readers.block import Block, Format, Table, empty, too_large
+from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
+from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.opening import Source, check_archive, placed, recognize
 from boundwatch.readers.steps import Steps, filtered, names, reduction
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
-_TEXT = ("csv", "jsonl", "sb3-monitor")
 _ROLES: tuple[Role, ...] = ("strata", "cluster", "by", "policy", "id")
 
 
@@ -42,28 +41,9 @@ def open_rows(
     sheet: str | None = None,
     evaluation: int | None = None,
 ) -> Table:
-    """Open a file, a folder or standard input (``-``), whatever its format is, and find what was declared.
-
-    Parameters
-    ----------
-    source
-        The path.
-    declared
-        What to read.
-    file_format
-        The format; left out, it is recognized by content.
-    sheet
-        The sheet of a workbook, by name or number.
-    evaluation
-        Which evaluation of ``evaluations.npz``, counted from 1; left out, the last.
-    """
+    """Open a file, a folder or standard input (``-``) and find what was declared; see `read_costs`."""
     if not isinstance(source, str | os.PathLike):
-        raise InvalidSetting(
-            "is not the path of a file",
-            name="path",
-            value=source,
-            remedy="give costs that are not in a file to a certificate or a detector as they are",
-        )
+        raise InvalidSetting("is not a path", name="path", value=source, remedy="give costs as they are")
     if file_format is not None and file_format not in get_args(Format):
         remedy = f"choose one of {', '.join(get_args(Format))}"
         raise InvalidSetting("is no format", name="file_format", value=file_format, remedy=remedy)
@@ -83,9 +63,8 @@ def _check_options(table: Table, named: str, sheet: str | None, evaluation: int 
     for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
         if value is not None and table.file_format != owner:
             remedy = f"leave it out: this is {table.file_format}"
-            raise InvalidSetting(
-                f"goes with {owner}", where=Place(named), name=name, value=value, remedy=remedy
-            )
+            problem, where = f"goes with {owner}", Place(named)
+            raise InvalidSetting(problem, where=where, name=name, value=value, remedy=remedy)
 
 
 def _guarded(blocks: Iterator[Block], source: str) -> Iterator[Block]:
@@ -108,25 +87,20 @@ def _open(
     found, name = file_format or recognize(source), source.name
     if found in ("xlsx", "sb3-evaluations"):
         check_archive(source)
-    match found:
-        case "xlsx":
-            return excel.read(source.seekable(), name, declared, sheet)
-        case "sb3-evaluations":
-            return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
-        case "npy":
-            return npy.read(source.seekable(), name, declared)
-        case "parquet":
-            return parquet.read(source.seekable(), name, declared)
-        case "mcap":
-            return mcap.read(source.seekable(), name, declared)
-        case "json":
-            return json_array.read(source.whole(), name, declared)
-        case "lerobot-eval":
-            return lerobot.read_evaluation(source.whole(), name, declared)
-    return _open_text(source, declared)
+    if found == "xlsx":
+        return excel.read(source.seekable(), name, declared, sheet)
+    if found == "sb3-evaluations":
+        return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
+    if found in ("json", "lerobot-eval"):
+        of_text = json_rows.read_array if found == "json" else lerobot.read_evaluation
+        return of_text(source.whole(), name, declared)
+    of_bytes = {"npy": npy.read, "parquet": parquet.read, "mcap": mcap.read}
+    if found in of_bytes:
+        return of_bytes[found](source.seekable(), name, declared)
+    return _text(source, declared)
 
 
-def _open_text(source: Source, declared: Declared) -> Table:
+def _text(source: Source, declared: Declared) -> Table:
     text = TextRows(declared, source.name)
     parts = source.lines()
     first: list[Block] = []
@@ -160,6 +134,7 @@ class _Gathered:
     unit: str = "row"
     rule: Reduction | None = None
     others: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_costs(
@@ -217,8 +192,10 @@ def read_costs(
         compared with them.
     allow_own
         Read them even if they are the certificate's own.
-    file_format, sheet, evaluation
-        See `open_rows`.
+    file_format
+        Left out, the format is recognized by content.
+    sheet, evaluation
+        The sheet of a workbook, by name or number; which evaluation of ``evaluations.npz``, from 1.
 
     Raises
     ------
@@ -237,14 +214,8 @@ def read_costs(
     cost_range, allow_own = check_range(cost_range), check_flag(allow_own, "allow_own")
     binary = None if binary is None else check_flag(binary, "binary")
     known = _certificates(certificate)
-    given: dict[str, Any] = {
-        "strata": strata,
-        "cluster": cluster,
-        "by": by,
-        "policy": policy,
-        "pair_by": pair_by,
-    }
-    given |= {"episode": episode, "reduce": reduce, "where": where}
+    given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
+    given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where}
     declared = Declared.of(
         success=success,
         cost=cost,
@@ -252,7 +223,7 @@ def read_costs(
         cost_range=cost_range,
         success_values=success_values,
         design=_design(given, known),
-        certified=known[0].measure if known else None,
+        certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
     )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
@@ -261,8 +232,9 @@ def read_costs(
         found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
-    tasks = found.keys.get("by", ())
+    tasks = found.keys.get("by") or found.keys.get("strata", ())
     doubts = suspicions(found.costs, tasks) if found.rule is None else ()
+    table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
     episodes = Episodes(
         found.costs,
         binary=binary,
@@ -284,12 +256,8 @@ def _certificates(certificate: object) -> list[Certificate]:
     if certificate is None:
         return []
     if not each or not all(isinstance(one, Certificate) for one in each):
-        raise InvalidSetting(
-            "is neither a certificate nor one per task",
-            name="certificate",
-            value=certificate,
-            remedy="load it first with Certificate.load",
-        )
+        problem, remedy = "is neither a certificate nor one per task", "load it first with Certificate.load"
+        raise InvalidSetting(problem, name="certificate", value=certificate, remedy=remedy)
     return [one for one in each if isinstance(one, Certificate)]
 
 
@@ -329,13 +297,9 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
         found = _Gathered(steps.costs() if steps.values else np.empty(0), steps.numbers, keys, "row", rule)
     if not len(found.costs):
         if where:
-            problem = "matches no row"
+            place, remedy = Place(table.source), "give a value that the column has"
             raise InvalidSetting(
-                problem,
-                where=Place(table.source),
-                name="where",
-                value=dict(where),
-                remedy="give a value that the column has",
+                "matches no row", where=place, name="where", value=dict(where), remedy=remedy
             )
         raise empty(table.source)
     parts = [found.keys.pop(name) for name in list(found.keys) if name.startswith("pair ")]
@@ -358,6 +322,7 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
     costs: list[NDArray[np.float64]] = []
     numbers: list[Sequence[int]] = []
     keys: dict[str, list[str]] = {role: [] for role in roles}
+    labels: list[Mapping[str, Sequence[str]]] = []
     others: dict[str, int] = {}
     notation, unit = Notation(), "row"
     for block in blocks:
@@ -374,8 +339,10 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
             keys[role] += names(block, column, table.source)
         for word, count in converted.others.items():
             others[word] = others.get(word, 0) + count
+        labels += [block.labels] if sum(map(len, numbers)) <= MOST_LABELS else []
     joined = np.concatenate([np.empty(0), *costs])
-    return _Gathered(joined, _joined(numbers), dict(keys), unit, None, others)
+    numbered = {n: [cell for part in labels for cell in part.get(n, ())] for n in (labels or [{}])[-1]}
+    return _Gathered(joined, _joined(numbers), dict(keys), unit, None, others, numbered)
 
 
 def located_at(error: InvalidCost, block: Block, table: Table) -> InvalidCost:
@@ -407,15 +374,7 @@ def _misspelled(table: Table, found: _Gathered, *, judged: bool) -> list[str]:
         return []
     problem = f"are words that column {table.column!r} has none of"
     if not judged:
-        raise InvalidSetting(
-            problem,
-            where=Place(table.source),
-            name="success_values",
-            value=", ".join(words),
-            remedy=(
-                "correct ",
-                Argument("success_values"),
-                " or, if every trial failed, write no in that column",
-            ),
-        )
+        remedy = ("correct ", Argument("success_values"), " or, if every trial failed, write no there")
+        where, value = Place(table.source), ", ".join(words)
+        raise InvalidSetting(problem, where=where, name="success_values", value=value, remedy=remedy)
     return [f"success_values = {', '.join(words)} {problem}, so every trial counts as a failure"]

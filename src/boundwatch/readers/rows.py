@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +12,19 @@ import numpy as np
 from boundwatch.episodes.decimals import is_missing
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.outcomes import normal, outcome
+from boundwatch.episodes.outcomes import normal, outcome, succeeded
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.block import Block, Cells, measured, wanted
+from boundwatch.readers.block import ONLY, Block, Cells, measured, wanted
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
-_NUMBERED = re.compile(r"\W*\d").match
-_DIGIT = re.compile(r"\d").search
+_COMMA = re.compile(r"[-+]?\d+,\d+").fullmatch
+_NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
 _ID = re.compile(r"#\s*\d+\S*").fullmatch
 _NUMBERING = {"trial", "attempt", "run", "episode"}
 _MARKS = {",": "comma", ".": "point"}
-_KNOWN = 3  # rows that must be numbered before one without a number is noticed
+_KNOWN = 2  # rows that must be numbered before one without a number is noticed
+_NO_TRIAL = "if it is a total, a mean, a unit or a remark, delete it; if it is a trial, number it"
 
 Row = tuple[int, Sequence[Any]]
 """A row's number in its file, and its cells."""
@@ -33,18 +34,7 @@ Row = tuple[int, Sequence[Any]]
 class Rows:
     """Rows under a header become blocks; what is no row is skipped with a note, or refused.
 
-    The rules look only at the rows above, so that a stream and a file mean the same.
-
-    Parameters
-    ----------
-    names
-        The header; numbers from 1 where there is none.
-    declared, measure
-        What is read.
-    source, unit
-        For refusals.
-    named
-        Whether the names are a row of the file, which may come again.
+    A row is refused because of the rows above it, so that a stream and a file mean the same.
     """
 
     names: tuple[str, ...]
@@ -62,7 +52,9 @@ class Rows:
     percent: bool | None = None
     """Whether what is measured is written with a percent sign."""
     numbered: dict[str, bool] = field(default_factory=dict)
-    """Whether these columns have numbered all rows so far."""
+    """Whether these columns have numbered all rows so far, the first one perhaps aside."""
+    odd: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """The first row, and its cell, in those columns that do not number it."""
     skipped: dict[str, int] = field(default_factory=dict)
     """What was skipped, and how often."""
 
@@ -72,7 +64,8 @@ class Rows:
         self._places = [self.names.index(name) for name in self.wanted]
         self._header = [name.strip() for name in self.names]
         for index, name in enumerate(self.names):
-            numbering = index == 0 or normal(name) in _NUMBERING
+            first = index == 0 and (self.named or name == ONLY)  # fields of an object have no first one
+            numbering = first or normal(name) in _NUMBERING
             # What is declared has a meaning of its own; an episode's column may well number.
             if numbering and name not in self.wanted and self.names.count(name) == 1:
                 self.numbered.setdefault(name, True)
@@ -86,15 +79,17 @@ class Rows:
         if not kept:
             return None
         numbers = [number for number, _ in kept]
-        for name in self.numbered:
+        labels: dict[str, Sequence[str]] = {}
+        for name in [name for name, going_on in self.numbered.items() if going_on]:
             index = self.names.index(name)
-            self._check_numbering(name, numbers, [_text(c, index) for _, c in kept])
+            labels[name] = [_text(cells, index) for _, cells in kept]
+            self.numbered[name] = self._check_numbering(name, numbers, labels[name])
         columns: dict[str, Cells] = {}
         for name, index in zip(self.wanted, self._places, strict=True):
             columns[name] = [cells[index] for _, cells in kept]
         columns[self.column] = self._check_kind(numbers, columns[self.column])
         self.counted += len(kept)
-        return Block(self.unit, numbers, columns)
+        return Block(self.unit, numbers, columns, {n: each for n, each in labels.items() if self.numbered[n]})
 
     def place(self, number: int, column: str | None = None) -> Place:
         """Return where something is."""
@@ -102,7 +97,7 @@ class Rows:
 
     def notes(self) -> list[str]:
         """Say what was skipped."""
-        return [f"skipped {n} {what}" for what, n in self.skipped.items() if n]
+        return [f"skipped {what}: {n}" for what, n in self.skipped.items() if n]
 
     def skip(self, what: str, times: int = 1) -> None:
         """Count what is skipped."""
@@ -128,55 +123,68 @@ class Rows:
                 )
             self.skip("rows that repeat the header")
             return False
-        first = filled[0]
-        remark = len(filled) == 1 and isinstance(first, str) and first.startswith("#")
-        if remark and (width == 1 or not _ID(first)):  # ids may be called #1, #2
+        if self._is_remark(cells, filled):
             self.skip("remarks")
             return False
         if count > width and any(cell is not None and cell != "" for cell in cells[width:]):
-            raise InvalidCost(
-                f"has {count} cells, the header has {width}",
-                where=self.place(number),
-                remedy="if a comma is in a note, put the note in quotes",
-            )
+            problem = f"has {count} cells, the header has {width}"
+            remedy = "if a comma is in a note, put the note in quotes"
+            raise InvalidCost(problem, where=self.place(number), remedy=remedy)
         for name, index in zip(self.wanted, self._places, strict=True):
             if index >= count:
-                raise InvalidCost(
-                    f"ends before this cell: it has {count} cells, the header has {width}",
-                    where=self.place(number, name),
-                    remedy="write the cell, with separators for empty cells before it",
-                )
+                problem = f"ends before this cell: it has {count} cells, the header has {width}"
+                remedy = "write the cell, with separators for empty cells before it"
+                raise InvalidCost(problem, where=self.place(number, name), remedy=remedy)
         return True
 
-    def _check_numbering(self, name: str, numbers: Sequence[int], cells: Sequence[str]) -> None:
-        if not self.numbered[name]:
-            return
+    def _is_remark(self, cells: Sequence[Any], filled: Sequence[Any]) -> bool:
+        """Return whether a row begins with # and lacks what is read; ids may be called #1, #2."""
+        first = filled[0]
+        if not isinstance(first, str) or not first.startswith("#"):
+            return False
+        if len(self.names) == 1:
+            return True
+        return not _ID(first) and (len(filled) == 1 or not all(_text(cells, at) for at in self._places))
+
+    def _check_numbering(self, name: str, numbers: Sequence[int], cells: Sequence[str]) -> bool:
+        """Return whether a column still numbers all rows; refuse the only one that it does not."""
         for above, (number, cell) in enumerate(zip(numbers, cells, strict=True), start=self.counted):
+            first = self.odd.get(name)
             if _NUMBERED(cell):
-                continue
-            if above >= _KNOWN and not _DIGIT(cell):
-                raise InvalidCost(
-                    f"is not numbered like the {above} rows above it",
-                    where=self.place(number, name),
-                    value=cell,
-                    remedy="if it is a total or a mean, delete it; if it is a trial, number it",
-                )
-            self.numbered[name] = False
-            return
+                if first is not None and above == _KNOWN:
+                    raise self._unnumbered(name, *first, f"{above} rows below it")
+            elif above == 0:
+                self.odd[name] = number, cell
+            elif above >= _KNOWN and first is None:
+                raise self._unnumbered(name, number, cell, f"{above} rows above it")
+            else:
+                return False
+        return True
+
+    def _unnumbered(self, name: str, number: int, cell: str, others: str) -> InvalidCost:
+        problem = f"is not numbered like the {others}"
+        return InvalidCost(problem, where=self.place(number, name), value=cell, remedy=_NO_TRIAL)
 
     def _check_kind(self, numbers: Sequence[int], cells: Cells) -> Cells:
         if self.numeric is not False and all(type(cell) is str and _PLAIN(cell) for cell in cells):
             mark = "." if any("." in cell for cell in cells) else ""
             if self.note_numbers(mark):
                 return np.array([float(cell) for cell in cells])
+        if self.numeric is None and self.measure.kind != "success" and self._is_text(cells[0]):
+            others = list(map(self._is_text, cells[1:]))
+            if others and not any(others):
+                raise self._another_kind(numbers[0], cells[0], len(others))
         for above, (number, cell) in enumerate(zip(numbers, cells, strict=True), start=self.counted):
             missing = is_missing(cell)
-            is_text = isinstance(cell, str) and not missing and cell[0] != "=" and not _NUMBER(cell)
             if self.numeric is None and not missing:
-                self.numeric = not is_text and not isinstance(cell, bool)
+                self.numeric = not self._is_text(cell) and not isinstance(cell, bool)
             if self.numeric and isinstance(cell, str) and not missing:
-                self._check_number(number, cell, above, is_text=is_text)
+                self._check_number(number, cell, above)
         return cells
+
+    @staticmethod
+    def _is_text(cell: Any) -> bool:
+        return isinstance(cell, str) and not is_missing(cell) and cell[0] != "=" and not _NUMBER(cell)
 
     def note_numbers(self, mark: str) -> bool:
         """Remember how plain numbers are written; return whether that is how those above are."""
@@ -185,27 +193,29 @@ class Rows:
         self.numeric, self.percent, self.mark = True, False, self.mark or mark
         return True
 
-    def _check_number(self, number: int, cell: str, above: int, *, is_text: bool) -> None:
+    def _check_number(self, number: int, cell: str, above: int) -> None:
         """Refuse text among numbers, and a number that is written unlike those above it."""
+        if self._is_text(cell):
+            outcome = self.measure.success_values or succeeded(cell) is not None
+            if self.measure.kind == "success" and outcome:
+                return  # 1 and yes say the same
+            raise self._another_kind(number, cell, above)
         percent = cell.endswith(("%", "％"))
         mark = "," if "," in cell else "." if "." in cell else ""
         problem = ""
-        if is_text:
-            problem = f"is text where {above} rows have numbers"
-        elif percent and self.percent is False:
+        if percent and self.percent is False:
             problem = "has a %, unlike the rows above it"
         elif mark and self.mark and mark != self.mark:
             problem = f"has a decimal {_MARKS[mark]}, unlike the rows above it"
         self.percent, self.mark = percent if self.percent is None else self.percent, self.mark or mark
         if problem:
-            raise InvalidCost(
-                problem,
-                where=self.place(number, self.column),
-                value=cell,
-                remedy="if it is a total, delete the row; if it is a trial, write its number"
-                if is_text
-                else "write all numbers of a column in one way",
-            )
+            where, remedy = self.place(number, self.column), "write all numbers of a column in one way"
+            raise InvalidCost(problem, where=where, value=cell, remedy=remedy)
+
+    def _another_kind(self, number: int, cell: str, rows: int) -> InvalidCost:
+        problem = f"is text where {rows} row{'s have numbers' if rows > 1 else ' has a number'}"
+        remedy = "if it is a total or a unit, delete the row; if it is a trial, write its number"
+        return InvalidCost(problem, where=self.place(number, self.column), value=cell, remedy=remedy)
 
 
 def _text(cells: Sequence[Any], index: int) -> str:
@@ -218,72 +228,103 @@ MOST_ABOVE = 50
 
 @dataclass
 class Header:
-    """Looks for the row that has the declared columns.
-
-    Parameters
-    ----------
-    declared
-        What is wanted.
-    source, unit
-        For refusals.
-    says
-        What the format measures by itself, given its columns.
-    """
+    """Looks for the row that has the declared columns; `says` is what the format measures by itself."""
 
     declared: Declared
     source: str
     unit: str
     says: Callable[[Sequence[str]], Said | None] = lambda _: None
     above: int = 0
+    remarks: int = 0
     widest: tuple[str, ...] = ()
+    separator: str = ""
 
     def take(self, readings: Sequence[Sequence[Any]]) -> tuple[Rows, int] | None:
         """Look at a row in every way that it may be read; return the rows below it, and which way it was.
 
         The first row of a table without names is a row itself: `Rows.named` tells.
         """
-        readings = [[_name(cell) for cell in cells] for cells in readings]
-        filled = [cells for cells in readings if any(cells)]
-        if not filled:
+        texts = [[_text(cells, index) for index in range(len(cells))] for cells in readings]
+        if not any(map(any, texts)):
             return None
-        bare = self._is_bare(filled)
-        ways = range(len(readings))
-        fitting = [way for way in ways if not bare and self.declared.fits(readings[way])]
+        first = texts[0][0]
+        widest = max(range(len(texts)), key=lambda way: len(texts[way]))
+        bare = self._is_bare(texts)
+        fitting = [way for way, names in enumerate(texts) if not bare and self.declared.fits(names)]
         if not fitting and self.declared.measure is None:  # a log says itself which columns it has
-            widest = max(ways, key=lambda way: len(readings[way]))
-            fitting = [widest] if self.says(readings[widest]) is not None else []
+            fitting = [widest] if self.says(texts[widest]) is not None else []
         if fitting:
-            way = max(fitting, key=lambda way: len(readings[way]))
-            names = tuple(readings[way])
+            way = max(fitting, key=lambda way: len(texts[way]))
+            names = tuple(texts[way])
             measure = self.declared.resolve(names, self.says(names))
-            return Rows(names, self.declared, measure, self.source, self.unit), way
-        remark = filled[0][0].startswith("#") and not _ID(filled[0][0])
+            return self._skipping(Rows(names, self.declared, measure, self.source, self.unit)), way
+        remark = first.startswith("#") and not _ID(first)
+        if len(texts[widest]) == 1 and not remark:
+            self.separator = self.separator or self._other_separator(first)
         if not remark and self.above == 0 and (bare or self.declared.is_numbered):
-            way = max(ways, key=lambda way: len(readings[way]))
-            return self._unnamed(len(readings[way])), way
-        self.above += not remark or self.above > 0
-        self.widest = max(self.widest, *map(tuple, filled), key=lambda cells: sum(map(bool, cells)))
+            return self._skipping(self._unnamed(texts, widest)), widest
+        self.above += not remark
+        self.remarks += remark
+        self.widest = max(self.widest, *map(tuple, texts), key=lambda cells: sum(map(bool, cells)))
         if self.above >= MOST_ABOVE:
             self.refuse()
         return None
 
+    def _skipping(self, rows: Rows) -> Rows:
+        rows.skip(f"{self.unit}s above the header", self.above)
+        rows.skip("remarks", self.remarks)
+        return rows
+
     def refuse(self) -> None:
         """Refuse a table none of whose first rows has the declared columns."""
+        if self.separator:
+            problem = f"its columns are separated by {self.separator}"
+            raise InvalidCost(problem, where=Place(self.source), remedy="separate columns by commas")
         self.declared.resolve(self.widest, self.says(self.widest))
         self.declared.locate(self.widest)
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
-    def _unnamed(self, width: int) -> Rows:
+    def _other_separator(self, text: str) -> str:
+        """Return what separates columns in a row that is one cell, if that gives the declared ones."""
+        for separator, parts in (("|", text.strip("|").split("|")), ("spaces", text.split())):
+            numbers = all(map(_NUMBER, parts)) and not self.widest
+            if len(parts) > 1 and (numbers or self.declared.fits(parts)):
+                return separator
+        return ""
+
+    def _unnamed(self, texts: Sequence[Sequence[str]], way: int) -> Rows:
+        if self.separator:
+            self.refuse()
+        width = len(texts[way])
+        alone = not set(self.declared.columns) - {"1"}
+        if alone and width == 2 and any(_COMMA(cells[0]) for cells in texts if len(cells) == 1):
+            raise InvalidCost(
+                "could be a number with a decimal comma, or two columns",
+                where=Place(self.source, self.unit, 1),
+                value=",".join(texts[way]),
+                remedy="write decimals with a point, or put a name above every column",
+            )
         names = tuple(str(position) for position in range(1, width + 1))
         measure = self.declared.resolve(names if width > 1 else ())
         return Rows(names, self.declared, measure, self.source, self.unit, named=False)
 
-    def _is_bare(self, readings: Sequence[Sequence[str]]) -> bool:
+    def _is_bare(self, texts: Sequence[Sequence[str]]) -> bool:
         """Return whether a row has nothing but numbers, and no names are wanted."""
         if self.declared.columns and not self.declared.is_numbered:
             return False
-        return any(all(_NUMBER(cell) for cell in cells) for cells in readings)
+        return any(all(map(_NUMBER, cells)) for cells in texts)
 
 
-def _name(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
+def restore(rows: Rows, state: Mapping[str, Any]) -> None:
+    """Set what rows had shown when `remembered` was called."""
+    for name, value in state.items():
+        setattr(rows, name, value)
+    rows.odd = {name: (number, cell) for name, (number, cell) in rows.odd.items()}
+
+
+def remembered(rows: Rows) -> dict[str, Any]:
+    """Return what rows have shown, as plain JSON values."""
+    return {name: getattr(rows, name) for name in _REMEMBERED}
+
+
+_REMEMBERED = ("named", "counted", "numeric", "mark", "percent", "numbered", "odd", "skipped")

@@ -18,13 +18,7 @@ _ARRAYS = ("results", "ep_lengths", "successes")
 
 
 def is_monitor(line: str) -> bool:
-    """Return whether a first line is that of a `Monitor`.
-
-    Examples
-    --------
-    >>> is_monitor('#{"t_start": 0.5, "env_id": "Pendulum-v1"}'), is_monitor("#{a"), is_monitor("r,l,t")
-    (True, False, False)
-    """
+    """Return whether a first line is that of a `Monitor`."""
     if not line.startswith("#{"):
         return False
     try:
@@ -36,28 +30,14 @@ def is_monitor(line: str) -> bool:
 def monitored(names: Sequence[str], source: str) -> Said | None:
     """Return what a `Monitor` measures by itself; refuse columns that it does not write."""
     if missing := [name for name in ("r", "l", "t") if name not in names]:
-        raise InvalidCost(
-            f"has no column {missing[0]!r}, and a Monitor's columns begin with r, l, t",
-            where=Place(source, "line", 2),
-            remedy="give a file that Monitor wrote, unchanged",
-        )
+        problem = f"has no column {missing[0]!r}, and a Monitor's columns begin with r, l, t"
+        remedy = "give a file that Monitor wrote, unchanged"
+        raise InvalidCost(problem, where=Place(source, "line", 2), remedy=remedy)
     return first_of(names, {"is_success": "success", "r": "reward"})
 
 
 def read_evaluations(file: IO[bytes], source: str, declared: Declared, evaluation: int | None) -> Table:
-    """Read one evaluation that `EvalCallback` made: results (returns), ep_lengths and maybe successes.
-
-    Parameters
-    ----------
-    file
-        The content of ``evaluations.npz``.
-    source
-        The file, for refusals.
-    declared
-        What to read.
-    evaluation
-        Which one, counted from 1, or from the end with -1; left out, the last.
-    """
+    """Read one evaluation that `EvalCallback` made: results (returns), ep_lengths and maybe successes."""
     arrays = _load(file, source)
     shapes = {name: array.shape for name, array in arrays.items()}
     if not {"timesteps", "results"} <= set(arrays):
@@ -106,11 +86,6 @@ def _choose(evaluation: int | None, count: int, source: str) -> int:
     if count < 1:
         raise InvalidCost("holds no evaluation", where=Place(source), remedy="at least one is needed")
     if evaluation == 0 or not -count <= row < count:
-        raise InvalidSetting(
-            f"is not among the {count} evaluations",
-            where=Place(source),
-            name="evaluation",
-            value=evaluation,
-            remedy=f"choose 1 to {count}, or -1 for the last",
-        )
+        problem, remedy = f"is not among the {count} evaluations", f"choose 1 to {count}, or -1 for the last"
+        raise InvalidSetting(problem, where=Place(source), name="evaluation", value=evaluation, remedy=remedy)
     return row % count

@@ -25,13 +25,7 @@ _LONGEST_NAME = 1000
 
 
 def label(value: object) -> str:
-    """Return the name that a cell holds; nothing if it holds none.
-
-    Examples
-    --------
-    >>> label(" pick "), label(3.0), label(None), label(0.5)
-    ('pick', '3', '', '0.5')
-    """
+    """Return the name that a cell holds; nothing if it holds none."""
     if value is None:
         return ""
     if isinstance(value, float | np.floating):
@@ -63,13 +57,7 @@ def names(block: Block, column: str, source: str) -> list[str]:
 
 
 def filtered(block: Block, where: Mapping[str, str]) -> Block:
-    """Return the rows that have these values in these columns of the file.
-
-    Examples
-    --------
-    >>> filtered(Block("row", range(1, 4), {"site": ["lab", "Lab ", "home"]}), {"site": "lab"}).numbers
-    [1, 2]
-    """
+    """Return the rows that have these values in these columns of the file."""
     kept = np.ones(len(block), dtype=bool)
     for column, value in where.items():
         wanted = normal(value)
@@ -84,6 +72,7 @@ def filtered(block: Block, where: Mapping[str, str]) -> Block:
             name: cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
             for name, cells in block.columns.items()
         },
+        {name: [cells[row] for row in rows] for name, cells in block.labels.items()},
     )
 
 
@@ -91,31 +80,15 @@ def reduction(reduce: Reduction | None, measure: Measure, source: str) -> Reduct
     """Return the rule that makes steps one value, the customary one if none is asked for."""
     rule = reduce or _CUSTOM.get(measure.kind)
     if rule is None:
-        raise InvalidSetting(
-            "has a cost for every step of an episode",
-            where=Place(source, column=measure.column),
-            remedy=("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum"),
-        )
+        problem = "has a cost for every step of an episode"
+        remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
+        raise InvalidSetting(problem, where=Place(source, column=measure.column), remedy=remedy)
     return rule
 
 
 @dataclass
 class Steps:
-    """Episodes from rows that are their steps; episodes may be interleaved.
-
-    Parameters
-    ----------
-    measure, rule
-        What a step holds, and how steps become one value.
-    column, episode
-        The columns of the file that hold it, and that tell episodes apart.
-    apart
-        The column of tasks that number their own episodes, if there is one.
-    roles
-        The columns that an episode has one value of, by their role.
-    source
-        For refusals.
-    """
+    """Episodes from rows that are their steps; episodes may be interleaved."""
 
     measure: Measure
     rule: Reduction

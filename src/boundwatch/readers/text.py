@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.errors import InvalidCost, Place, Refusal
-from boundwatch.readers import arrow, json_lines, sb3
+from boundwatch.readers import arrow, json_rows, sb3
 from boundwatch.readers.block import Block, Format, Line
-from boundwatch.readers.rows import Header, Row, Rows
+from boundwatch.readers.rows import Header, Row, Rows, remembered, restore
 
 LONGEST_LINE = 4 << 20
 """Bytes of a line; a longer one is no episode."""
@@ -21,6 +22,7 @@ _QUOTE = re.compile(r'\s*"')
 _MOST_LINES = 200  # of a cell in quotes
 _MOST_TEXT = 1 << 18
 _CAREFUL = 256  # first lines, which are never read fast: they show what the columns hold
+_LOOKED_FOR = ("above", "remarks", "widest", "separator")  # what a header knows
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 
@@ -70,25 +72,24 @@ class TextRows:
             "lines": self.lines,
             "windows": self._windows,
             "pending": [list(line) for line in self._pending],
-            "above": [self._header.above, list(self._header.widest)],
+            "above": {name: getattr(self._header, name) for name in _LOOKED_FOR},
             "delimiter": self._delimiter,
-            "rows": None
-            if rows is None
-            else {name: value for name, value in vars(rows).items() if name in _REMEMBERED},
+            "names": None if rows is None else list(rows.names),
+            "rows": None if rows is None else remembered(rows),
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.file_format, self.lines = state["format"], state["lines"]
         self._windows, self._delimiter = state["windows"], state["delimiter"]
         self._pending = [(number, text) for number, text in state["pending"]]
-        self._header.above, self._header.widest = state["above"][0], tuple(state["above"][1])
+        self._header = replace(self._header, **state["above"])
+        self._header.widest = tuple(self._header.widest)
         if (known := state["rows"]) is not None:
-            names = tuple(known["names"])
+            names = tuple(state["names"])
             bare = not known["named"] and self.file_format == "csv" and len(names) == 1
             measure = self.declared.resolve(() if bare else names, self._own(names))
             self.rows = Rows(names, self.declared, measure, self.source)
-            for name, value in known.items():
-                setattr(self.rows, name, tuple(value) if name == "names" else value)
+            restore(self.rows, known)
 
     def feed(self, data: bytes) -> Iterable[Block]:
         """Take whole lines as they are in a file, the last one perhaps without its newline."""
@@ -133,7 +134,7 @@ class TextRows:
         if self.rows is None:
             return None
         if self.file_format == "jsonl":
-            return self.rows.keep([*ready, *json_lines.rows(texts[begin:], self.rows)])
+            return self.rows.keep([*ready, *json_rows.rows(texts[begin:], self.rows)])
         for number, text in texts[begin:]:
             if '"' not in text and not self._pending:
                 cells = text.split(self._delimiter) if self._delimiter else [text]
@@ -156,17 +157,14 @@ class TextRows:
         """Look for the header; return the rows that this line holds already."""
         if self._header.above == 0 and text.lstrip().startswith(("{", "[")):
             self.file_format = "jsonl"
-            self.rows = json_lines.open_lines(number, text, self.declared, self.source)
-            return list(json_lines.rows([(number, text)], self.rows))
+            self.rows = json_rows.open_lines(number, text, self.declared, self.source)
+            return list(json_rows.rows([(number, text)], self.rows))
         if number == 1 and sb3.is_monitor(text):
             self.file_format = "sb3-monitor"
             return []
         if "\r" in text and '"' not in text:
-            raise InvalidCost(
-                "lines end with a carriage return alone",
-                where=self._at(number),
-                remedy="save it as CSV UTF-8",
-            )
+            problem, remedy = "its lines end with a carriage return alone", "save it as CSV UTF-8"
+            raise InvalidCost(problem, where=Place(self.source), remedy=remedy)
         self._pending.append((number, text))
         whole, first = "\n".join(line for _, line in self._pending), self._pending[0][0]
         readings = [split(whole, delimiter) for delimiter in _DELIMITERS]
@@ -179,8 +177,6 @@ class TextRows:
         self.rows, way = found
         cells = readings[way] or []
         self._delimiter = _DELIMITERS[way] if len(cells) > 1 else ""
-        if self._header.above:
-            self.rows.skip("lines above the header", self._header.above)
         return [] if self.rows.named else [(first, cells)]
 
     def _own(self, names: Sequence[str]) -> Said | None:
@@ -206,12 +202,9 @@ class TextRows:
 
     def _unclosed(self) -> Refusal:
         number, text = self._pending[0]
-        return InvalidCost(
-            "opens a quote that is not closed",
-            where=self._at(number),
-            value=text,
-            remedy='close it, or write "" for a quote within a cell',
-        )
+        problem = "opens a quote that is not closed"
+        remedy = 'close it, or write "" for a quote within a cell'
+        return InvalidCost(problem, where=self._at(number), value=text, remedy=remedy)
 
     def _at(self, number: int) -> Place:
         return Place(self.source, "line", number)
@@ -222,11 +215,9 @@ class TextRows:
             raise long_line(self.source, number)
         if number == 1:
             if raw.startswith(_WIDE_MARKS):
-                raise InvalidCost(
-                    "is UTF-16, and a text that grows is read as UTF-8",
-                    where=Place(self.source),
-                    remedy="save it as UTF-8 (in Excel: CSV UTF-8)",
-                )
+                problem = "is UTF-16, and a text that grows is read as UTF-8"
+                remedy = "save it as UTF-8 (in Excel: CSV UTF-8)"
+                raise InvalidCost(problem, where=Place(self.source), remedy=remedy)
             raw = raw.removeprefix(codecs.BOM_UTF8)
         if b"\0" in raw:
             raise InvalidCost(
@@ -246,33 +237,19 @@ class TextRows:
         return text
 
     def _foreign(self, number: int) -> Refusal:
-        return InvalidCost(
-            "is neither UTF-8 nor Windows-1252",
-            where=self._at(number),
-            remedy="if it is GBK or Shift-JIS, save it as UTF-8 (in Excel: CSV UTF-8)",
-        )
-
-
-_REMEMBERED = ("names", "named", "counted", "numeric", "mark", "percent", "numbered", "skipped")
+        problem = "is neither UTF-8 nor Windows-1252"
+        remedy = "if it is GBK or Shift-JIS, save it as UTF-8 (in Excel: CSV UTF-8)"
+        return InvalidCost(problem, where=self._at(number), remedy=remedy)
 
 
 def long_line(source: str, number: int) -> Refusal:
     """Refuse a line that is too long to be an episode."""
-    return InvalidCost(
-        f"is longer than {LONGEST_LINE >> 20} MiB",
-        where=Place(source, "line", number),
-        remedy="put one episode on each line",
-    )
+    problem, remedy = f"is longer than {LONGEST_LINE >> 20} MiB", "put one episode on each line"
+    return InvalidCost(problem, where=Place(source, "line", number), remedy=remedy)
 
 
 def split(text: str, delimiter: str) -> list[str] | None:
-    """Return the cells of a row, without spaces around them; None if a quote is not closed.
-
-    Examples
-    --------
-    >>> split('1, "a, b" ,5" nail', ","), split('1,"a', ",")
-    (['1', 'a, b', '5" nail'], None)
-    """
+    """Return the cells of a row, without spaces around them; None if a quote is not closed."""
     if '"' not in text:
         return [cell.strip() for cell in (text.split(delimiter) if delimiter else [text])]
     cells, start = [], 0

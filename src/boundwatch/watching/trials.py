@@ -325,14 +325,15 @@ def declare(
     cost_range, success_values
         As in `read_costs`; of several columns each has what goes with it.
     certified
-        The measure of each metric's certificate.
+        The measure of each metric's certificate; None if that keeps none.
 
     Examples
     --------
     >>> list(declare({"success": "ok", "cost": "force"}, Design(), cost_range=(0, 50)))
     ['ok', 'force']
     """
-    known = certified or {}
+    # A certificate that keeps no measure is one of costs.
+    known = {name: measure or Measure("cost") for name, measure in (certified or {}).items()}
     if len(columns) < 2:
         return {
             "": Declared.of(

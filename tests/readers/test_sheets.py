@@ -1,0 +1,55 @@
+"""Sheets as labs have them: read as declared or refused with a remedy, as a file and line by line."""
+
+import pytest
+
+from boundwatch.episodes.costs import Notation, convert
+from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.design import Design
+from boundwatch.errors import Argument, Refusal
+from boundwatch.readers import Line, TextRows, read_costs
+from sheets import SHEETS, Sheet
+
+NOT_LINES = (b"PK", b"[", b"\xff\xfe", b"\xfe\xff", b"\xd0\xcf", b"<html")
+STEPS = ("where", "episode")  # rows that are put together, or left out, by whoever reads them
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
+def test_read_as_declared_or_refused_with_a_remedy(tmp_path, sheet: Sheet):
+    path = tmp_path / sheet.name
+    path.write_bytes(sheet.data)
+    if sheet.refused is None:
+        found = read_costs(path, **sheet.flags)
+        assert found.costs.tolist() == sheet.costs
+        assert any(sheet.noted in note for note in found.notes) or not sheet.noted
+        return
+    with pytest.raises(sheet.refused) as refused:
+        read_costs(path, **sheet.flags)
+    assert type(refused.value) is sheet.refused
+    assert refused.value.where.source.startswith(str(path))
+    assert any(refused.value.remedy)
+    asked = {part.name for part in refused.value.remedy if isinstance(part, Argument)}
+    assert asked == set(sheet.asks)
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [s for s in SHEETS if not s.data.startswith(NOT_LINES) and not set(STEPS) & set(s.flags)],
+    ids=lambda sheet: sheet.name,
+)
+def test_line_by_line_as_a_whole(sheet: Sheet):
+    parts = sheet.data.removesuffix(b"\n").split(b"\n")
+    if sheet.refused is None:
+        assert list(costs(parts, sheet.flags)) == sheet.costs
+    else:
+        with pytest.raises(Refusal):
+            list(costs(parts, sheet.flags))
+
+
+def costs(parts, flags):
+    text, notation = TextRows(Declared.of(**flags, design=Design()), "sheet"), Notation()
+    for number, raw in enumerate(parts, start=1):
+        if (block := text.take([Line(number, raw)])) is not None:
+            found = convert(text.rows.measure, block.columns[text.rows.column], notation)
+            notation = found.notation
+            yield from found.costs
+    text.end()
