@@ -3,12 +3,12 @@
 import io
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 from mcap.writer import CompressionType, IndexType, Writer
 from mcap_ros2.writer import Writer as Ros2Writer
 
-import gymnasium
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.readers import read_costs
 
