@@ -9,11 +9,11 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import SEVERAL, ExitCode, Judging, exit_if_worse, judge
+from boundwatch.cli.judge import ExitCode, Judging, exit_if_worse, judge
 from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Json, Key
-from boundwatch.cli.reading import Reading, refuse
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.detectors import ConfidenceInterval, FamilyFinding, FamilyTest, HypothesisTest
+from boundwatch.detectors import ConfidenceInterval, FamilyTest, Finding, HypothesisTest
 from boundwatch.reporting import family as words
 from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledger
 
@@ -55,11 +55,9 @@ def check(
     """
     for output in filter(None, (plot, ledger)):  # a ledger that is another file is refused when it is read
         files.protect(output, [certificate, costs], force=force or output is ledger)
-    found = judge(certificate, costs, key, judging, reading, allow_own=allow_own)
+    found = judge(certificate, costs, key, judging, reading, allow_own=allow_own, plot=plot, ledger=ledger)
     test, finding = found.test, found.finding
-    if isinstance(test, FamilyTest) or isinstance(finding, FamilyFinding):
-        refuse({"plot": plot, "ledger": ledger}, SEVERAL)
-    else:
+    if not isinstance(test, FamilyTest) and isinstance(finding, Finding):
         if ledger is not None:
             earlier = earlier_looks(read_ledger(ledger), test.certificate.fingerprint, found.costs)
             found = found.warned(*earlier)

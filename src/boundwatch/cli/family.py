@@ -47,8 +47,9 @@ def of_column(
 def print_promise(loaded: Certificate | CertificateFamily, *basis: str) -> None:
     """Print what certificates promise, and what they stand on."""
     if isinstance(loaded, Certificate):
-        out.print_section("Promise", wording.promise(loaded))
-        out.print_section("Basis", [*wording.basis(loaded), *basis])
+        said = {"Promise": wording.promise(loaded), "Basis": [*wording.basis(loaded), *basis]}
+        for title, sentences in said.items():
+            out.print_section(title, sentences)
         return
     out.print_section("Promise", words.promise(loaded))
     print()

@@ -146,9 +146,16 @@ class Judged:
 
 
 def judge(
-    certificate: Path, costs: str, key: Path | None, judging: Judging, reading: Reading, *, allow_own: bool
+    certificate: Path,
+    costs: str,
+    key: Path | None,
+    judging: Judging,
+    reading: Reading,
+    *,
+    allow_own: bool,
+    **single: object,
 ) -> Judged:
-    """Load what judges, read what is judged, and decide."""
+    """Load what judges, read what is judged, and decide; the options `single` do not go with several tasks."""
     loaded = _load(certificate, costs, key)
     out.print_trust(loaded, key)
     if isinstance(loaded, Certificate) and judging.by is None:
@@ -156,6 +163,7 @@ def judge(
         read = reading.read_all(costs, certificates=loaded, allow_own=allow_own)
         values = read.sources[0].costs
         return Judged(one, values, one.decide(values), read.sources)
+    refuse(single, SEVERAL)
     read = reading.read_all(costs, by=judging.by, certificates=loaded, allow_own=allow_own)
     tasks = {name: part.costs for name, part in read.parts.items()}
     if isinstance(loaded, Certificate):

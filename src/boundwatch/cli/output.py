@@ -94,10 +94,10 @@ def source_fields(*sources: Episodes) -> dict[str, Any]:
 
 def print_warnings(*read: Episodes) -> None:
     """Say on standard error how files were read, and what may make the guarantees wrong; each once."""
-    for note in dict.fromkeys(note for each in read for note in each.notes):
-        print(f"boundwatch: note: {printable(note)}", file=sys.stderr)
-    for warning in dict.fromkeys(warning for each in read for warning in each.warnings):
-        print(f"boundwatch: warning: {printable(warning)}", file=sys.stderr)
+    said = [f"note: {note}" for each in read for note in each.notes]
+    said += [f"warning: {warning}" for each in read for warning in each.warnings]
+    for line in map(printable, dict.fromkeys(said)):
+        print(f"boundwatch: {line}", file=sys.stderr)
 
 
 def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:

@@ -212,17 +212,9 @@ class Reading:
         """Refuse options of reading where nothing is read: they would be ignored."""
         refuse(dataclasses.asdict(self) | others, "goes with --costs; give them, or leave it out")
 
-    @property
-    def is_of_whole_files(self) -> bool:
-        """Whether there is an option that is about a whole file."""
-        return any(value not in (None, "") for value in self._of_whole_files().values())
-
-    def _of_whole_files(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
-
     def refuse_whole_files(self, where: str) -> None:
         """Refuse options that are about a whole file, where lines are read one by one."""
-        given = self._of_whole_files()
+        given = {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
         if self.file_format not in LINE_FORMATS:
             given["file_format"] = self.file_format
         refuse(given, f"does not go with {where}, which reads line by line")

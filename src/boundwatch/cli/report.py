@@ -9,9 +9,9 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import SEVERAL, Judging, judge
+from boundwatch.cli.judge import Judging, judge
 from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Key
-from boundwatch.cli.reading import Reading, refuse
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import FamilyTest
 from boundwatch.reporting import family as words
@@ -53,14 +53,13 @@ def report(
     from boundwatch.reporting.report import render_report
 
     files.protect(output, [certificate, costs], force=force)
-    found = judge(certificate, costs, key, judging, reading, allow_own=allow_own)
+    found = judge(certificate, costs, key, judging, reading, allow_own=allow_own, ledger=ledger)
     page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
     page |= {"source": "; ".join(map(out.describe_source, found.sources))}
     warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
     said = words.in_words(found.test, found.finding)
     out.print_warnings(*found.sources)
     if isinstance(found.test, FamilyTest):
-        refuse({"ledger": ledger}, SEVERAL)
         html = render_family_report(found.test, found.costs, warnings=warnings, **page)
     else:
         fingerprint = found.test.certificate.fingerprint
