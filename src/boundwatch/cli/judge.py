@@ -155,7 +155,7 @@ def judge(
     allow_own: bool,
     **single: object,
 ) -> Judged:
-    """Load what judges, read what is judged, and decide; the options `single` do not go with several tasks."""
+    """Load what judges, read what is judged, and decide; the options `single` are not for several tasks."""
     loaded = _load(certificate, costs, key)
     out.print_trust(loaded, key)
     if isinstance(loaded, Certificate) and judging.by is None:

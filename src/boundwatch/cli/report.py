@@ -62,12 +62,12 @@ def report(
     if isinstance(found.test, FamilyTest):
         html = render_family_report(found.test, found.costs, warnings=warnings, **page)
     else:
-        fingerprint = found.test.certificate.fingerprint
-        looks = [] if ledger is None else read_ledger(ledger)
-        looks = [look for look in looks if look.certificate == fingerprint]
-        shorter = [look for look in looks if look.n < len(found.costs)]  # one at all of them was this one
-        warnings += earlier_looks(shorter, fingerprint, found.costs)
-        page["looks"] = [look.describe() for look in looks]
+        if ledger is not None:
+            own = found.test.certificate.fingerprint
+            looks = [look for look in read_ledger(ledger) if look.certificate == own]
+            shorter = [look for look in looks if look.n < len(found.costs)]  # one at all of them was this one
+            warnings += earlier_looks(shorter, own, found.costs)
+            page["looks"] = [look.describe() for look in looks]
         html = render_report(found.test, found.costs, warnings=warnings, **page)
     files.write_text(output, html)
     print("\n".join([f"Wrote {output}", said.headline, *said.lines]))
