@@ -33,41 +33,22 @@ NEW = np.linspace(0.1, 0.9, 20)
 
 
 # Where users meet classes: what these export, or, where they export nothing, what they define.
-MODULES = [
-    "boundwatch",
-    "boundwatch.certificates.verification",
-    "boundwatch.comparison",
-    "boundwatch.comparison.ranking",
-    "boundwatch.detectors",
-    "boundwatch.detectors.base",
-    "boundwatch.detectors.baselines",
-    "boundwatch.episodes",
-    "boundwatch.gym",
-    "boundwatch.planning",
-    "boundwatch.selftest.simulation",
-    "boundwatch.prediction",
-    "boundwatch.server.client",
-    "boundwatch.tasks.folder",
-    "boundwatch.tasks.grasping",
-    "boundwatch.tasks.grasping.recipe",
-    "boundwatch.tasks.grasping.runs",
-    "boundwatch.tasks.navigation",
-    "boundwatch.tasks.navigation.recipe",
-    "boundwatch.tasks.navigation.runs",
-    "boundwatch.testing",
-    "boundwatch.training",
-]
+MODULES = ["", "comparison", "detectors", "episodes", "gym", "planning", "prediction", "testing", "training"]
+MODULES += ["certificates.verification", "comparison.ranking", "detectors.base", "detectors.baselines"]
+MODULES += ["selftest.simulation", "server.client", "tasks.folder"]
+TASKS = ("tasks.grasping", "tasks.navigation")
+MODULES += [task + part for task in TASKS for part in ("", ".recipe", ".runs")]
 
 
 def public_classes():
     """Return every class that users meet, except those that describe themselves."""
     for name in MODULES:
-        module = importlib.import_module(name)
-        exported = module.__dir__() if name == "boundwatch" else getattr(module, "__all__", None)
+        module = importlib.import_module(f"boundwatch.{name}".removesuffix("."))
+        exported = getattr(module, "__all__", None) if name else module.__dir__()
         for found in (getattr(module, each) for each in exported or vars(module) if not each.startswith("_")):
             if (
                 inspect.isclass(found)
-                and (exported is not None or found.__module__ == name)
+                and (exported is not None or found.__module__ == module.__name__)
                 and not issubclass(found, enum.Enum | nn.Module)
                 and not getattr(found, "_is_protocol", False)
             ):
@@ -88,38 +69,27 @@ def subjects(tmp_path_factory):
     watching = [test(CERTIFICATE) for test in (bw.SequentialTest, bw.ChangeDetector, bw.PredictedTest)]
     comparison = bw.PolicyComparison(binary=True, paired=False)
     return [
-        CERTIFICATE,
-        bw.Episodes(np.linspace(0, 1, 5000), source="lab.csv"),
-        PATH,
-        bw.Design(strata="task"),
-        BINARY,
-        FAMILY,
-        CERTIFICATE.provenance,
-        CERTIFICATE.record,
-        campaign,
-        fleet,
-        fleet.finding("arm-1"),
-        *watching,
+        *(CERTIFICATE, BINARY, FAMILY, PATH, CERTIFICATE.provenance, CERTIFICATE.record),
+        *(bw.Episodes(np.linspace(0, 1, 5000), source="lab.csv"), bw.Design(strata="task")),
+        *(campaign, fleet, fleet.finding("arm-1"), *watching),
         *(test.update_many(NEW) for test in watching[:2]),
         watching[2].update(0.3),
-        bw.HypothesisTest(BINARY),
-        bw.ConfidenceInterval(BINARY),
-        bw.HypothesisTest(CERTIFICATE).decide(NEW),
+        *(
+            bw.HypothesisTest(BINARY),
+            bw.ConfidenceInterval(BINARY),
+            bw.HypothesisTest(CERTIFICATE).decide(NEW),
+        ),
         bw.HypothesisTest(CERTIFICATE).decide_many(np.stack([NEW, NEW])),
         bw.FamilyTest(FAMILY),
         bw.FamilyTest(FAMILY).decide({"pick": NEW, "place": [0, 1]}),
         bw.FamilyTest(FAMILY).decide({"pick": NEW}).tasks["pick"],
         bw.plan(BINARY, cost=0.6),
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
-        comparison,
-        comparison.update(0, 1),
+        *(comparison, comparison.update(0, 1)),
         bw.rank({"v1": NEW, "v2": NEW / 2}),
         bw.plan_comparison(cost_a=0.1, cost_b=0.6),
         *of_calls(tmp_path_factory.mktemp("client")),
-        *of_gym(),
-        *of_predictors(),
-        *of_training(),
-        *of_tasks(),
+        *(*of_gym(), *of_predictors(), *of_training(), *of_tasks()),
     ]
 
 
@@ -129,6 +99,7 @@ def of_calls(tmp_path):
     client = bw.Client("http://me:secret@127.0.0.1:9", spool=tmp_path / "spool.sqlite")
     client.close(timeout=0)
     assert "secret" not in f"{client!r} {client}"
+    promised = dict.fromkeys(("promised", "rate", "low", "high", "sees"), 0.05) | {"runs": 100, "kept": True}
     logits = np.random.default_rng(0).normal(size=(50, 7))
     msp = baselines.MSP(logits)
     return [
@@ -141,18 +112,7 @@ def of_calls(tmp_path):
         bw.plan(BINARY, cost=0.6).powers[0],
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
         bw.plan_comparison(cost_a=0.1, cost_b=0.6).pairing[0],
-        Promise(
-            detector="hypothesis-test",
-            verdict=bw.Verdict.ADVERSE,
-            world="costs of 0 and 1",
-            promised=0.05,
-            rate=0.04,
-            low=0.03,
-            high=0.05,
-            runs=100,
-            sees=0.1,
-            kept=True,
-        ),
+        Promise(detector="hypothesis-test", verdict=bw.Verdict.ADVERSE, world="0 or 1", **promised),
         msp,
         baselines.MaxLogit(logits),
         msp.decide(logits),
@@ -198,30 +158,20 @@ def of_tasks():
     grasp, outcome = grasping.expert_grasp(scene, 0.0), grasping.Outcome(0.2, "lifted")
     image, physics, policy = np.zeros((50, 50)), grasping.Physics(), nn.Sequential(nn.Linear(3, 3), nn.Tanh())
     recipe = NavigationRecipe()
+    items = [
+        grasping.draw_scenes(1, np.random.default_rng(0), objects=objects)[0].item
+        for objects in ("mugs", "varied-mugs", "bowls")
+    ]
+    logits = np.zeros((50, 7))
     return [
+        *items,
         folder.Claim(Path("run"), finished=True),
         folder.Saved({"steps": 3}, {"cost": 0.5}, CERTIFICATE, Path("run/policy.safetensors")),
-        world,
-        environments,
-        world.recordings,
-        world.drone,
-        world.drone.primitives[0],
-        world.scene,
-        navigation.Wind(speed=2.0),
-        navigation.TRAINING,
-        recipe,
-        navigation_runs.Run(
-            recipe, world, policy, CERTIFICATE, np.zeros((50, 7)), {"trained": {"cost": 0.3}}
-        ),
-        navigation_runs.Deployment(np.zeros(50), np.zeros((50, 7))),
-        scene,
-        scene.item,
-        grasping.draw_scenes(1, np.random.default_rng(0), objects="varied-mugs")[0].item,
-        grasping.draw_scenes(1, np.random.default_rng(0), objects="bowls")[0].item,
-        grasp,
-        outcome,
-        physics,
-        GraspingRecipe(),
+        *(world, environments, world.recordings, world.drone, world.drone.primitives[0], world.scene),
+        *(navigation.Wind(speed=2.0), navigation.TRAINING, recipe),
+        navigation_runs.Run(recipe, world, policy, CERTIFICATE, logits, {"trained": {"cost": 0.3}}),
+        navigation_runs.Deployment(np.zeros(50), logits),
+        *(scene, grasp, outcome, physics, GraspingRecipe()),
         grasping_runs.Run(GraspingRecipe(), physics, policy, CERTIFICATE, {"prior_cost": 0.3}),
         grasping_runs.Deployment(physics, [scene] * 20, [image] * 20, [grasp] * 20, [outcome] * 20),
     ]
@@ -269,16 +219,36 @@ def test_dir_shows_the_public_names_and_nothing_else():
         _ = bw.views
 
 
+def printed(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
 def test_importing_leaves_heavy_libraries_alone():
     code = (
-        "import sys, boundwatch as bw\n"
+        "import sys, boundwatch as bw, boundwatch.tasks.base\n"
         "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)\n"
         "str(c), repr(c), c._repr_html_()\n"
-        "heavy = {'matplotlib', 'scipy.stats', 'torch', 'pandas', 'sqlalchemy', 'gymnasium'}\n"
+        "heavy = {'matplotlib', 'scipy.stats', 'torch', 'pandas', 'sqlalchemy', 'gymnasium', 'joblib'}\n"
         "print(heavy & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert printed(code) == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("library", "module", "extra"),
+    [("gymnasium", "gym", "gym"), ("torch", "training", "train"), ("mujoco", "tasks.grasping", "sim")],
+)
+def test_what_is_not_installed_is_named_as_an_extra(library, module, extra):
+    code = f"""if True:
+        import sys, importlib
+        sys.modules[{library!r}] = None
+        from boundwatch.errors import MissingExtra
+        try:
+            importlib.import_module("boundwatch.{module}")
+        except MissingExtra as error:
+            print(error)
+    """
+    assert f"boundwatch[{extra}]" in printed(code)
 
 
 def test_an_object_without_a_view_of_its_own_is_described_by_its_fields():

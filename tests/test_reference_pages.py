@@ -33,11 +33,5 @@ def test_page_has_every_command():
 
 
 def test_page_has_every_public_name():
-    modules = {
-        "gym",
-        "prediction",
-        "testing",
-        "training",
-        "__version__",
-    }  # listed by their members, or a string
+    modules = {"gym", "prediction", "testing", "training", "__version__"}  # listed by members, or a string
     assert set(bw.__all__) - modules <= generator("generate_api").listed() | {"read_costs", "Episodes"}

@@ -10,7 +10,6 @@ import numpy as np
 from boundwatch import comparison
 from boundwatch._support.files import write_bytes
 from boundwatch.comparison.region import LAST_PAIR, TABLES, design_region
-from boundwatch.comparison.walks import IndependentWalk
 
 ALPHAS = (0.1, 0.05, 0.04, 0.025, 0.02, 0.0125, 0.01, 0.005, 0.0025, 0.001)
 
@@ -19,7 +18,7 @@ def main() -> None:
     """Write them beside the module that reads them."""
     regions = []
     for alpha in ALPHAS:
-        regions.append(design_region(IndependentWalk(), alpha, LAST_PAIR, open_ended=True))
+        regions.append(design_region(alpha, LAST_PAIR, open_ended=True))
         print(f"alpha {alpha:g}: level at most {regions[-1].level:.6f}", flush=True)
     needed = [np.concatenate(region.needed) for region in regions]
     buffer = io.BytesIO()

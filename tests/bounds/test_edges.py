@@ -1,30 +1,12 @@
 """Numerics at the edge of the floats: nothing rounds inward, nothing becomes NaN."""
 
-import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
 
 import boundwatch as bw
 from boundwatch import bounds
-from boundwatch.errors import InvalidCost, InvalidLevel
-
-
-def divergence(q, p):
-    q, p = mpmath.mpf(q), mpmath.mpf(p)
-    return q * mpmath.log(q / p) + (1 - q) * mpmath.log((1 - q) / (1 - p))
-
-
-def test_inverses_never_round_inward():
-    """On a grid in the logarithms of both arguments, against 50 digits."""
-    rng = np.random.default_rng(0)
-    points = np.vstack([[4.005926125045114e-17, 2.1164986391381837e-17], 10 ** rng.uniform(-20, 0, (400, 2))])
-    with mpmath.workdps(50):
-        for q, c in points.tolist():
-            lower, upper = float(bounds.kl_inverse_lower(q, c)), float(bounds.kl_inverse_upper(q, c))
-            assert lower == 0 or divergence(q, lower) >= c
-            assert upper == 1 or divergence(q, upper) >= c
-            assert lower <= q <= upper
+from boundwatch.errors import InvalidLevel
 
 
 @pytest.mark.parametrize("n", [10**8, 10**12, 10**15])
@@ -49,15 +31,9 @@ def test_exact_limits_hold_for_any_number_of_costs(n):
 @pytest.mark.parametrize("upper", [1e-310, 5e-324, 0.0])
 def test_a_bound_next_to_zero(upper):
     certificate = bw.Certificate.from_bounds(lower=0, upper=upper, delta=0.01)
-    findings = [
-        *(
-            bw.HypothesisTest(certificate, tail=tail).decide([0, 0.1, 0.2])
-            for tail in ("hoeffding", "kl", "betting")
-        ),
-        bw.ConfidenceInterval(certificate).decide([0, 0.1, 0.2]),
-        bw.SequentialTest(certificate).update_many([0, 0.5]),
-    ]
-    for finding in findings:
+    tests = [bw.HypothesisTest(certificate, tail=tail) for tail in ("hoeffding", "kl", "betting")]
+    findings = [test.decide([0, 0.1, 0.2]) for test in (*tests, bw.ConfidenceInterval(certificate))]
+    for finding in (*findings, bw.SequentialTest(certificate).update_many([0, 0.5])):
         numbers = (finding.p_adverse, finding.p_benign, finding.shift_lower, finding.shift_upper)
         assert np.isfinite(numbers).all()
     assert np.isfinite(bw.ChangeDetector(certificate).update_many([0, 0.5]).statistic_adverse)
@@ -72,12 +48,6 @@ def test_a_level_that_cannot_be_computed_with_is_refused_when_it_is_chosen(delta
         bw.SequentialTest(bw.Certificate.from_bounds(lower=0, upper=1, delta=0.1), alpha_adverse=delta)
     smallest = bw.Certificate.from_held_out([0, 1], delta=1e-299, binary=True)
     assert np.isfinite([smallest.lower, smallest.upper]).all()
-
-
-@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[s]"])
-def test_times_are_not_costs(kind):
-    with pytest.raises(InvalidCost, match=r"holds durations|is not a number"):
-        bw.Certificate.from_held_out(np.array([0, 1], kind))
 
 
 @pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-30, 1e-49, 1e-51, 1e-100, 1e-200, 1e-298])

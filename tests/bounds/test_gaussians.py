@@ -7,12 +7,8 @@ from scipy.stats import norm
 
 from boundwatch.bounds import kl_divergence, log_density_ratio, renyi_divergence
 
-CASES = [
-    (0.8, 1.2, 0.0, 1.0),
-    (0.3, 0.5, -0.1, 0.4),
-    (-1.0, 0.02, 0.5, 1.5),
-    (0.01, np.exp(-6), 0.0, np.exp(-6)),
-]
+CASES = [(0.8, 1.2, 0.0, 1.0), (0.3, 0.5, -0.1, 0.4), (-1.0, 0.02, 0.5, 1.5)]
+CASES.append((0.01, np.exp(-6), 0.0, np.exp(-6)))
 
 
 def quadrature(mean, variance, prior_mean, prior_variance, power):
@@ -37,11 +33,8 @@ def printed_renyi(mean, variance, prior_mean, prior_variance):
 @pytest.mark.parametrize("case", CASES)
 def test_renyi_matches_quadrature(case):
     assert renyi_divergence(*case) == pytest.approx(np.log(quadrature(*case, power=2)), rel=1e-6)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_kl_matches_quadrature(case):
     assert kl_divergence(*case) == pytest.approx(quadrature(*case, power=None), rel=1e-6)
+    assert renyi_divergence(*case) >= kl_divergence(*case)
 
 
 def test_the_printed_formula_fails_this_test():
@@ -60,13 +53,11 @@ def test_renyi_is_infinite_outside_its_domain(variance):
 
 def test_a_million_dimensions_lose_nothing():
     d = 1_000_000
-    assert renyi_divergence(np.full(d, 1e-6), np.full(d, 1 + 1e-6), 0.0, 1.0) == pytest.approx(
-        d * renyi_divergence(1e-6, 1 + 1e-6, 0.0, 1.0), rel=1e-12
-    )
+    many = renyi_divergence(np.full(d, 1e-6), np.full(d, 1 + 1e-6), 0.0, 1.0)
+    assert many == pytest.approx(d * renyi_divergence(1e-6, 1 + 1e-6, 0.0, 1.0), rel=1e-12)
     # One half of r^2 a dimension, where 1 - r^2 itself rounds to 1.
-    assert renyi_divergence(np.zeros(d), np.full(d, 1 + 1e-9), 0.0, 1.0) == pytest.approx(
-        d * 0.5e-18, rel=1e-6
-    )
+    tiny = renyi_divergence(np.zeros(d), np.full(d, 1 + 1e-9), 0.0, 1.0)
+    assert tiny == pytest.approx(d * 0.5e-18, rel=1e-6)
 
 
 def test_log_density_ratio_is_the_difference_of_log_densities():
@@ -75,12 +66,3 @@ def test_log_density_ratio_is_the_difference_of_log_densities():
     variance, prior_variance = rng.uniform(0.5, 2, size=(2, 5))
     expected = norm(mean, variance**0.5).logpdf(w).sum() - norm(prior, prior_variance**0.5).logpdf(w).sum()
     assert log_density_ratio(w, mean, variance, prior, prior_variance) == pytest.approx(expected)
-
-
-def test_renyi_is_at_least_kl():
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        mean, prior = rng.normal(size=(2, 3))
-        variance, prior_variance = rng.uniform(0.2, 1, 3), rng.uniform(0.6, 2, 3)
-        arguments = mean, variance, prior, prior_variance
-        assert renyi_divergence(*arguments) >= kl_divergence(*arguments)

@@ -8,24 +8,8 @@ from hypothesis import strategies as st
 
 from boundwatch.bounds import binary_kl, kl_inverse_lower, kl_inverse_upper
 
-MEANS = [
-    0.0,
-    5e-324,
-    1e-300,
-    1e-17,
-    1e-9,
-    1e-4,
-    0.01,
-    0.1,
-    0.3,
-    0.5,
-    0.7,
-    0.9,
-    0.999,
-    1 - 1e-9,
-    1 - 2**-53,
-    1.0,
-]
+MEANS = [0.0, 5e-324, 1e-300, 1e-17, 1e-9, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999]
+MEANS += [1 - 1e-9, 1 - 2**-53, 1.0]
 BUDGETS = [1e-12, 1e-9, 1e-6, 1e-3, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0]
 
 
@@ -79,21 +63,26 @@ def test_kl_matches_reference(q, p):
         )
 
 
-@given(st.floats(0, 1), st.floats(1e-12, 50))
-def test_upper_and_lower_mirror_each_other(q, c):
-    assert float(kl_inverse_upper(q, c)) == pytest.approx(1 - float(kl_inverse_lower(1 - q, c)), abs=1e-12)
+@given(st.floats(0, 1), st.floats(1e-12, 50), st.floats(1e-6, 10))
+def test_inverses_mirror_each_other_grow_with_the_budget_and_stay_within_pinskers(q, c, more):
+    lower, upper = float(kl_inverse_lower(q, c)), float(kl_inverse_upper(q, c))
+    assert upper == pytest.approx(1 - float(kl_inverse_lower(1 - q, c)), abs=1e-12)
+    assert kl_inverse_lower(q, c + more) <= lower
+    assert upper <= kl_inverse_upper(q, c + more)
+    assert max(q - np.sqrt(c / 2), 0) - 1e-12 <= lower
+    assert upper <= min(q + np.sqrt(c / 2), 1) + 1e-12
 
 
-@given(st.floats(0, 1), st.floats(1e-12, 40), st.floats(1e-6, 10))
-def test_a_larger_budget_reaches_further(q, c, more):
-    assert kl_inverse_upper(q, c) <= kl_inverse_upper(q, c + more)
-    assert kl_inverse_lower(q, c) >= kl_inverse_lower(q, c + more)
-
-
-@given(st.floats(0, 1), st.floats(1e-12, 50))
-def test_pinsker_dominates(q, c):
-    assert kl_inverse_upper(q, c) <= min(q + np.sqrt(c / 2), 1) + 1e-12
-    assert kl_inverse_lower(q, c) >= max(q - np.sqrt(c / 2), 0) - 1e-12
+def test_inverses_never_round_inward():
+    """On a grid in the logarithms of both arguments, against 50 digits."""
+    rng = np.random.default_rng(0)
+    points = np.vstack([[4.005926125045114e-17, 2.1164986391381837e-17], 10 ** rng.uniform(-20, 0, (400, 2))])
+    with mpmath.workdps(50):
+        for q, c in points.tolist():
+            lower, upper = float(kl_inverse_lower(q, c)), float(kl_inverse_upper(q, c))
+            assert lower == 0 or reference_kl(mpmath.mpf(q), mpmath.mpf(lower)) >= c
+            assert upper == 1 or reference_kl(mpmath.mpf(q), mpmath.mpf(upper)) >= c
+            assert lower <= q <= upper
 
 
 def test_arrays_broadcast():

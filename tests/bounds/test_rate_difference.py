@@ -29,22 +29,16 @@ def test_the_level_holds_on_the_line_and_below_it(margin):
         assert 0.4 * alpha < max(on_line) <= alpha
         assert max(chance(p_values <= alpha, p0, max(p0 + margin - 0.1, 0)) for p0 in rates) <= max(on_line)
     assert chance(p_values <= 0.05, 0.2, 0.9) > 0.8
-
-
-def test_more_failures_in_the_new_trials_are_more_evidence():
-    for margin in (0.0, 0.2, -0.2):
-        p_values = table(lambda *counts, margin=margin: rate_difference_p_value(*counts, margin=margin))
-        assert (np.diff(p_values, axis=1) <= 1e-9).all()
-        assert (np.diff(p_values, axis=0) >= -1e-9).all()
+    # More failures in the new trials are more evidence, more in the old ones less.
+    assert (np.diff(p_values, axis=1) <= 1e-9).all()
+    assert (np.diff(p_values, axis=0) >= -1e-9).all()
 
 
 @pytest.mark.parametrize("margin", [1e-17, -1e-17, 5e-324, -5e-324])
 def test_a_margin_that_rounds_to_none_is_as_none(margin):
     assert 1 - abs(margin) == 1
-    without, found = (
-        table(lambda *counts, m=m: rate_difference_p_value(*counts, margin=m)) for m in (0.0, margin)
-    )
-    assert found == pytest.approx(without, rel=1e-9)
+    found = table(lambda *counts: rate_difference_p_value(*counts, margin=margin))
+    assert found == pytest.approx(table(rate_difference_p_value), rel=1e-9)
 
 
 @pytest.mark.parametrize("counts", [(50, 4, 10, 5), (200, 20, 50, 10), (30, 0, 5, 2)])
@@ -63,9 +57,8 @@ def test_a_fixed_limit_on_the_first_rate_is_no_such_test():
 def test_the_lower_limit_covers_every_difference():
     alpha = 0.1
     limits = table(lambda *counts: rate_difference_lower(*counts, alpha=alpha))
-    missed = [
-        chance(limits > p1 - p0, p0, p1) for p0 in np.linspace(0, 1, 21) for p1 in np.linspace(0, 1, 21)
-    ]
+    rates = np.linspace(0, 1, 21)
+    missed = [chance(limits > p1 - p0, p0, p1) for p0 in rates for p1 in rates]
     assert 0.4 * alpha < max(missed) <= alpha
     # A limit of 0 or more is, but for a few outcomes, the verdict of the test.
     p_values = table(rate_difference_p_value)
@@ -109,11 +102,8 @@ def less_than_seen(n0, k0, n1, k1):
 def test_a_look_at_very_many_trials_loses_nothing():
     assert is_computable(400, 100)
     assert not is_computable(2000, 10)
-    table_of, fisher = (
-        rate_difference_p_value(1040, 83, 1040, 120),
-        rate_difference._fisher(1040, 83, 1040, 120),
-    )
-    assert table_of < fisher < 1.15 * table_of
+    counts = (1040, 83, 1040, 120)
+    assert 1 < rate_difference._fisher(*counts) / rate_difference_p_value(*counts) < 1.15
     lab = bw.Certificate.from_held_out([0] * 1840 + [1] * 160, binary=True)
     found = bw.HypothesisTest(lab, margin=0.1).decide([1] * 240 + [0] * 1760)
     assert (found.verdict, found.tail, found.no_worse) == ("adverse", "joint", True)
@@ -124,13 +114,8 @@ def test_a_look_at_very_many_trials_loses_nothing():
 
 
 def test_a_first_guess_changes_no_limit(monkeypatch):
-    cases = [
-        (15, 2, 6, 4, 0.05),
-        (15, 12, 6, 1, 0.05),
-        (40, 4, 25, 9, 0.01),
-        (7, 0, 30, 3, 0.2),
-        (3, 1, 2, 1, 0.1),
-    ]
+    cases = [(15, 2, 6, 4, 0.05), (15, 12, 6, 1, 0.05), (40, 4, 25, 9, 0.01), (7, 0, 30, 3, 0.2)]
+    cases.append((3, 1, 2, 1, 0.1))
     guessed = [rate_difference_lower(*case) for case in cases]
     rate_difference_lower.cache_clear()
     monkeypatch.setattr(rate_difference, "_chance_at_some", lambda *_: 0.0)

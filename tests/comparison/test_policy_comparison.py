@@ -82,7 +82,7 @@ def test_exchanging_the_policies_exchanges_the_verdict(kind):
     assert not found.no_worse
 
 
-def test_a_verdict_stays():
+def test_a_verdict_stays_and_none_comes_after_the_horizon():
     test = bw.PolicyComparison(binary=True, paired=False)
     first = test.update_many([0] * 10, [1] * 10)
     assert (first.verdict, first.first_alarm) == (A_BETTER, 4)
@@ -91,9 +91,6 @@ def test_a_verdict_stays():
     assert later.e_b_better > 20
     test.reset()
     assert test.verdict is UNDECIDED
-
-
-def test_no_verdict_comes_after_the_horizon():
     test = bw.PolicyComparison(binary=True, paired=False, horizon=5)
     assert test.update_many([1, 0, 1, 0, 1] + [0] * 50, [0, 1, 0, 1, 0] + [1] * 50).verdict is UNDECIDED
 
@@ -132,7 +129,7 @@ def test_what_cannot_be_compared_is_refused():
         bw.PolicyComparison(binary=True, paired=False).update()
     with pytest.raises(InvalidLevel, match="alpha = 1"):
         bw.PolicyComparison(1, binary=True, paired=False)
-    for horizon, words in ((0, "at least 1"), (2.5, "whole number"), (301, "leave it out")):
+    for horizon, words in ((0, "1 or more"), (2.5, "no number of pairs"), (301, "leave it out")):
         with pytest.raises(InvalidSetting, match=words):
             bw.PolicyComparison(binary=True, paired=False, horizon=horizon)
     with pytest.raises(InvalidSetting, match="goes with costs of 0 and 1"):
@@ -154,14 +151,9 @@ def test_a_damaged_state_is_refused(name, value):
 
 
 @pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize(("alpha", "horizon"), [(0.05, 1), (0.3, 4), (1e-5, 40), (0.6, 40)])
+@pytest.mark.parametrize(("alpha", "horizon"), [(0.05, 1), (0.3, 4), (1e-5, 40), (0.6, 40), (0.2, 12)])
 def test_any_level_and_horizon_has_a_region(alpha, horizon, paired):
     region = find_region(alpha, paired=paired, horizon=horizon)
     assert region.level <= alpha
     assert len(region.needed) == horizon + 1
-
-
-def test_an_uncommon_level_is_computed_and_kept():
-    region = find_region(0.2, paired=False, horizon=12)
-    assert region.level <= 0.2
-    assert find_region(0.2, paired=False, horizon=12) is region
+    assert find_region(alpha, paired=paired, horizon=horizon) is region  # it is computed once

@@ -54,12 +54,9 @@ def test_a_clear_order_is_found_and_the_rest_is_left_open():
     assert ranking.to_frame().shape == (3, 6)
 
 
-def test_every_pair_decided_leaves_nothing_to_test():
+def test_what_is_next_when_all_is_decided_or_means_are_equal():
     ranking = bw.rank({"a": [0.0] * 40, "b": [1.0] * 40}, paired=True)
     assert (ranking.next_pair, ranking.next_trials, ranking.best) == (None, None, ("a",))
-
-
-def test_policies_with_the_same_mean_are_next_without_an_estimate():
     ranking = bw.rank({"a": [0.0, 1.0], "b": [1.0, 0.0]})
     assert (set(ranking.next_pair), ranking.next_trials) == ({"a", "b"}, None)
 
@@ -87,7 +84,7 @@ def test_letters_are_shared_exactly_by_those_that_are_not_different():
 def test_what_cannot_be_ranked_is_refused():
     with pytest.raises(InvalidSetting, match="at least two policies"):
         bw.rank({"a": [0.0]})
-    with pytest.raises(InvalidSetting, match="not a valid name"):
+    with pytest.raises(InvalidSetting, match="no name of a policy"):
         bw.rank({"a": [0.0], 3: [0.0]})
     with pytest.raises(InvalidCost, match=r"costs\['b'\]\[1\] = 1.5"):
         bw.rank({"a": [0.0], "b": [0.0, 1.5]})

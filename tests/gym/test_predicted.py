@@ -30,19 +30,12 @@ def test_predictions_reach_the_test_with_the_cost_of_their_episode():
         return 0.5 + observations[:, 2]  # leaning to the right is hard if you always push to the left
 
     seeds = iter(range(100, 200))
-    test = bw.PredictedTest(CERTIFICATE)
-    env = bw.gym.watch(
-        base,
-        test,
-        cost=(0, 500),
-        predict=predict,
-        unrun=lambda: bw.gym.first_observations(spare, 4, seed=next(seeds)),
-    )
+    options = {"unrun": lambda: bw.gym.first_observations(spare, 4, seed=next(seeds)), "predict": predict}
+    env = bw.gym.watch(base, bw.PredictedTest(CERTIFICATE), cost=(0, 500), **options)
     run(env, 3)
     assert asked == [(5, 4)] * 3
     assert (env.finding.n, env.finding.predicted) == (3, 3)
-    again = bw.PredictedTest(CERTIFICATE)
-    costs = bw.PredictedTest(CERTIFICATE)
+    again, costs = (bw.PredictedTest(CERTIFICATE) for _ in range(2))
     for episode in range(3):
         first, _ = base.reset(seed=episode)
         others = bw.gym.first_observations(spare, 4, seed=100 + episode)

@@ -14,16 +14,13 @@ from reproduction.judging import Shift, both_tails, split, tally
 from reproduction.rereading import first_alarms, looking
 
 from boundwatch import Certificate
-from doctored.made_up import change, filled, indicated, tallied
+from doctored.made_up import change, filled, indicated, judged, tallied
 from reproduction import mug_placement, mugs_and_bowls
 
 DETECTORS = ("hypothesis-test", "confidence-interval")
-BOUND = 0.02
 
 
-def mugs_and_bowls_results(
-    bound: float = BOUND, mugs: float = 0.01, bowls: float = 0.9
-) -> mugs_and_bowls.Results:
+def made(bound: float = 0.02, mugs: float = 0.01, bowls: float = 0.9) -> mugs_and_bowls.Results:
     """Run the detectors on made-up grasps with these failure rates."""
     certificate = Certificate.from_bounds(lower=0.0, upper=bound, delta=0.01, binary=True)
     rng = np.random.default_rng(3)
@@ -49,21 +46,24 @@ def mugs_and_bowls_results(
 
 
 @pytest.fixture(scope="module")
-def good() -> mugs_and_bowls.Results:
-    return mugs_and_bowls_results()
+def whole() -> mugs_and_bowls.Results:
+    return made()
 
 
-def test_everything_holds_where_it_should(good):
-    answers = [claim.holds for claim in mugs_and_bowls.claims(good)]
-    assert answers == ["yes"] * 5
-    assert [claim.beyond for claim in mugs_and_bowls.claims(good)] == [False] * 3 + [True] * 2
+@pytest.fixture
+def results(whole) -> mugs_and_bowls.Results:
+    return copy.deepcopy(whole)
+
+
+def test_everything_holds_where_it_should(results):
+    claims = mugs_and_bowls.claims(results)
+    assert [(claim.holds, claim.beyond) for claim in claims] == [("yes", False)] * 3 + [("yes", True)] * 2
     # 3 of 5 failures at a rate of 0.02 (7.7e-5), more probable than 3 of 4 or 5 of 10.
-    assert "it would be triggered in 0.01 %" in mugs_and_bowls.claims(good)[2].ours
+    assert "it would be triggered in 0.01 %" in claims[2].ours
 
 
 @pytest.mark.parametrize(("four", "five", "holds"), [(51, 51, "yes"), (50, 51, "partly"), (10, 50, "no")])
-def test_bowls_are_judged_at_a_fixed_size_read_once_by_both(good, four, five, holds):
-    results = copy.deepcopy(good)
+def test_bowls_are_judged_at_a_fixed_size_read_once_by_both(results, four, five, holds):
     for n, adverse in ((4, four), (5, five), (10, 100)):
         where = {"setting": "bowls", "detector": DETECTORS[1], "tail": "hoeffding", "n": n}
         change(results.tallies, to={"datasets": 100, "adverse": adverse, "benign": 0}, **where)
@@ -77,26 +77,20 @@ def test_bowls_are_judged_at_a_fixed_size_read_once_by_both(good, four, five, ho
 
 @pytest.mark.parametrize(("alarms", "holds"), [(5, "yes"), (6, "no")])
 @pytest.mark.parametrize("reader", ["hoeffding", "interval"])
-def test_mugs_may_trigger_neither_detector(good, reader, alarms, holds):
-    results = copy.deepcopy(good)
+def test_mugs_may_trigger_neither_detector(results, reader, alarms, holds):
     results.streams["mugs"].alarms[reader] = [3] * alarms + [0] * (100 - alarms)
-    claim = mugs_and_bowls._mugs(results)
-    assert claim.holds == holds
-    assert bool(claim.why) == (holds != "yes")
+    judged(mugs_and_bowls._mugs(results), holds)
 
 
 @pytest.mark.parametrize(("false", "holds"), [(5, "yes"), (7, "partly"), (30, "no")])
-def test_false_positives_are_compared_with_what_the_interval_promises(good, false, holds):
-    results = copy.deepcopy(good)
+def test_false_positives_are_compared_with_what_the_interval_promises(results, false, holds):
     to = {"datasets": 100, "adverse": false, "benign": 0}
     change(results.tallies, to=to, setting="mugs", detector=DETECTORS[1], n=10)
-    claim = mugs_and_bowls._false_positives(results)
-    assert claim.holds == holds
-    assert bool(claim.why) == (holds != "yes")
+    judged(mugs_and_bowls._false_positives(results), holds)
 
 
 def test_detectors_that_cannot_declare_anything_prove_nothing():
-    results = mugs_and_bowls_results(bound=0.9, mugs=0.5)
+    results = made(bound=0.9, mugs=0.5)
     answers = [claim.holds for claim in mugs_and_bowls.claims(results)]
     assert answers[:3] == ["no", "not checkable here", "not checkable here"]
 
@@ -111,8 +105,7 @@ def test_detectors_that_cannot_declare_anything_prove_nothing():
         (2, "hoeffding", 0.5, "yes"),  # not the paper's bound
     ],
 )
-def test_rereading_is_judged_in_the_papers_setting(good, bound, reader, alarms, holds):
-    results = copy.deepcopy(good)
+def test_rereading_is_judged_in_the_papers_setting(results, bound, reader, alarms, holds):
     series = results.looking[bound].false_alarms[reader]
     series[9:] = [alarms] * (len(series) - 9)
     claim = mugs_and_bowls._ten_looks(results)
@@ -129,14 +122,11 @@ def test_rereading_is_judged_in_the_papers_setting(good, bound, reader, alarms, 
         ({"sequential": 0.041}, "no"),
     ],
 )
-def test_beyond_the_paper_both_tests_must_break_and_the_sequential_one_hold(good, changes, holds):
-    results = copy.deepcopy(good)
+def test_beyond_the_paper_both_tests_must_break_and_the_sequential_one_hold(results, changes, holds):
     for reader, alarms in changes.items():
         results.looking[-1].false_alarms[reader][-1] = alarms
     claim = mugs_and_bowls._many_looks(results)
-    assert claim.beyond
-    assert claim.holds == holds
-    assert bool(claim.why) == (holds != "yes")
+    judged(claim, holds)
 
 
 @pytest.mark.parametrize(("bound", "expected"), [(0.5, 0.093), (0.25, 0.069)])
@@ -199,8 +189,7 @@ def shares(test: tuple[float, ...], interval: tuple[float, ...]) -> dict[tuple[s
 def test_detectors_are_compared_where_they_can_differ(test, interval, holds):
     # With a bound of 0.1 the test needs 5 failures of 10, the interval 6.
     claim = mug_placement._similar(placements([0.0, 1.0], upper=0.1), shares(test, interval))
-    assert claim.holds == holds
-    assert bool(claim.why) == (holds != "yes")
+    judged(claim, holds)
     # With 0.02 both need 5, and are one detector: that shows nothing.
     same = mug_placement._similar(placements([0.0, 1.0], upper=0.02), shares(test, interval))
     assert (same.holds, "from 5 failures of 10" in same.ours) == ("not checkable here", True)
@@ -211,16 +200,7 @@ def test_detectors_are_compared_where_they_can_differ(test, interval, holds):
 )
 def test_the_papers_bound_must_come_from_the_papers_theorem(upper, printed, holds):
     claim = mug_placement.claims(placements([0.0, 1.0], upper=upper, printed=printed))[0]
-    assert claim.holds == holds
-    assert bool(claim.why) == (holds != "yes")
-
-
-def test_benign_is_counted_and_said_not_to_be_checkable():
-    results = placements([0.0, 1.0])
-    change(results.tallies, to={"benign": 3}, setting="placement:1", detector=DETECTORS[0])
-    claim = mug_placement._benign(results)
-    assert claim.holds == "not checkable here"
-    assert claim.ours == "BENIGN in 3 of 200 verdicts."
+    judged(claim, holds)
 
 
 @pytest.mark.parametrize(
@@ -236,9 +216,7 @@ def test_benign_is_counted_and_said_not_to_be_checkable():
     ],
 )
 def test_placements_are_compared_on_both_sides(found, holds):
-    claim = mug_placement._declared_at(shares(found, found))
-    assert claim.holds == holds
-    assert bool(claim.why) == (holds != "yes")
+    judged(mug_placement._declared_at(shares(found, found)), holds)
 
 
 def test_both_detectors_must_declare_a_placement():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 
 import pytest
 from reproduction.artifacts import Cache
-from reproduction.figure import from_json, to_json
 from scipy.stats import binom
 
 from doctored.made_up import judged
@@ -57,15 +55,6 @@ def test_what_the_recordings_say_of_the_papers_sentences(replayed):
     assert answers["placements"] == answers["bowls"] == "partly"
     bowls = hardware.claims(replayed)[CLAIMS.index("bowls")]
     assert "crosses its threshold at trial 2" in bowls.ours
-
-
-def test_the_table_has_the_columns_that_its_header_names(replayed):
-    (table,) = hardware.tables(from_json(hardware.Results, json.loads(to_json(replayed))))
-    rows = {row[1]: dict(zip(table.header, row, strict=True)) for row in table.rows}
-    assert rows["40 cm"]["paper's interval"] == "–"
-    assert rows["40 cm"]["sharper interval"] == "ADVERSE"
-    assert rows[hardware.HARDER]["1 − p"] == "0.814 (paper: 0.81)"
-    assert rows[hardware.HARDER]["sequential test"] == "after 5"
 
 
 def failures(n: int) -> tuple[float, ...]:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
+from unittest.mock import Mock
 
 import pytest
 from reproduction.artifacts import Cache, key
 from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
 
-from boundwatch.errors import InvalidSetting
 from doctored.made_up import filled
 from doctored.tiny import SWEEP, tiny_settings
-from reproduction import artifacts, difficulty, index, runner
+from reproduction import difficulty, runner
+
+
+def results(folder, name):
+    return json.loads((folder / name / "results.json").read_text())
+
 
 HOLDS = {"yes", "partly", "no", "not checkable here"}
 
 
 def test_every_experiment_writes_numbers_and_figures(folder):
     for name in EXPERIMENTS:
-        content = json.loads((folder / name / "results.json").read_text())
+        content = results(folder, name)
         assert content["experiment"] == name
         assert content["claims"]
         assert {claim["holds"] for claim in content["claims"]} <= HOLDS
@@ -57,14 +62,9 @@ def test_two_runs_give_the_same_numbers_whatever_the_processes(folder, tmp_path,
 
 def test_another_seed_gives_other_numbers(folder, tmp_path, with_policies):
     settings = tiny_settings()
-    settings["difficulty"] = dataclasses.replace(
-        settings["difficulty"], sweep=dataclasses.replace(SWEEP, seed=1)
-    )
+    settings["difficulty"] = replace(settings["difficulty"], sweep=replace(SWEEP, seed=1))
     reproduce(["difficulty"], with_policies(tmp_path), settings)
-    ours, other = (
-        json.loads((path / "difficulty" / "results.json").read_text())["results"]
-        for path in (folder, tmp_path)
-    )
+    ours, other = (results(path, "difficulty")["results"] for path in (folder, tmp_path))
     assert ours["certificate"] == other["certificate"]  # the policy is the same, its flights are not
     assert ours["expected_cost"] != other["expected_cost"]
 
@@ -82,31 +82,22 @@ def test_nothing_is_computed_twice(two, monkeypatch):
     output, settings = two
     before = {path.name: path.stat().st_mtime_ns for path in (output / "cache").iterdir()}
 
-    def refuse(*_arguments):
-        raise AssertionError("computed again")
-
-    monkeypatch.setattr(difficulty, "run", refuse)
+    monkeypatch.setattr(difficulty, "run", Mock(side_effect=AssertionError("computed again")))
     todo = []
     page = reproduce(["mug-placement"], output, settings, started=todo.append)
     assert todo == [0]
     assert page.read_text().count("<img") == 2  # what earlier runs computed stays on the page
     assert {path.name: path.stat().st_mtime_ns for path in (output / "cache").iterdir()} == before
     # The control: with other settings, it would have been.
-    changed = settings | {"difficulty": dataclasses.replace(settings["difficulty"], alpha=0.1)}
+    changed = settings | {"difficulty": replace(settings["difficulty"], alpha=0.1)}
     with pytest.raises(AssertionError, match="computed again"):
         reproduce(["difficulty"], output, changed)
 
 
 def test_what_is_half_written_is_not_taken_for_whole(tmp_path, monkeypatch):
-    settings = tiny_settings()["difficulty"]
-    computed = Computed("difficulty", settings)
-    cache = Cache(tmp_path)
+    computed, cache = Computed("difficulty", tiny_settings()["difficulty"]), Cache(tmp_path)
     monkeypatch.setattr(Computed, "needs", lambda _self: ())
-
-    def fail(_settings, _cache):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(difficulty, "run", fail)
+    monkeypatch.setattr(difficulty, "run", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         cache.folder(computed)
     assert not (tmp_path / key(computed)).exists()
@@ -117,17 +108,10 @@ def test_what_is_half_written_is_not_taken_for_whole(tmp_path, monkeypatch):
 
 def test_the_key_depends_on_every_setting():
     settings = tiny_settings()["difficulty"]
-    keys = {key(Computed("difficulty", settings)), key(Computed("rates", settings))}
-    for field in dataclasses.fields(SWEEP):
-        changed = {"seed": 5, "environments": 7, "datasets": 3, "settings": ("training",)}.get(field.name)
-        if changed is not None:
-            sweep = dataclasses.replace(SWEEP, **{field.name: changed})
-            keys.add(key(Computed("difficulty", dataclasses.replace(settings, sweep=sweep))))
-    recipe = dataclasses.replace(SWEEP.policy.recipe, rate=0.06)
-    policy = dataclasses.replace(SWEEP.policy, recipe=recipe)
-    sweep = dataclasses.replace(SWEEP, policy=policy)
-    keys.add(key(Computed("difficulty", dataclasses.replace(settings, sweep=sweep))))
-    assert len(keys) == 7
+    changes = [{"seed": 5}, {"environments": 7}, {"datasets": 3}, {"settings": ("training",)}]
+    changes += [{"policy": replace(SWEEP.policy, recipe=replace(SWEEP.policy.recipe, rate=0.06))}, {}]
+    keys = {key(Computed("difficulty", replace(settings, sweep=replace(SWEEP, **each)))) for each in changes}
+    assert len(keys | {key(Computed("rates", settings))}) == 7
 
 
 def test_the_key_depends_on_the_source_that_makes_the_artifact_and_on_no_other(tmp_path):
@@ -160,44 +144,16 @@ def test_the_key_depends_on_the_source_that_makes_the_artifact_and_on_no_other(t
 
 
 def test_policies_depend_on_their_task_and_not_on_what_draws_and_explains():
-    drone, arm, figure = (
-        set(sources(f"reproduction.{module}")) for module in ("navigation", "grasping", "wind")
-    )
+    drone, arm, figure = (set(sources(f"reproduction.{name}")) for name in ("navigation", "grasping", "wind"))
     # The defaults of worlds, scenes and drones are not among the settings; their source is.
-    world = {
-        f"boundwatch.tasks.navigation.{name}" for name in ("world", "scene", "drone", "recordings", "train")
-    }
+    names = ("world", "scene", "drone", "recordings", "train")
+    world = {f"boundwatch.tasks.navigation.{name}" for name in names}
     assert world | {"boundwatch.bounds.pac_bayes", "boundwatch.training.certify"} <= drone
     assert {"boundwatch.tasks.grasping.world", "boundwatch.tasks.grasping.objects"} <= arm
     assert not world & arm
     assert drone | {"reproduction.wind", "boundwatch.detectors.hypothesis_test"} <= figure
-    explains = {"reproduction.wind", "reproduction.style", "reproduction.index"}
-    explains |= {"boundwatch.reporting.page", "boundwatch.reporting.plots"}
-    assert not explains & (drone | arm)
-
-
-def test_source_that_changes_during_a_run_is_noticed(tmp_path, monkeypatch):
-    artifact = SWEEP.policy
-    monkeypatch.setattr(artifacts, "key", lambda artifact: f"{artifact.kind}-new")
-    with pytest.raises(InvalidSetting, match="the source changed during the run; run the command again"):
-        artifacts._make(tmp_path, artifact, f"{artifact.kind}-old")
-    assert not list(tmp_path.iterdir())
-
-
-def test_every_seed_is_on_the_page():
-    assert index._seeds(runner.all_settings(quick=False)["power"]) == (
-        "sweep.policy.recipe.seed = 20, sweep.seed = 10, held_out_seed = 1"
-    )
-
-
-@pytest.mark.parametrize(
-    ("names", "jobs", "message"),
-    [(["figure-4"], 1, "figure = 'figure-4' is unknown; choose all or difficulty"), ([], 0, "jobs = 0")],
-)
-def test_wrong_arguments_are_named_before_anything_is_written(tmp_path, names, jobs, message):
-    with pytest.raises(InvalidSetting, match=message):
-        reproduce(names, tmp_path / "out", tiny_settings(), jobs=jobs)
-    assert not (tmp_path / "out").exists()
+    explains = {f"reproduction.{name}" for name in ("wind", "style", "index")}
+    assert not (explains | {"boundwatch.reporting.page", "boundwatch.reporting.plots"}) & (drone | arm)
 
 
 def test_quick_and_full_settings_cover_the_same_experiments():
@@ -206,6 +162,9 @@ def test_quick_and_full_settings_cover_the_same_experiments():
     assert full["theorem-3"].datasets == 500_000
     assert full["difficulty"].sweep.datasets == 2000
     assert len(full["difficulty"].sweep.settings) == 21
+    for first in (full["mug-placement"], quick["mug-placement"]):
+        for settings in (first, runner._with_seed(first, 1)):  # every policy has grasps beyond its datasets
+            assert settings.environments > settings.trials * settings.datasets
 
 
 def test_variants_change_the_policy_and_how_often_it_is_tried():
@@ -214,16 +173,14 @@ def test_variants_change_the_policy_and_how_often_it_is_tried():
     assert list(found) == ["theorem-1", "pointwise"]  # the one that is drawn comes first
     first, second = found["pointwise"]
     assert first == full["mug-placement"]
-    assert second.policy.recipe == dataclasses.replace(first.policy.recipe, seed=first.policy.recipe.seed + 1)
-    assert dataclasses.replace(second, policy=first.policy, environments=1000) == first
+    assert second.policy.recipe == replace(first.policy.recipe, seed=first.policy.recipe.seed + 1)
+    assert replace(second, policy=first.policy, environments=1000) == first
     assert second.environments == 500
     first, second = (found.sweep for found in runner.variants(full["difficulty"], 2)["pointwise"])
-    assert [first.environments, first.datasets] == [100_000, 2000]
-    assert [second.environments, second.datasets] == [50_000, 1000]
-    assert second.settings == first.settings
+    assert (first.environments, first.datasets) == (100_000, 2000)
+    assert replace(second, policy=first.policy) == replace(first, environments=50_000, datasets=1000)
     first, second = runner.variants(full["mugs-and-bowls"], 2)["pointwise"]
-    # That table is of the first policy, and no claim's.
-    assert [len(each.frictions) for each in (first, second)] == [5, 0]
+    assert [len(each.frictions) for each in (first, second)] == [5, 0]  # of the first policy, and no claim's
     recorded_too = runner.variants(full["rates"], 2, recorded_flights=True)
     assert list(recorded_too) == ["pointwise", "theorem-1", "recorded-flights"]
     (flown,) = recorded_too["recorded-flights"]
@@ -238,11 +195,11 @@ def test_variants_change_the_policy_and_how_often_it_is_tried():
 def test_every_policy_is_computed_and_has_a_vote(folder, tmp_path, monkeypatch):
     """With the first policy's numbers for each, as if all had been trained: training takes long."""
     computed, settings = [], tiny_settings()
-    results = json.loads((folder / "difficulty" / "results.json").read_text())["results"]
+    found = results(folder, "difficulty")["results"]
 
     def run(settings, _cache):
         computed.append((settings.certificate, settings.sweep.policy.recipe.seed))
-        return results
+        return found
 
     monkeypatch.setattr(difficulty.Settings, "artifacts", lambda _settings: ())
     monkeypatch.setattr(difficulty, "run", run)
@@ -250,7 +207,7 @@ def test_every_policy_is_computed_and_has_a_vote(folder, tmp_path, monkeypatch):
     reproduce([], tmp_path, settings, policies=2)
     seed = SWEEP.policy.recipe.seed
     assert sorted(computed) == [(kind, s) for kind in ("pointwise", "theorem-1") for s in (seed, seed + 1)]
-    for claim in json.loads((tmp_path / "difficulty" / "results.json").read_text())["claims"]:
+    for claim in results(tmp_path, "difficulty")["claims"]:
         assert [len(votes) for votes in claim["votes"].values()] == [2, 2]
 
 
@@ -259,17 +216,10 @@ def test_theorem_1_is_drawn_when_it_is_asked_for(two):
     page = reproduce([], output, settings, certificate="theorem-1", started=todo.append)
     assert todo == [0]  # every certificate was computed for the claims
     for name in runner.EXPERIMENTS:
-        content = json.loads((output / name / "results.json").read_text())
+        content = results(output, name)
         interval = content["results"]["certificate"]
         assert interval["kind"] == "theorem-1"
         assert interval["upper"] == pytest.approx(interval["theorem_1"])
         assert interval["upper"] >= interval["pointwise"]  # the arm's eight mugs show nothing
         assert list(content["claims"][0]["votes"]) == ["pointwise", "theorem-1"]
     assert "The certificate is Theorem 1 as printed" in page.read_text()
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_every_policy_has_grasps_beyond_its_datasets(quick):
-    first = runner.all_settings(quick=quick)["mug-placement"]
-    for settings in (first, runner._with_seed(first, 1)):
-        assert settings.environments > settings.trials * settings.datasets

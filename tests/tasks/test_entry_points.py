@@ -33,10 +33,6 @@ def program(installed, run, monkeypatch):
     return run
 
 
-def test_the_example_is_short():
-    assert len((EXAMPLE / "pendulum_task.py").read_text().splitlines()) <= 80
-
-
 def test_an_installed_task_is_trained_and_deployed_by_the_command_line(program, tmp_path):
     small = ["train", "pendulum", "-o", "run", "--environments", "20", "--steps", "2"]
     trained = program(*small, "--json")

@@ -51,6 +51,9 @@ def test_other_settings_make_way_until_a_policy_is_drawn(tmp_path):
         pass
     with folders.claim(tmp_path, "coin", {"seed": 2}) as claimed:
         assert not claimed.finished
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidSetting, match="cannot be made"), folders.claim(tmp_path / "file", "coin", {}):
+        pass
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", "{}", '"coin"', "null"])

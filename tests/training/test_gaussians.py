@@ -52,13 +52,6 @@ def test_infinite_when_a_variance_reaches_twice_the_prior():
     assert gaussians.renyi_divergence(shift, limit) == math.inf
 
 
-def printed_divergence(mean, variance, prior_mean, prior_variance):
-    """D2 as the paper prints it, with the matrix of the mean term not inverted."""
-    mean, variance, prior_mean, prior_variance = map(np.asarray, (mean, variance, prior_mean, prior_variance))
-    mixed = 2 * prior_variance - variance
-    return np.sum((mean - prior_mean) ** 2 * mixed - 0.5 * np.log(mixed * variance / prior_variance**2))
-
-
 def density_ratios(case, count=400_000):
     """Return samples w ~ P as noise z, and P(w)/P0(w); the mean of the latter is exp(D2)."""
     noise = np.random.default_rng(2).standard_normal((count, len(case[0])))
@@ -69,13 +62,6 @@ def density_ratios(case, count=400_000):
 def off_by(samples, value):
     """How many standard errors the mean of the samples is away from a value."""
     return abs(samples.mean(0) - value) / (samples.std(0) / math.sqrt(len(samples)))
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_divergence_against_monte_carlo(case):
-    _, ratios = density_ratios(case)
-    assert off_by(ratios, math.exp(bounds.renyi_divergence(*case))) < 5
-    assert off_by(ratios, math.exp(printed_divergence(*case))) > 5  # the printed form fails
 
 
 def gradient(function, *arguments):

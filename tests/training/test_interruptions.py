@@ -87,42 +87,26 @@ def interrupting(after, error=KeyboardInterrupt):
     return surrogate_then_interrupt
 
 
-def test_ctrl_c_keeps_the_last_finished_step(tmp_path, capsys):
-    data, options = (targets(30, 0),), {"samples": 1, "steps": 20, "checkpoint_every": 100}
-    whole = posterior()
-    history = train_backprop(whole, surrogate, data, **options)
-    stopped = posterior()
-    with pytest.raises(KeyboardInterrupt):
-        train_backprop(stopped, interrupting(7), data, checkpoint=tmp_path / "c", **options)
-    assert "interrupted after step 7 of 20" in capsys.readouterr().err
-    assert steps_in(tmp_path / "c") == 7
-    resumed = posterior()
-    again = train_backprop(resumed, surrogate, data, checkpoint=tmp_path / "c", **options)
-    assert resumed.sha256() == whole.sha256()
-    assert again == history
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_the_same_call_on_the_same_object_continues(error, tmp_path):
-    """As somebody in a notebook does who is told to run the same command again."""
+def test_the_same_call_continues(error, tmp_path, capsys):
+    """Interrupted again and again, on the same object, as in a notebook, or on another that is equal."""
     data, options = (targets(30, 0),), {"samples": 1, "steps": 20, "checkpoint_every": 100}
-    whole, stopped = posterior(), posterior()
+    whole, stopped, fresh, elsewhere = (posterior() for _ in range(4))
     history = train_backprop(whole, surrogate, data, **options)
     options["checkpoint"] = tmp_path / "c"
-    for after in (7, 0, 5):
+    for after, done in ((7, 7), (0, 7), (5, 12)):
         with pytest.raises(error):
             train_backprop(stopped, interrupting(after, error), data, **options)
-    assert steps_in(tmp_path / "c") == 12
+        assert steps_in(tmp_path / "c") == done
+        assert (f"after step {done} of 20" in capsys.readouterr().err) == (error is KeyboardInterrupt)
     with pytest.raises(ProvenanceMismatch):
         train_backprop(stopped, surrogate, data, **options | {"seed": 1})
-    elsewhere = posterior()
     elsewhere.move(elsewhere.mean + 0.1, elsewhere.log_variance)
     with pytest.raises(ProvenanceMismatch):
         train_backprop(elsewhere, surrogate, data, **options)
-    assert train_backprop(stopped, surrogate, data, **options) == history
-    assert stopped.sha256() == whole.sha256()
-    assert train_backprop(stopped, surrogate, data, **options) == history  # nothing left to do
-    assert stopped.sha256() == whole.sha256()
+    for each in (stopped, stopped, fresh):  # after the first there is nothing left to do
+        assert train_backprop(each, surrogate, data, **options) == history
+        assert each.sha256() == whole.sha256()
 
 
 def test_an_interrupt_in_the_middle_of_a_step_takes_it_back(tmp_path, monkeypatch):
@@ -153,12 +137,6 @@ def test_a_training_that_fails_in_its_first_step_leaves_nothing_behind(tmp_path)
     train_backprop(posterior(), surrogate, data, **options | {"learning_rate": 0.1})
 
 
-def test_ctrl_c_without_a_checkpoint_says_so(capsys):
-    with pytest.raises(KeyboardInterrupt):
-        train_backprop(posterior(), interrupting(2), (targets(30, 0),), samples=1, steps=9)
-    assert "after step 2 of 9: no checkpoint was asked for" in capsys.readouterr().err
-
-
 def test_more_steps_continue_and_fewer_are_refused(tmp_path):
     data = Simulator(targets(30, 0))
     whole, first, second = posterior(), posterior(), posterior()
@@ -170,17 +148,10 @@ def test_more_steps_continue_and_fewer_are_refused(tmp_path):
         train_evolution(posterior(), data, steps=6, checkpoint=tmp_path / "c")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"seed": 1},
-        {"learning_rate": 0.1},
-        {"delta": 0.02},
-        {"bound": "kl"},
-        {"samples": 4},
-        {"batch_size": 8},
-    ],
-)
+OTHER = {"seed": 1, "learning_rate": 0.1, "delta": 0.02, "bound": "kl", "samples": 4, "batch_size": 8}
+
+
+@pytest.mark.parametrize("change", [{name: value} for name, value in OTHER.items()])
 def test_a_checkpoint_of_another_training_is_refused(change, tmp_path):
     data, options = (targets(30, 0),), {"steps": 3, "checkpoint": tmp_path / "c"}
     train_backprop(posterior(), surrogate, data, **options)
@@ -213,7 +184,6 @@ def test_the_folder_of_a_checkpoint_is_made_before_training(tmp_path):
     train_backprop(posterior(), surrogate, (targets(30, 0),), steps=1, checkpoint=tmp_path / "new" / "c")
     assert (tmp_path / "new" / "c").exists()
     (tmp_path / "file").touch()
+    options = {"steps": 1, "checkpoint": tmp_path / "file" / "c"}
     with pytest.raises(InvalidSetting, match="cannot be made"):
-        train_backprop(
-            posterior(), interrupting(0), (targets(30, 0),), steps=1, checkpoint=tmp_path / "file" / "c"
-        )
+        train_backprop(posterior(), interrupting(0), (targets(30, 0),), **options)

@@ -87,19 +87,20 @@ def test_true_costs_go_into_the_history_and_not_into_the_gradient():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
         ({"surrogate": lambda p, e: surrogate(p, e).mean()}, r"shape \(\) for 50 environments"),
         ({"surrogate": lambda p, e: 2 + surrogate(p, e)}, "outside"),
         ({"surrogate": lambda p, e: surrogate(p, e) * torch.nan, "bound": "pinsker"}, "not finite"),
-        ({"data": (torch.zeros(50, 2), torch.zeros(49))}, r"parts of \[49, 50\] rows"),
+        ({"data": (torch.zeros(50, 2), torch.zeros(49))}, r"\[49, 50\] rows"),
         ({"data": (torch.zeros(7, 2),)}, "at least 8"),
-        ({"samples": 0}, "samples = 0"),
-        ({"jobs": 0}, "jobs = 0"),
-        ({"bound": "elbo"}, "bound = 'elbo' is unknown; choose one of pointwise, kl, pinsker"),
+        *(
+            ({name: value}, f"{name} = {value!r}")
+            for name, value in [("samples", 0), ("jobs", 0), ("bound", "elbo")]
+        ),
     ],
 )
-def test_bad_arguments_are_explained(change, message):
+def test_bad_arguments_are_named(change, named):
     arguments = {"surrogate": surrogate, "data": (targets(50, 0),), "steps": 2} | change
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=named):
         train_backprop(posterior(), arguments.pop("surrogate"), arguments.pop("data"), **arguments)

@@ -18,7 +18,6 @@ from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.reading import Reading
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place
@@ -80,6 +79,9 @@ def run_campaign(
 ) -> None:
     """Count trials until the rule is met or the stream ends, then write the certificate."""
     _refuse(rule, stream, follow)
+    reading.refuse_strata(
+        "a stopping rule certifies one mixture, or one task: leave --strata out, or use --where"
+    )
     read = _read_lines if follow or stream == "-" or is_pipe(stream) else _read_whole
     run = _Run(name_of(stream), deltas, binary, as_json)
     reason = ""
@@ -122,18 +124,17 @@ def _refuse(rule: StoppingRule, stream: str, follow: bool) -> None:
 def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
     reading.refuse_whole_files("a stopping rule, where lines come one by one,")
     words = tuple(reading.success_values or ())
-    declared = declare(reading.columns, Design(), cost_range=reading.cost_range, success_values=words)
-    reader = TrialReader(declared, name_of(stream))
+    declared = declare(reading.columns, reading.design(), cost_range=reading.cost_range, success_values=words)
+    reader = TrialReader(declared, name_of(stream), answers=["where"])
     for found in read_on(open_lines(stream, follow=follow), reader):
         if isinstance(found, str):
             _note(name_of(stream), found)
-        else:
+        elif found is not None:
             yield found, reader.measures[""], reader.says_yes_or_no
 
 
 def _read_whole(stream: str, reading: Reading, follow: bool) -> Read:  # noqa: ARG001  (it has ended)
-    settings = dataclasses.asdict(reading) | {"success_values": reading.success_values or ()}
-    episodes = read_costs(stream, **settings)
+    episodes = read_costs(stream, answers=["where"], **reading.settings)
     out.print_warnings(episodes)
     for trial in trials_of(episodes):
         yield trial, episodes.measure, episodes.measure.kind == "success"

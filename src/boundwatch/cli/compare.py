@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,13 +19,15 @@ from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
-from boundwatch.comparison.following import FollowedFile, Following
-from boundwatch.episodes.alignment import align, warn_of_tasks
+from boundwatch.comparison.following import Arrival, Arrivals, Following
+from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import comparison as words
+from boundwatch.watching.sources import open_lines
+from boundwatch.watching.trials import TrialReader, declare, read_on
 
 
 @command(
@@ -83,8 +85,8 @@ def compare(
         typer.Option(
             metavar="N",
             min=1,
-            help="With --follow: how many tasks the files name. There is an answer after complete turns, "
-            "in which each was run once.",
+            help="With --follow and --strata: how many tasks there are. There is an answer after complete "
+            "turns, in which each was run once.",
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it; .png, .svg or .pdf.")] = None,
@@ -118,13 +120,12 @@ def compare(
             alpha, binary=binary, paired=paired, horizon=horizon, margin=margin, tasks=turns
         )
 
-    two = len(policies) == 2 and policy is None
     if follow:
-        if not two or "-" in policies:
+        if len(policies) != 2 or policy is not None or "-" in policies:
             raise typer.BadParameter("--follow needs two files, one per policy")
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
     elif tasks is not None:
-        raise typer.BadParameter("--tasks goes with --follow; the tasks of whole files are counted")
+        raise typer.BadParameter("--tasks goes with --follow; those of whole files are counted")
     else:
         named = _read(policies, reading, policy, binary=binary or None, paired=paired)
     if len(named) == 2:
@@ -137,6 +138,10 @@ def compare(
         raise typer.Exit(EXIT_WORSE)
 
 
+ANSWERS = ("strata", "where")
+"""How people say what a column of tasks means: somebody chose their order."""
+
+
 def _read(
     paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
@@ -144,8 +149,8 @@ def _read(
     if policy is not None:
         if len(paths) != 1:
             raise typer.BadParameter("--policy goes with one file that holds all policies")
-        whole = _read_one(paths[0], reading, by=policy, binary=binary)
-        found = whole.split()
+        whole = reading.read(paths[0], policy=policy, binary=binary, answers=ANSWERS)
+        found = whole.split("policy")
         if len(found) < 2:
             problem = f"names {len(found)} policy; two are needed"
             raise InvalidCost(problem, where=Place(whole.source, column=policy))
@@ -162,16 +167,8 @@ def _read(
         raise typer.BadParameter("give a file per policy, at least two; or one file with --policy COL")
     if paths.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [_read_one(path, reading, binary=binary) for path in paths]
+    read = [reading.read(path, binary=binary, answers=ANSWERS) for path in paths]
     return dict(zip(_names(paths), align(read, paired=paired), strict=True))
-
-
-def _read_one(path: str, reading: Reading, **others: Any) -> Episodes:
-    """Read a file; the tasks that a log of lerobot-eval names are its strata unless others are declared."""
-    episodes = reading.read(path, **others)
-    if episodes.file_format == "lerobot-eval" and reading.strata is None and path != "-":
-        return reading.read(path, **others, strata="task")
-    return episodes
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -196,12 +193,8 @@ def _compare_two(
 ) -> bool:
     one, other = named
     a, b = named.values()
-    tasks = [set(each.keys.get("strata", ())) for each in (a, b)]
-    test = build(a.binary and b.binary, len(tasks[0]) if tasks[0] and tasks[0] == tasks[1] else 1)
+    test = build(a.binary and b.binary, len(set(tasks_of(a))) or 1)
     finding = test.update_many(a.costs, b.costs)
-    decided = finding.verdict is not ComparisonVerdict.UNDECIDED or finding.no_worse
-    if decided and not finding.paired:  # partners were matched by somebody
-        a, b = warn_of_tasks(named, finding.first_alarm or finding.pairs).values()
     for each in (a, b):
         out.print_warnings(each)
     sources = [out.describe_source(each) for each in (a, b)]
@@ -240,8 +233,6 @@ def _compare_many(
     named: dict[str, Episodes], alpha: float, paired: bool, plot: Path | None, *, as_json: bool
 ) -> bool:
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
-    if not paired:
-        named = warn_of_tasks(named)
     for each in named.values():
         out.print_warnings(each)
     if plot is not None:
@@ -262,16 +253,7 @@ def _print_ranking(ranking: Ranking) -> None:
     print()
     out.print_table(
         ("group", "trials", "mean cost", "expected cost", "policy"),
-        [
-            (
-                each.letters,
-                str(each.n),
-                f"{each.mean_cost:.4f}",
-                f"{each.lower:.4f} to {each.upper:.4f}",
-                each.name,
-            )
-            for each in ranking.policies
-        ],
+        [(*each.row[1:], each.name) for each in ranking.policies],
     )
     print()
     out.print_table(
@@ -303,25 +285,42 @@ def _follow(
     reading.refuse_whole_files("--follow")
     reading.refuse_several(None)
     for path in paths:
-        if Path(path).is_dir() or files.open_binary(path).read(8).startswith((b"\x1f\x8b", *MAGIC)):
+        if Path(path).is_dir() or _begins(path).startswith((b"\x1f\x8b", *MAGIC)):
             raise typer.BadParameter(
                 f"--follow is for one number, JSON object or CSV row per line, not {path}"
             )
-    declared = Declared.of(
-        success=reading.success,
-        cost=reading.cost,
-        reward=reading.reward,
+    declared = declare(
+        reading.columns,
+        reading.design(),
         cost_range=reading.cost_range,
-        success_values=reading.success_values or (),
-        design=reading.design(),
+        success_values=tuple(reading.success_values or ()),
     )
-    a, b = (FollowedFile(path, declared, _note, binary=binary) for path in paths)
+    a, b = (_arrivals(path, declared, binary=binary) for path in paths)
     following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while not following.over:
             for finding in following.look():
                 _print_line(finding, as_json=as_json)
     return dict(zip(_names(paths), following.evaluations(), strict=True))
+
+
+def _begins(path: str) -> bytes:
+    with files.open_binary(path) as opened:
+        return opened.read(8)
+
+
+def _arrivals(path: str, declared: Mapping[str, Declared], *, binary: bool) -> Arrivals:
+    """Return the trials of a file as its lines are written."""
+    reader = TrialReader(declared, path, binary=binary, answers=ANSWERS)
+
+    def trials() -> Iterator[Arrival | None]:
+        for found in read_on(open_lines(path, follow=True), reader):
+            if isinstance(found, str):
+                _note(f"{path}: {found}")
+            else:
+                yield None if found is None else Arrival(found.number, found.costs[0], found.stratum)
+
+    return Arrivals(path, trials(), lambda: reader.measures[""], binary)
 
 
 def _note(said: str) -> None:

@@ -134,7 +134,8 @@ class Reading:
                     remedy="give the file of the episodes",
                 ) from None
             raise
-        pooled = [name for name in ("strata", "cluster") if getattr(episodes.design, name) is not None]
+        known = {"strata", "cluster"} - set(others.get("answers", ()))
+        pooled = [name for name in sorted(known) if getattr(episodes.design, name) is not None]
         if not pooled:
             return episodes
         note = f"{episodes.source}: {' and '.join(pooled)} are kept, but all trials are judged as one sample"
@@ -211,6 +212,11 @@ class Reading:
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
         refuse(dataclasses.asdict(self) | others, "goes with --costs; give them, or leave it out")
+
+    def refuse_strata(self, instead: str) -> None:
+        """Refuse strata where trials are judged as they come: their mean is not judged there yet."""
+        if self.strata is not None:
+            raise typer.BadParameter(instead)
 
     def refuse_whole_files(self, where: str) -> None:
         """Refuse options that are about a whole file, where lines are read one by one."""

@@ -20,7 +20,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.family import is_of_metrics, tasks_of_metrics
 from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Reading, conditions
 from boundwatch.cli.root import command
 from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.episodes.design import Design
@@ -147,6 +147,7 @@ def watch(
     if (predicted is None) != (unlabeled is None):
         raise typer.BadParameter("--predicted and --unlabeled must be given together")
     _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
+    reading.refuse_strata("watch judges one mixture or each task by itself: use --by")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
     if allow_gaps and number is None:
@@ -158,6 +159,8 @@ def watch(
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabeled)
+    if reading.where is not None:
+        design = dataclasses.replace(design, where=conditions(reading.where) or {})
     by_line = follow or skip_malformed or is_pipe(stream) or stream == "-"
     by_line = by_line or any(option is not None for option in (state, number, predicted))
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
@@ -315,7 +318,10 @@ def _refuse_whole(reading: Reading, stream: str) -> None:
     )
     if is_pipe(stream) or stream == "-" or not Path(stream).exists():
         return
-    head = b"" if Path(stream).is_dir() else files.open_binary(stream).read(8)
+    head = b""
+    if not Path(stream).is_dir():
+        with files.open_binary(stream) as opened:
+            head = opened.read(8)
     if Path(stream).is_dir() or head.startswith((b"\x1f\x8b", *MAGIC)):
         raise typer.BadParameter(
             "--follow, --state, --id, --predicted and --skip-malformed are for one number, JSON object or "
@@ -339,6 +345,7 @@ def _run_whole(
     settings: dict[str, Any] = {
         name: getattr(reading, name) for name in ("file_format", "sheet", "episode", "reduce", "evaluation")
     }
+    settings["where"] = design.where
     columns = reading.columns.items() if several else [(None, "")]
     found = []
     for kind, column in columns:
@@ -349,7 +356,9 @@ def _run_whole(
         if kind in (None, "success"):
             named["success_values"] = reading.success_values or ()
         promise = _of_metric(loaded, column, design.by) if several else loaded
-        episodes = read_costs(stream, by=design.by, certificate=promise, **named, **settings)
+        episodes = read_costs(
+            stream, by=design.by, answers=["by", "where"], certificate=promise, **named, **settings
+        )
         out.print_warnings(episodes)
         found.append((column, trials_of(episodes)))
     yield from session.run_whole(_joined(found))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from boundwatch._support.notebook import InNotebook
@@ -49,8 +50,6 @@ class ComparisonFinding(InNotebook):
         do the pairs of a turn that is not complete.
     mean_cost_a, mean_cost_b
         Mean costs; None before the first.
-    difference_lower, difference_upper
-        Limits on the expected cost of B minus that of A: positive if A is better.
     e_a_better, e_b_better
         E-values against "A is not better" and "B is not better": large is evidence.
     p_a_better, p_b_better
@@ -72,8 +71,6 @@ class ComparisonFinding(InNotebook):
     pairs: int
     mean_cost_a: float | None
     mean_cost_b: float | None
-    difference_lower: float
-    difference_upper: float
     e_a_better: float
     e_b_better: float
     p_a_better: float
@@ -86,21 +83,24 @@ class ComparisonFinding(InNotebook):
     paired: bool
     horizon: int | None
     tasks: int
+    halves: CostGrid = field(repr=False, compare=False)
+    """(1 + cost of B - cost of A)/2 of all pairs; what the limits are computed from."""
 
-    @classmethod
-    def _of(cls, values: dict[str, Any]) -> ComparisonFinding:
-        """Return a finding whose limits are computed when they are first read."""
-        finding = cls.__new__(cls)
-        finding.__dict__.update(values)  # one call: this is made once per trial
-        return finding
+    @cached_property
+    def difference_lower(self) -> float:
+        """The lower limit on the expected cost of B minus that of A: positive if A is better."""
+        bets = Bets.for_costs(binary=False)
+        return 2 * self.halves.mean_lower(bets, self.alpha) - 1 if self.pairs else -1.0
 
-    def __getattr__(self, name: str) -> float:
-        if name not in ("difference_lower", "difference_upper"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        lower, upper = -1.0, 1.0
-        if self.pairs:
-            memory, bets = CostGrid(self.__dict__["_weights"]), Bets.for_costs(binary=False)
-            lower = 2 * memory.mean_lower(bets, self.alpha) - 1
-            upper = 2 * memory.mean_upper(bets, self.alpha) - 1
-        self.__dict__.update(difference_lower=lower, difference_upper=upper)
-        return lower if name == "difference_lower" else upper
+    @cached_property
+    def difference_upper(self) -> float:
+        """The upper limit on it: negative if B is better."""
+        bets = Bets.for_costs(binary=False)
+        return 2 * self.halves.mean_upper(bets, self.alpha) - 1 if self.pairs else 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        content = super().to_dict()
+        del content["halves"]
+        limits = {"difference_lower": self.difference_lower, "difference_upper": self.difference_upper}
+        return content | limits

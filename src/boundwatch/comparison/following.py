@@ -1,153 +1,107 @@
-"""Two policies, compared while their files grow: after every trial or, of several tasks, every turn."""
+"""Two policies, compared while their trials come in: after every one or, of several tasks, every turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
 from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.policy_comparison import PolicyComparison
-from boundwatch.episodes.alignment import first_apart, of_one_measure, take_in_turn
-from boundwatch.episodes.costs import Notation, convert
-from boundwatch.episodes.declared import Declared
+from boundwatch.comparison.turns import of_one_measure, refuse_apart, take_in_turn
 from boundwatch.episodes.episodes import Episodes, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, Place
-from boundwatch.readers import Block, GrowingFile, TextRows
-from boundwatch.readers.block import measured
-from boundwatch.readers.steps import filtered, names
 
 
-class FollowedFile:
-    """A file that somebody writes to, and the trials in its whole lines.
+class Arrival(NamedTuple):
+    """A trial that came in: its line, its cost, its task if these are declared."""
+
+    number: int
+    cost: float
+    task: str = ""
+
+
+@dataclass
+class Arrivals:
+    """The trials of one policy as they come in.
 
     Parameters
     ----------
-    path
-        The file; it must be there.
-    declared
-        What to read.
-    say
-        Is told what people should know about how it is read.
+    source
+        What people call the file.
+    trials
+        Gives trials, and None whenever there is nothing new.
+    measure
+        Returns how they are measured, once there is one.
     binary
         Whether every cost was promised to be 0 or 1.
     """
 
-    def __init__(
-        self, path: str, declared: Declared, say: Callable[[str], None], *, binary: bool = False
-    ) -> None:
-        self.path, self.declared, self._say, self.binary = path, declared, say, binary
-        self.costs: list[float] = []
-        self.tasks: list[str] = []
-        self.numbers: list[int] = []
-        self._batches = iter(GrowingFile(path, follow=True))
-        self._text = TextRows(declared, path)
-        self._notation = Notation()
-        self._asked = False
+    source: str
+    trials: Iterator[Arrival | None]
+    measure: Callable[[], Measure]
+    binary: bool = False
+    found: list[Arrival] = field(default_factory=list)
 
-    def look(self) -> None:
-        """Take in the lines that were finished since the last look.
-
-        Raises
-        ------
-        Refusal
-            For a line that is no trial, or if lines that were counted have changed.
-        """
-        for batch in self._batches:
-            if batch.note:
-                self._say(f"{self.path}: {batch.note}")
-            if not batch.lines:
+    def look(self) -> bool:
+        """Take in what came since the last look; return whether anything did."""
+        before = len(self.found)
+        for trial in self.trials:
+            if trial is None:
                 break
-            block = self._text.take(batch.lines)
-            if block is not None and len(block):
-                self._take(block)
-        if self._text.rows is None and self._text.lines > 1 and not self._asked:
-            self._asked = True
-            self._say(f"{self.path}: no trial and no column to read so far; name the column")
-
-    def _take(self, block: Block) -> None:
-        measure = self.measure
-        where = {
-            column: value
-            for declared, column in self.declared.locate(self._names).items()
-            if (value := self.declared.design.where.get(declared)) is not None
-        }
-        block = filtered(block, where) if where else block
-        try:
-            found = convert(measure, block.columns[measured(measure)], self._notation, binary=self.binary)
-        except InvalidCost as error:
-            place = Place(self.path, block.unit, block.numbers[error.index or 0], measure.column)
-            raise error.at(place) from None
-        self._notation = found.notation
-        self.costs += found.costs.tolist()
-        self.numbers += block.numbers
-        if (strata := self.declared.design.strata) is not None:
-            self.tasks += names(block, self.declared.locate(self._names)[strata], self.path)
-
-    @property
-    def _names(self) -> Sequence[str]:
-        return () if self._text.rows is None else self._text.rows.names
-
-    @property
-    def measure(self) -> Measure:
-        """How its trials are measured, once that is known."""
-        return Measure("cost") if self._text.rows is None else self._text.rows.measure
+            self.found.append(trial)
+        return len(self.found) > before
 
     def episodes(self) -> Episodes:
-        """Return the trials so far."""
-        costs = np.array(self.costs)
-        binary = self.measure.kind == "success" or self.binary
-        notes: tuple[str, ...] = ()
-        if not binary and looks_binary(costs):  # what comes later may be in between
-            notes = (f"{self.path}: all costs are 0 or 1; if they always are, say so: fewer trials will do",)
+        """Return the trials so far; at least one is needed."""
+        if not self.found:
+            problem = "no trial was counted, so nothing was compared"
+            raise InvalidCost(problem, where=Place(self.source), remedy="at least one is needed")
+        numbers, costs, tasks = zip(*self.found, strict=True)
+        binary = self.binary or self.measure().kind == "success"
+        note = f"{self.source}: all costs are 0 or 1; if they always are, say so: fewer trials will do"
         return Episodes(
             costs,
-            binary=binary,
-            measure=self.measure,
-            design=self.declared.design,
-            keys={"strata": self.tasks} if self.tasks else None,
-            source=self.path,
-            file_format=self._text.file_format,
+            binary=binary,  # by promise, not by looks: what comes later may be in between
+            measure=self.measure(),
+            keys={"strata": tasks} if any(tasks) else None,
+            source=self.source,
             unit="line",
-            numbers=self.numbers,
-            notes=notes,
+            numbers=numbers,
+            notes=[] if binary or not looks_binary(np.array(costs)) else [note],
         )
 
 
 class Following:
-    r"""Compares two policies while their files grow.
+    """Compares two policies while their trials come in.
 
-    Trials of several tasks are taken in turn, whatever their order in the files: the first of each task, then
-    the second of each. Their number is stated: nobody can tell from the first trials how many will come.
+    Trials of several tasks are taken in turn, whatever their order: the first of each task, then the second
+    of each. Their number is stated: nobody can tell from the first trials how many will come.
 
     Parameters
     ----------
     a, b
-        The files of the two policies.
+        The trials of the two policies.
     build
         Returns the comparison, once it is known whether every cost is 0 or 1.
     tasks
-        How many tasks (strata) the files name; None if none are declared.
+        How many tasks there are; None if none are declared.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> paths = [pathlib.Path(tempfile.mkdtemp()) / name for name in ("a.csv", "b.csv")]
-    >>> _ = [path.write_text("success\n" + 4 * f"{n}\n") for n, path in enumerate(paths)]
-    >>> both = [FollowedFile(str(path), Declared(), print) for path in paths]
+    >>> a, b = ([Arrival(line, float(n)) for line in range(2, 6)] for n in (1, 0))
+    >>> both = [Arrivals(name, iter(each), lambda: Measure("success")) for name, each in (("a", a), ("b", b))]
     >>> following = Following(*both, lambda binary: PolicyComparison(binary=binary, paired=False))
     >>> [finding.verdict.name for finding in following.look()], following.over
     (['UNDECIDED', 'UNDECIDED', 'UNDECIDED', 'B_BETTER'], True)
     """
 
     def __init__(
-        self,
-        a: FollowedFile,
-        b: FollowedFile,
-        build: Callable[[bool], PolicyComparison],
-        tasks: int | None = None,
+        self, a: Arrivals, b: Arrivals, build: Callable[[bool], PolicyComparison], tasks: int | None = None
     ) -> None:
         self.a, self.b, self._build, self._tasks = a, b, build, tasks
         self.test: PolicyComparison | None = None
@@ -163,52 +117,39 @@ class Following:
         return answered or at_end
 
     def look(self) -> Iterator[ComparisonFinding]:
-        """Take in the new trials of both files, and say what is known after each, or after each turn.
+        """Take in the new trials of both, and say what is known after each, or after each turn.
 
         Raises
         ------
         InvalidCost
             If there are more tasks than were stated, or partners are of different tasks.
         InvalidSetting
-            If the files do not hold the same measure.
+            If the two are not measured in the same way.
         """
-        a, b = self.a, self.b
-        a.look()
-        b.look()
-        if not a.costs or not b.costs:
+        came = [each.look() for each in (self.a, self.b)]
+        if not any(came) or not self.a.found or not self.b.found or self._lacking():
             return
-        self._refuse_tasks()
+        both = self.evaluations()
         if self.test is None:
-            self.test = self._build(all(each.binary for each in of_one_measure([a.episodes(), b.episodes()])))
+            self.test = self._build(all(each.binary for each in both))
         test = self.test
         if test.paired:
-            self._refuse_partners()
-        if self._lacks_tasks():
-            return
-        both = [each.costs.tolist() for each in self.evaluations()]
-        for pair in zip_longest(both[0][test.n_a :], both[1][test.n_b :]):
+            refuse_apart(self.a.episodes(), self.b.episodes())
+        a, b = (each.costs.tolist() for each in both)
+        for pair in zip_longest(a[test.n_a :], b[test.n_b :]):
             finding = test.update(*pair)
             if finding.pairs == min(finding.n_a, finding.n_b):
                 yield finding
 
-    def _refuse_tasks(self) -> None:
-        found = dict.fromkeys([*self.a.tasks, *self.b.tasks])
-        if self._tasks is not None and len(found) > self._tasks:
-            problem = f"there are more than {self._tasks} tasks: {', '.join(found)}"
-            raise InvalidCost(problem, where=Place(self.b.path), remedy=("correct ", Argument("tasks")))
-
-    def _refuse_partners(self) -> None:
-        a, b = self.a, self.b
-        if (apart := first_apart(a.tasks, b.tasks)) is not None:
-            place, one, other = apart
-            raise InvalidCost(
-                f"is of {other}, but its partner, line {a.numbers[place]} of {a.path}, of {one}",
-                where=Place(b.path, "line", b.numbers[place]),
-                remedy=("match the rows by seed, or compare without ", Argument("paired", True)),
-            )
-
-    def _lacks_tasks(self) -> bool:
-        return self._tasks is not None and len(set(self.a.tasks) & set(self.b.tasks)) < self._tasks
+    def _lacking(self) -> bool:
+        """Return whether a task was not run yet by both; refuse more tasks than were stated."""
+        if self._tasks is None:
+            return False
+        a, b = ({trial.task: None for trial in each.found} for each in (self.a, self.b))
+        if len(a | b) > self._tasks:
+            problem = f"there are more than {self._tasks} tasks: {', '.join(a | b)}"
+            raise InvalidCost(problem, where=Place(self.b.source), remedy=("correct ", Argument("tasks")))
+        return len(a.keys() & b.keys()) < self._tasks
 
     def evaluations(self) -> list[Episodes]:
         """Return the trials of both policies; of several tasks, those in complete turns.
@@ -218,15 +159,8 @@ class Following:
         InvalidCost
             If a policy has no trials, or not of every task.
         """
-        for each in (self.a, self.b):
-            if not each.costs:
-                problem = "no trial was counted, so nothing was compared"
-                raise InvalidCost(problem, where=Place(each.path), remedy="at least one is needed")
-        if self._lacks_tasks():
-            raise InvalidCost(
-                f"{self._tasks} tasks were stated, and not all were run by both policies",
-                where=Place(self.b.path),
-                remedy="nothing was compared",
-            )
         both = of_one_measure([self.a.episodes(), self.b.episodes()])
+        if self._lacking():
+            problem = f"{self._tasks} tasks were stated, and not all were run by both policies"
+            raise InvalidCost(problem, where=Place(self.b.source), remedy="run each at least once")
         return both if self._tasks in (None, 1) else take_in_turn(both)

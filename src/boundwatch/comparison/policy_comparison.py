@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
-from boundwatch._support.text import shown
+from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
-from boundwatch.detectors import saving
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
-from boundwatch.errors import InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, SchemaMismatch
 
-_KIND = "PolicyComparison"
-_VERSION = 1
+_SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks")
+_REACHED = ("n_a", "n_b", "pairs", "verdict", "first_alarm", "no_worse")
+_TWO = Meta(min_length=2, max_length=2)
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """A comparison as plain JSON values."""
+
+    kind: Literal["PolicyComparison"]
+    version: Literal[1]
+    alpha: Level
+    margin: float
+    binary: bool
+    paired: bool
+    horizon: int | None
+    tasks: Count
+    n_a: Count
+    n_b: Count
+    pairs: Count
+    verdict: ComparisonVerdict
+    first_alarm: Count | None
+    no_worse: bool
+    totals: Annotated[list[float], _TWO]
+    waiting: Annotated[list[list[Probability]], _TWO]
+    failures: Annotated[list[Count], _TWO]
+    logs: list[list[float]]
+    late_logs: list[list[float]]
+    evidence: Annotated[list[float], _TWO]
+    best: Annotated[list[float], _TWO]
+    margin_logs: list[float]
+    halves: dict[str, float]
 
 
 class PolicyComparison:
@@ -99,9 +132,7 @@ class PolicyComparison:
         self._late_bets = (
             LateBets(LAST_PAIR) if self._counts and not self.paired and self.horizon is None else None
         )
-        self._settings = {
-            name: getattr(self, name) for name in ("alpha", "margin", "binary", "paired", "horizon", "tasks")
-        }
+        self._settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
         self.reset()
 
     def __repr__(self) -> str:
@@ -129,7 +160,7 @@ class PolicyComparison:
         self._late_logs = np.zeros((2, 0))
         self._evidence = [0.0, 0.0]
         self._best = [0.0, 0.0]
-        self._memory = CostGrid()
+        self._halves = CostGrid()
         self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
     def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
@@ -143,7 +174,7 @@ class PolicyComparison:
         a = None if cost_a is None else self._check(cost_a, "cost_a")
         b = None if cost_b is None else self._check(cost_b, "cost_b")
         if a is None and b is None:
-            raise InvalidCost("no cost was given; call update(cost_a, cost_b), or update(cost_a=...) for one")
+            raise InvalidCost("no cost was given", remedy=("give ", Argument("cost_a"), " or cost_b"))
         self._count(a, b)
         return self._finding()
 
@@ -158,7 +189,7 @@ class PolicyComparison:
             Costs of the two policies. They may differ in number. If one is invalid, none is counted.
         """
         if costs_a is None and costs_b is None:
-            raise InvalidCost("no costs were given; call update_many(costs_a, costs_b)")
+            raise InvalidCost("no costs were given", remedy=("give ", Argument("costs_a"), " or costs_b"))
         both = [
             [] if costs is None else check_costs(costs, binary=self.binary, name=name).tolist()
             for name, costs in (("costs_a", costs_a), ("costs_b", costs_b))
@@ -170,7 +201,7 @@ class PolicyComparison:
     def finding(self) -> ComparisonFinding:
         """Return what is known after the latest trial; at least one is needed."""
         if self.n_a + self.n_b == 0:
-            raise InvalidCost("no cost has been counted; call update(cost_a, cost_b) first")
+            raise InvalidCost("no cost has been counted", remedy="call update(cost_a, cost_b) first")
         return self._finding()
 
     def state_dict(self) -> dict[str, Any]:
@@ -186,27 +217,22 @@ class PolicyComparison:
         >>> again.update(cost_b=0.2).e_b_better == test.update(cost_b=0.2).e_b_better
         True
         """
-        return {
-            "kind": _KIND,
-            "version": _VERSION,
+        state = _State(
+            kind="PolicyComparison",
+            version=1,
             **self._settings,
-            "n_a": self.n_a,
-            "n_b": self.n_b,
-            "pairs": self.pairs,
-            "verdict": self.verdict.value,
-            "first_alarm": self.first_alarm,
-            "no_worse": self.no_worse,
-            "totals": list(self._totals),
-            "waiting_a": list(self._waiting[0]),
-            "waiting_b": list(self._waiting[1]),
-            "failures": list(self._failures),
-            "logs": self._logs.ravel().tolist(),
-            "late_logs": self._late_logs.ravel().tolist(),
-            "evidence": list(self._evidence),
-            "best": list(self._best),
-            "margin_logs": self._margin_logs.tolist(),
-            "memory": saving.pack(self._memory.weights, sparse=True),
-        }
+            **{name: getattr(self, name) for name in _REACHED},
+            totals=self._totals,
+            waiting=[list(costs) for costs in self._waiting],
+            failures=self._failures,
+            logs=self._logs.tolist(),
+            late_logs=self._late_logs.tolist(),
+            evidence=self._evidence,
+            best=self._best,
+            margin_logs=self._margin_logs.tolist(),
+            halves={str(i): value for i, value in enumerate(self._halves.weights.tolist()) if value},
+        )
+        return dataclasses.asdict(state) | {"verdict": self.verdict.value}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> PolicyComparison:
@@ -217,47 +243,32 @@ class PolicyComparison:
         state
             What `state_dict` returned, possibly through a JSON file.
         """
-        found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
-        if found != _KIND or state.get("version") != _VERSION:
-            raise SchemaMismatch(
-                f"state is of kind {found!r}; {_KIND!r}, version {_VERSION}, is needed, from its state_dict()"
-            )
-        for name in ("binary", "paired", "no_worse"):
-            if not isinstance(state.get(name), bool):
-                raise SchemaMismatch(f"state[{name!r}] = {state.get(name)!r} is not true or false")
-        test = cls(
-            saving.number(state, "alpha"),
-            binary=state["binary"],
-            paired=state["paired"],
-            horizon=saving.optional_count(state, "horizon"),
-            margin=saving.number(state, "margin"),
-            tasks=saving.count(state, "tasks") or 0,
-        )
-        test.n_a, test.n_b, test.pairs = (saving.count(state, name) for name in ("n_a", "n_b", "pairs"))
-        test.no_worse = state["no_worse"]
-        test.first_alarm = saving.optional_count(state, "first_alarm")
-        try:
-            test.verdict = ComparisonVerdict(str(state.get("verdict")))
-        except ValueError as error:
-            raise SchemaMismatch(f"state['verdict'] = {state.get('verdict')!r} is not a verdict") from error
-        waiting = [saving.unpack(state, f"waiting_{name}", extra) for name, extra in test._ahead().items()]
-        test._waiting = (deque(waiting[0].tolist()), deque(waiting[1].tolist()))
-        test._totals = saving.unpack(state, "totals", 2).tolist()
-        test._failures = [int(value) for value in saving.unpack(state, "failures", 2)]
-        test._logs = saving.unpack(state, "logs", test._logs.size).reshape(2, -1)
-        late = 2 * LATE_GAPS.size if test._late_bets is not None and test.pairs >= LAST_PAIR else 0
-        test._late_logs = saving.unpack(state, "late_logs", late).reshape(2, -1)
-        test._evidence = saving.unpack(state, "evidence", 2).tolist()
-        test._best = saving.unpack(state, "best", 2).tolist()
-        test._margin_logs = saving.unpack(state, "margin_logs", test._margin_logs.size)
-        test._memory = CostGrid(saving.unpack(state, "memory", STEPS + 1, sparse=True))
+        found = convert(_State, state, "state")
+        test = cls(**{name: getattr(found, name) for name in _SETTINGS})
+        for name in _REACHED:
+            setattr(test, name, getattr(found, name))
+        ahead = [test.n_a - test.pairs, test.n_b - test.pairs]
+        late = LATE_GAPS.size if test._late_bets is not None and test.pairs >= LAST_PAIR else 0
+        fits = {
+            "pairs": test.pairs == min(test.n_a, test.n_b) // test.tasks * test.tasks,
+            "waiting": list(map(len, found.waiting)) == ahead,
+            "logs": np.shape(found.logs) == test._logs.shape,
+            "late_logs": np.shape(found.late_logs) == (2, late),
+            "margin_logs": len(found.margin_logs) == test._margin_logs.size,
+            "halves": all(key.isdecimal() and int(key) <= STEPS for key in found.halves),
+        }
+        for name, does in fits.items():
+            if not does:
+                problem = "does not go with the rest of the state"
+                raise SchemaMismatch(problem, name=f"state.{name}", remedy="it is damaged: use a copy")
+        test._waiting = (deque(found.waiting[0]), deque(found.waiting[1]))
+        test._totals, test._failures = found.totals, found.failures
+        test._evidence, test._best = found.evidence, found.best
+        test._logs, test._late_logs = np.array(found.logs), np.array(found.late_logs)
+        test._margin_logs = np.array(found.margin_logs)
+        for key, weight in found.halves.items():
+            test._halves.weights[int(key)] = weight
         return test
-
-    def _ahead(self) -> dict[str, int]:
-        complete = min(self.n_a, self.n_b) // self.tasks * self.tasks
-        if complete != self.pairs:
-            raise SchemaMismatch("state['pairs'] does not go with n_a and n_b; the state is damaged")
-        return {"a": self.n_a - self.pairs, "b": self.n_b - self.pairs}
 
     def _check(self, cost: float, name: str) -> float:
         # The common case first: this runs once per trial, and the careful check takes longer than the test.
@@ -291,7 +302,7 @@ class PolicyComparison:
         self._logs[1] += self._bets.log_factors(cost_b, cost_a)
         if self._margin_bets is not None:
             self._margin_logs += self._margin_bets.log_factors(cost_b, cost_a)
-        self._memory.add((1 + cost_b - cost_a) / 2)
+        self._halves.add((1 + cost_b - cost_a) / 2)
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
@@ -332,23 +343,21 @@ class PolicyComparison:
         self._late_logs[1] += bets.log_factors(self.pairs - 1, pooled, failed_b, failed_a)
 
     def _finding(self) -> ComparisonFinding:
-        return ComparisonFinding._of(
-            {
-                "verdict": self.verdict,
-                "n_a": self.n_a,
-                "n_b": self.n_b,
-                "pairs": self.pairs,
-                "mean_cost_a": self._totals[0] / self.n_a if self.n_a else None,
-                "mean_cost_b": self._totals[1] / self.n_b if self.n_b else None,
-                "e_a_better": bounded_exp(self._evidence[0]),
-                "e_b_better": bounded_exp(self._evidence[1]),
-                "p_a_better": self._p_value(0),
-                "p_b_better": self._p_value(1),
-                "first_alarm": self.first_alarm,
-                "no_worse": self.no_worse,
-                **self._settings,
-                "_weights": self._memory.weights.copy(),
-            }
+        return ComparisonFinding(
+            verdict=self.verdict,
+            n_a=self.n_a,
+            n_b=self.n_b,
+            pairs=self.pairs,
+            mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,
+            mean_cost_b=self._totals[1] / self.n_b if self.n_b else None,
+            e_a_better=bounded_exp(self._evidence[0]),
+            e_b_better=bounded_exp(self._evidence[1]),
+            p_a_better=self._p_value(0),
+            p_b_better=self._p_value(1),
+            first_alarm=self.first_alarm,
+            no_worse=self.no_worse,
+            **self._settings,
+            halves=CostGrid(self._halves.weights),
         )
 
     def _p_value(self, side: int) -> float:
@@ -360,7 +369,7 @@ class PolicyComparison:
 
 def _check_tasks(tasks: object) -> int:
     if isinstance(tasks, bool) or not isinstance(tasks, int | np.integer) or tasks < 1:
-        raise InvalidSetting(f"tasks = {shown(tasks)} is not a whole number of tasks of at least 1")
+        raise InvalidSetting("is no number of tasks", name="tasks", value=tasks, remedy="give 1 or more")
     return int(tasks)
 
 
@@ -368,17 +377,16 @@ def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | Non
     """Return the largest number of pairs, if there is one, or refuse what is not."""
     if horizon is None:
         return None
-    if tasks > 1:
-        raise InvalidSetting(
-            f"horizon = {shown(horizon)} goes with one task, but {tasks} take turns; leave it out"
-        )
-    if not binary:
-        raise InvalidSetting("horizon goes with costs of 0 and 1 only; leave it out, or pass binary=True")
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise InvalidSetting(f"horizon = {shown(horizon)} is not a whole number of pairs of at least 1")
-    if horizon > LONGEST_HORIZON:
-        raise InvalidSetting(
-            f"horizon = {horizon} is more than {LONGEST_HORIZON} pairs, for which no table is made; leave it "
-            "out: the comparison then has no end, and needs only a few more pairs"
-        )
+        raise InvalidSetting("is no number of pairs", name="horizon", value=horizon, remedy="give 1 or more")
+    problem, remedy = "", "leave it out"
+    if tasks > 1:
+        problem = f"goes with one task, but {tasks} take turns"
+    elif not binary:
+        problem = "goes with costs of 0 and 1 only"
+    elif horizon > LONGEST_HORIZON:
+        problem = f"is more than {LONGEST_HORIZON} pairs, for which no table is made"
+        remedy = "leave it out: there is then no end, and it needs only a few more pairs"
+    if problem:
+        raise InvalidSetting(problem, name="horizon", value=horizon, remedy=remedy)
     return int(horizon)

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.notebook import InNotebook, frame, html, table
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid
@@ -48,11 +47,15 @@ class RankedPolicy:
     lower: float
     upper: float
 
+    @property
+    def row(self) -> tuple[str, str, str, str, str]:
+        """Its name, letters, number of trials, mean cost and limits, as tables show them."""
+        limits = f"{self.lower:.4f} to {self.upper:.4f}"
+        return self.name, self.letters, str(self.n), f"{self.mean_cost:.4f}", limits
+
     def __str__(self) -> str:
-        limits = f"expected {self.lower:.4g} to {self.upper:.4g}"
-        return (
-            f"{self.name} (group {self.letters}): mean cost {self.mean_cost:.4g} in {self.n} trials, {limits}"
-        )
+        name, letters, n, mean, limits = self.row
+        return f"{name} (group {letters}): mean cost {mean} in {n} trials, expected {limits}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,18 +125,8 @@ class Ranking(InNotebook):
         return one_line(self, shown | {"paired": self.paired, "next_pair": self.next_pair})
 
     def _repr_html_(self) -> str:
-        rows = [
-            (
-                each.name,
-                each.letters,
-                each.n,
-                f"{each.mean_cost:.4f}",
-                f"{each.lower:.4f} to {each.upper:.4f}",
-            )
-            for each in self.policies
-        ]
         head = ("policy", "group", "trials", "mean cost", "expected cost")
-        return html(self, table(rows, head))
+        return html(self, table([each.row for each in self.policies], head))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as plain JSON values."""
@@ -279,20 +272,19 @@ def _letter(index: int) -> str:
 
 def _check_policies(costs: Mapping[str, ArrayLike], *, paired: bool) -> dict[str, Array]:
     if not isinstance(costs, Mapping) or len(costs) < 2:
-        raise InvalidSetting(
-            "costs is not a table of at least two policies; pass {'v1': costs, 'v2': costs, ...}"
-        )
+        remedy = "give {'v1': costs, 'v2': costs, ...}"
+        raise InvalidSetting("is no table of at least two policies", name="costs", remedy=remedy)
     checked = {}
     for name, values in costs.items():
         if not isinstance(name, str) or not name:
-            raise InvalidSetting(f"{shown(name)} is not a valid name of a policy; use non-empty strings")
+            problem, remedy = "has a key that is no name of a policy", f"use non-empty strings, not {name!r}"
+            raise InvalidSetting(problem, name="costs", remedy=remedy)
         checked[name] = check_costs(values, name=f"costs[{name!r}]")
     sizes = {name: values.size for name, values in checked.items()}
     if paired and len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise InvalidCost(
-            f"paired trials must be equal in number, but are not ({listed}); match them by seed"
-        )
+        problem = f"paired trials are not equal in number ({listed})"
+        raise InvalidCost(problem, remedy="match them by seed")
     return checked
 
 

@@ -103,16 +103,8 @@ def forward(walk: IndependentWalk, needed: list[Counts]) -> Array:
 def alarm_coefficients(walk: IndependentWalk, alive: Array, wealth: Array | None, threshold: float) -> Array:
     """Return Bernstein coefficients of a bound on the false-alarm probability in the common rate.
 
-    Parameters
-    ----------
-    walk
-        How pairs add up.
-    alive
-        What `forward` returned.
-    wealth
-        What later bets start with, if alarms may come later, too.
-    threshold
-        The wealth at which they do.
+    `alive` is what `forward` returned, `wealth` what later bets start with if alarms may come later, too, and
+    `threshold` the wealth at which they do.
     """
     n = alive.shape[0] - 1
     shares = alive * walk.shares(n)
@@ -313,14 +305,7 @@ def design_sign_region(alpha: float) -> SignRegion:
 def sign_level(needed: list[int], wealth: Array, threshold: float) -> float:
     """Return the probability that fair coins ever alarm; after the last, Ville's bound on it.
 
-    Parameters
-    ----------
-    needed
-        As in `SignRegion`.
-    wealth
-        The wealth of every count after the last coin.
-    threshold
-        The wealth that alarms from then on.
+    `wealth` is that of every count after the last coin, and alarms from `threshold` on.
 
     Examples
     --------
@@ -393,15 +378,6 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
     **Guarantee**: under every common rate the region alarms with probability at most `alpha`: within the
     horizon or, without one, ever. Of matched trials the rates may also drift, as long as they are common.
 
-    Parameters
-    ----------
-    alpha
-        The probability of a false alarm of one side.
-    paired
-        Whether trials are matched.
-    horizon
-        The largest number of pairs, if one was fixed in advance.
-
     Examples
     --------
     >>> region = find_region(0.05, paired=False)
@@ -416,16 +392,7 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
 
 
 def design_region(alpha: float, pairs: int, *, open_ended: bool) -> Region:
-    """Compute a region for pairs of independent trials.
-
-    Parameters
-    ----------
-    alpha
-        The level to keep.
-    pairs
-        The last number of pairs in the table.
-    open_ended
-        Whether alarms may come later, too.
+    """Compute a region for pairs of independent trials; `open_ended` if alarms may come after the last, too.
 
     Examples
     --------

@@ -286,7 +286,7 @@ def measured_otherwise(
 ) -> list[Doubt]:
     """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows."""
     certified = certificate.measure
-    if certified is None or _rule(certified, certificate.design) == _rule(measure, design or Design()):
+    if certified is None or rule_of(certified, certificate.design) == rule_of(measure, design or Design()):
         return []
     problem = (
         "these costs are not measured the way the certificate's were "
@@ -298,8 +298,11 @@ def measured_otherwise(
 _CUSTOM: set[tuple[str, Reduction | None]] = {("success", "any"), ("reward", "sum")}
 
 
-def _rule(measure: Measure, design: Design) -> tuple[object, ...]:
-    """Return what must be the same where costs are measured alike; customary names are all one."""
+def rule_of(measure: Measure, design: Design) -> tuple[str | None, tuple[object, ...]]:
+    """Return what must be the same where costs are measured alike; customary names are all one.
+
+    That is the column, which is None for these, and everything else.
+    """
     column = None if is_customary(measure) else normal(measure.column or "")
     reduce = None if (measure.kind, design.reduce) in _CUSTOM else design.reduce
-    return measure.kind, column, measure.ends, reduce, frozenset(map(normal, measure.success_values))
+    return column, (measure.kind, measure.ends, reduce, frozenset(map(normal, measure.success_values)))

@@ -51,6 +51,8 @@ class Declared:
         The measure of the certificate that will judge the episodes.
     cost_range, success_values
         What was declared without naming a column.
+    answers
+        The arguments by which the meaning of `asked.ASKED` can be declared, where rows are read as time.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Declared:
     certified: Measure | None = None
     cost_range: tuple[float, float] | None = None
     success_values: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
     @classmethod
     def of(

@@ -129,8 +129,13 @@ class Episodes:
         """
         return {task: self.costs[rows] for task, rows in self._rows().items()}
 
-    def split(self) -> dict[str, Episodes]:
+    def split(self, role: Literal["by", "policy"] = "by") -> dict[str, Episodes]:
         """Return the episodes of each value of the column `by` by themselves, in the order of appearance.
+
+        Parameters
+        ----------
+        role
+            Split by the column `policy` instead.
 
         Examples
         --------
@@ -138,17 +143,17 @@ class Episodes:
         >>> {task: part.costs.tolist() for task, part in read.split().items()}
         {'a': [0.1, 0.3], 'b': [0.2]}
         """
-        design = replace(self.design, by=None)
-        others: dict[Role, tuple[str, ...]] = {r: names for r, names in self.keys.items() if r != "by"}
+        design = replace(self.design, by=None) if role == "by" else replace(self.design, policy=None)
+        others: dict[Role, tuple[str, ...]] = {r: names for r, names in self.keys.items() if r != role}
         parts = {}
-        for task, rows in self._rows().items():
-            keys = {role: tuple(names[row] for row in rows) for role, names in others.items()}
+        for task, rows in self._rows(role).items():
+            keys = {known: tuple(names[row] for row in rows) for known, names in others.items()}
             numbers = [self.numbers[row] for row in rows] if len(self.numbers) else ()
             parts[task] = replace(self, costs=self.costs[rows], design=design, keys=keys, numbers=numbers)
         return parts
 
-    def _rows(self) -> dict[str, NDArray[np.int64]]:
-        names = self.keys.get("by", ())
+    def _rows(self, role: Role = "by") -> dict[str, NDArray[np.int64]]:
+        names = self.keys.get(role, ())
         order = {name: place for place, name in enumerate(dict.fromkeys(names))}
         groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))
         ends = np.cumsum(np.bincount(groups))

@@ -31,7 +31,7 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     numbering = [name for name, going_on in rows.numbered.items() if going_on]
-    kinds = {_key(rows, name): pyarrow.string() for name in (*rows.wanted, *numbering)}
+    kinds = {_key(rows, name): pyarrow.string() for name in (*rows.wanted, *rows.asked, *numbering)}
     # A point is needed once to know the decimal mark; with several columns it may be in any of them.
     unmarked = not rows.mark and b"." in data and len(rows.names) > 1
     if rows.numeric and not unmarked:
@@ -52,7 +52,7 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     if table.num_rows != lines or not all(_all_numbered(table.column(_key(rows, n))) for n in numbering):
         return None
     columns: dict[str, Cells] = {
-        n: _texts(table.column(_key(rows, n))) for n in rows.wanted if n != rows.column
+        n: _texts(table.column(_key(rows, n))) for n in (*rows.wanted, *rows.asked) if n != rows.column
     }
     column = table.column(_key(rows, rows.column))
     found = _numbers(column, rows, data) if rows.numeric else _words(column, rows)

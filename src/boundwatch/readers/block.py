@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import NDArray
 
+from boundwatch.episodes.asked import asked
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import InvalidCost, Place
@@ -62,6 +63,7 @@ class Table:
     measure: Measure
     blocks: Iterator[Block]
     episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
+    strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
     located: Mapping[str, str] = field(default_factory=dict)  # names in the file, by those declared
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -85,7 +87,12 @@ def measured(measure: Measure) -> str:
 
 
 def wanted(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:
-    """Return the columns to read: what is measured first, then those that place a row."""
+    """Return the columns to read: what is measured, those that place a row, and those to ask about."""
+    return list(dict.fromkeys([*required(names, declared, measure), *asked(names, declared)]))
+
+
+def required(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:
+    """Return the columns that every row must have: what is measured first, then those that place it."""
     return list(dict.fromkeys([measured(measure), *declared.locate(names).values()]))
 
 

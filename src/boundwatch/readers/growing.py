@@ -55,6 +55,7 @@ class GrowingFile:
         self._file: IO[bytes]
         self._lines: LineSplitter
         self._edges = (b"", b"")
+        self._rest, self._told = b"", 0
 
     def __iter__(self) -> Iterator[Batch]:
         try:
@@ -72,7 +73,7 @@ class GrowingFile:
                     yield from self._lines.finish()
                     return
                 else:
-                    yield Batch(start=self._lines.at)
+                    yield Batch(start=self._lines.at, note=self._unfinished())
                     time.sleep(POLL)
         except FileNotFoundError as error:
             raise MissingFile("no such file", where=self._place, remedy="check the path") from error
@@ -148,6 +149,16 @@ class GrowingFile:
             self._edges = self._look(end + len(chunk))
             if batch.lines:
                 yield batch
+
+    def _unfinished(self) -> str:
+        """Say once of a line that it has no newline, when nobody seems to be writing it."""
+        rest, number = bytes(self._lines.rest), self._lines.at.lines + 1
+        resting = bool(rest) and rest == self._rest and number != self._told
+        self._rest = rest
+        if not resting:
+            return ""
+        self._told = number
+        return f"line {number} has no newline yet; it is counted once it has one"
 
     # Turning to the next file.
 

@@ -55,6 +55,7 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     readers: dict[str, Callable[[], Cells]] = {n: (lambda n=n: columns[n]) for n in columns}  # type: ignore[misc]
     own = first_of(columns, _OUTCOMES)
     table = columnar(source, "lerobot-eval", readers, declared, unit="episode", own=own)
+    table.strata = "task" if "task" in columns else None
     table.warnings += _suspicions(columns)
     tasks = len(set(columns.get("task", ())))
     if tasks > 1 and declared.design.by is None and declared.design.strata is None:
@@ -139,6 +140,7 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
     columns = wanted((*names, "task"), declared, measure)
     frames = [n for n in dict.fromkeys([*columns, "episode_index", "task_index"]) if n != "task"]
     table = Table(source, "lerobot-dataset", (*names, "task"), measure, iter(()), episode="episode_index")
+    table.strata = "task"
 
     def blocks() -> Iterator[Block]:
         number, episodes = 0, set[Any]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.episodes.asked import asked, one_value
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
@@ -26,7 +27,7 @@ from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
 from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.opening import Source, check_archive, placed, recognize
-from boundwatch.readers.steps import Steps, filtered, names, reduction
+from boundwatch.readers.steps import Steps, filtered, labels, names, reduction
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
@@ -156,6 +157,7 @@ def read_costs(
     binary: bool | None = None,
     certificate: Certificate | Mapping[str, Certificate] | None = None,
     allow_own: bool = False,
+    answers: Sequence[str] = (),
     file_format: Format | None = None,
     sheet: str | None = None,
     evaluation: int | None = None,
@@ -192,6 +194,9 @@ def read_costs(
         compared with them.
     allow_own
         Read them even if they are the certificate's own.
+    answers
+        For those who take rows as time, as `compare` and `watch` do: the arguments (``strata``, ``by``,
+        ``where``) by which a column called ``task`` must then be declared if it has several values.
     file_format
         Left out, the format is recognized by content.
     sheet, evaluation
@@ -225,10 +230,12 @@ def read_costs(
         design=_design(given, known),
         certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
     )
+    declared = dataclasses.replace(declared, answers=tuple(answers))
     if binary is None and known:
         binary = all(one.binary for one in known) or None
     opened = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)
     with opened as table, placed(table.source):
+        declared = _with_own_strata(table, declared)
         found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
@@ -282,7 +289,8 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
     roles: dict[str, str] = {r: located[c] for r in _ROLES if (c := getattr(declared.design, r)) is not None}
     pair = [located[column] for column in declared.design.pair_by]
     roles |= {f"pair {place}": column for place, column in enumerate(pair)}
-    blocks = (filtered(block, where) if where else block for block in _counted(table))
+    kept = (filtered(block, where) if where else block for block in _counted(table))
+    blocks = _of_one_value(kept, table, declared)
     episode = _episode(table, declared)
     if episode is None:
         found = _rows(blocks, table, roles, binary=binary)
@@ -307,6 +315,27 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
     if parts:
         found.keys["pair"] = [" | ".join(each) for each in zip(*parts, strict=True)]
     return found
+
+
+def _with_own_strata(table: Table, declared: Declared) -> Declared:
+    """Return what was declared with the tasks that the format names itself, where they are asked for."""
+    own = table.strata
+    if own is None or own not in asked(table.names, declared) or "strata" not in declared.answers:
+        return declared
+    if declared.design.strata is not None:
+        return declared
+    table.located = {**table.located, own: own}
+    return dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
+
+
+def _of_one_value(blocks: Iterable[Block], table: Table, declared: Declared) -> Iterator[Block]:
+    """Pass on blocks; refuse a second value of a column that is asked about."""
+    known = dict.fromkeys(asked(table.names, declared), "")
+    for block in blocks:
+        for column, value in known.items():
+            where = Place(table.source, column=column)
+            known[column] = one_value(labels(block.columns[column]), where, declared.answers, value)
+        yield block
 
 
 def _counted(table: Table) -> Iterator[Block]:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from boundwatch.episodes.asked import asked
 from boundwatch.episodes.decimals import is_missing
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.outcomes import normal, outcome, succeeded
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.block import ONLY, Block, Cells, measured, wanted
+from boundwatch.readers.block import ONLY, Block, Cells, measured, required
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
@@ -60,7 +61,8 @@ class Rows:
 
     def __post_init__(self) -> None:
         self.column = measured(self.measure)
-        self.wanted = wanted(self.names, self.declared, self.measure)
+        self.wanted = required(self.names, self.declared, self.measure)
+        self.asked = asked(self.names, self.declared)
         self._places = [self.names.index(name) for name in self.wanted]
         self._header = [name.strip() for name in self.names]
         for index, name in enumerate(self.names):
@@ -87,6 +89,9 @@ class Rows:
         columns: dict[str, Cells] = {}
         for name, index in zip(self.wanted, self._places, strict=True):
             columns[name] = [cells[index] for _, cells in kept]
+        for name in self.asked:  # a short row may lack it
+            index = self.names.index(name)
+            columns[name] = [cells[index] if index < len(cells) else None for _, cells in kept]
         columns[self.column] = self._check_kind(numbers, columns[self.column])
         self.counted += len(kept)
         return Block(self.unit, numbers, columns, {n: each for n, each in labels.items() if self.numbered[n]})

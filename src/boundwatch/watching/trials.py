@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from boundwatch.episodes.asked import one_value
 from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.episodes.outcomes import answer
+from boundwatch.episodes.outcomes import answer, normal
 from boundwatch.errors import InvalidCost, Place, Refusal
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
+from boundwatch.readers.steps import label
 from boundwatch.readers.text import TextRows
 from boundwatch.watching.sources import TORN
 
@@ -34,6 +36,7 @@ class Trial(NamedTuple):
     streams: tuple[str, ...] = ("",)
     id: Any = None
     predictions: tuple[float, list[float]] | None = None
+    stratum: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Column:
     notation: Notation = field(default_factory=Notation)
     first: Any = None
     """The first cell."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """The value that columns which were not declared, but should be, have had so far."""
 
     @property
     def measure(self) -> Measure | None:
@@ -90,18 +95,30 @@ class TrialReader:
         What people call it.
     binary
         Whether every cost was promised to be 0 or 1.
+    answers
+        The arguments by which a column called task must be declared if it has several values.
 
     Examples
     --------
     >>> reader = TrialReader({"": Declared.of(success="ok", design=Design(id="trial", by="robot"))}, "log")
     >>> lines = [Line(1, b"trial;robot;ok"), Line(2, b"7;arm-1;no")]
     >>> reader.read(lines).trials
-    [Trial(number=2, costs=(1.0,), streams=('arm-1',), id=7, predictions=None)]
+    [Trial(number=2, costs=(1.0,), streams=('arm-1',), id=7, predictions=None, stratum='')]
     """
 
-    def __init__(self, declared: Mapping[str, Declared], source: str, *, binary: bool = False) -> None:
+    def __init__(
+        self,
+        declared: Mapping[str, Declared],
+        source: str,
+        *,
+        binary: bool = False,
+        answers: Sequence[str] = ("by", "where"),
+    ) -> None:
         self.source, self.binary = source, binary
-        self.columns = {metric: Column(each, TextRows(each, source)) for metric, each in declared.items()}
+        asking = {
+            metric: dataclasses.replace(each, answers=tuple(answers)) for metric, each in declared.items()
+        }
+        self.columns = {metric: Column(each, TextRows(each, source)) for metric, each in asking.items()}
         self._first = next(iter(self.columns.values()))
 
     @property
@@ -123,6 +140,11 @@ class TrialReader:
         return self._first.declared.design.id is not None
 
     @property
+    def lines(self) -> int:
+        """How many lines were read."""
+        return self._first.rows.lines
+
+    @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
         return self._first.rows.notes
@@ -131,7 +153,11 @@ class TrialReader:
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
         state = {
-            metric: {"rows": column.rows.state, "notation": dataclasses.asdict(column.notation)}
+            metric: {
+                "rows": column.rows.state,
+                "notation": dataclasses.asdict(column.notation),
+                "asked": column.asked,
+            }
             for metric, column in self.columns.items()
         }
         plain: dict[str, Any] = json.loads(json.dumps(state))
@@ -142,6 +168,7 @@ class TrialReader:
         for metric, column in self.columns.items():
             column.rows = TextRows(column.declared, self.source, state[metric]["rows"])
             column.notation = Notation(**state[metric]["notation"])
+            column.asked = dict(state[metric]["asked"])
 
     def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
         """Return the trials in some lines, up to the first line that is none; `lenient` passes over these."""
@@ -192,10 +219,21 @@ class TrialReader:
         ]
         if any(len(each) != len(block) for each in costs):
             raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
-        if not self._first.declared.design.columns:  # the usual case
+        if not self._first.declared.design.columns and not self._asked:  # the usual case
             whose = tuple(self.columns)
             return [Trial(row[0], row[1:], whose) for row in zip(block.numbers, *costs, strict=True)]
         return list(self._trials(block, list(zip(*costs, strict=True))))
+
+    def _ask(self, column: str, cell: Any, number: int) -> None:
+        """Refuse a second value of a column that was not declared."""
+        known, answers = self._first.asked, self._first.declared.answers
+        value = one_value([label(cell)], self._at(number, column), answers, known.get(column, ""))
+        known[column] = value
+
+    @property
+    def _asked(self) -> list[str]:
+        rows = self._first.rows.rows
+        return [] if rows is None else rows.asked
 
     def _costs(self, column: Column, block: Block) -> list[float]:
         measure = column.measure
@@ -217,13 +255,17 @@ class TrialReader:
         at = self._first.declared.locate(names)
         kept = [
             all(
-                str(block.columns[at[column]][row]).strip() == value for column, value in design.where.items()
+                normal(label(block.columns[at[column]][row])) == normal(value)
+                for column, value in design.where.items()
             )
             for row in range(len(block) if design.where else 0)
         ]
+        asked = self._asked
         for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
             if kept and not kept[row]:
                 continue
+            for column in asked:
+                self._ask(column, block.columns[column][row], number)
             cells = {column: block.columns[name][row] for column, name in at.items()}
             stream = "" if design.by is None else self._name(cells[design.by], number, design.by)
             yield Trial(
@@ -232,6 +274,7 @@ class TrialReader:
                 tuple("/".join(filter(None, (stream, metric))) for metric in self.columns),
                 None if design.id is None else self._id(cells[design.id], number, design.id),
                 self._predictions(cells, number) if isinstance(design, WithPredictions) else None,
+                "" if design.strata is None else self._name(cells[design.strata], number, design.strata),
             )
 
     def _name(self, cell: Any, number: int, column: str) -> str:
@@ -290,11 +333,14 @@ def trials_of(episodes: Episodes) -> list[Trial]:
     return [Trial(int(number), (cost,), (task,)) for number, cost, task in found]
 
 
-def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | str]:
+def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | str | None]:
     """Yield trials one by one as their lines come, and notes in between; refuse what is none.
+
+    None says that nothing new has come to a file that is followed.
 
     For those who count in memory only: `certify` with a stopping rule, `compare --follow`.
     """
+    asked = False
     for batch in batches:
         if batch.note:
             yield batch.note
@@ -302,6 +348,11 @@ def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | s
         yield from taken.trials
         if taken.fault is not None:
             raise taken.fault
+        if not batch.lines:
+            if not asked and reader.lines > 1 and not reader.measures:
+                asked = True
+                yield "no trial and no column to read so far; name the column"
+            yield None
     reader.end()
     yield from reader.notes
 

@@ -147,10 +147,9 @@ def test_fingerprint_tells_training_sets_and_cameras_apart():
 
 
 def test_unknown_worlds_are_refused():
-    with pytest.raises(InvalidSetting, match="placement = 7"):
-        Grasping(placement=7)
-    with pytest.raises(InvalidSetting, match="objects = 'plates'"):
-        Grasping(objects="plates")
+    for name, value in (("placement", 7), ("objects", "plates")):
+        with pytest.raises(InvalidSetting, match=f"{name} = {value!r}"):
+            Grasping(**{name: value})
 
 
 def test_latent_vector_learns_where_on_the_rim_the_expert_grasped():
@@ -160,21 +159,14 @@ def test_latent_vector_learns_where_on_the_rim_the_expert_grasped():
     scenes = [scene for scene in mugs for _ in range(16)]  # a mug alone does not tell the angle
     angles = rng.uniform(-1.5, 1.5, len(scenes))
     images = torch.from_numpy(np.repeat(np.stack(task.photographs(mugs)), 16, axis=0))
-    actions = torch.tensor(
-        [to_action(expert_grasp(scene, angle)) for scene, angle in zip(scenes, angles.tolist(), strict=True)]
-    )
+    grasps = map(expert_grasp, scenes, angles.tolist())
+    actions = torch.tensor([to_action(grasp) for grasp in grasps])
     generator = torch.Generator().manual_seed(0)
     autoencoder = GraspAutoencoder(generator)
     shown = torch.from_numpy(angles).float()
-    losses = train_prior(
-        autoencoder,
-        lambda model, *batch: model.loss(*batch, generator),
-        (images, actions, shown),
-        disjoint_from=(),
-        steps=400,
-        batch_size=32,
-        learning_rate=5e-3,
-    )
+    options = {"steps": 400, "batch_size": 32, "learning_rate": 5e-3, "disjoint_from": ()}
+    data = (images, actions, shown)
+    losses = train_prior(autoencoder, lambda model, *batch: model.loss(*batch, generator), data, **options)
     assert np.mean(losses[-20:]) < 0.1 * np.mean(losses[:5])
     with torch.no_grad():
         features = autoencoder.network.features(images)

@@ -102,16 +102,11 @@ def test_the_sensor_never_sees_more_than_there_is():
     assert np.any(seen > exact + 0.01)  # what passes by the side leaves the field of view
 
 
-def test_one_path_for_all_is_the_same_path_for_each():
+def test_paths_and_environments_may_come_one_by_one():
     path = random_path(np.random.default_rng(4))
     each = np.broadcast_to(path, (len(FIELD), *path.shape))
-    for name in ("exact", "sensor"):
-        scene = Scene(distance=name)
+    for scene in (Scene(), Scene(distance="sensor")):
         assert np.array_equal(clearance(scene, path, FIELD), clearance(scene, each, FIELD))
-
-
-def test_a_batch_is_its_environments_one_by_one():
-    path = random_path(np.random.default_rng(5))
     many = np.concatenate([FIELD] * 20)  # more obstacles than one chunk holds
     single = [float(clearance(Scene(), path, field[None])[0]) for field in FIELD]
     assert np.array_equal(clearance(Scene(), path, many), np.tile(np.float32(single), 20))

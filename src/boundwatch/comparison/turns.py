@@ -1,0 +1,168 @@
+"""Episodes of several policies: of the same measure, their declared tasks in complete turns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.episodes.compatibility import rule_of
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+
+
+def tasks_of(episodes: Episodes) -> tuple[str, ...]:
+    """Return the task (stratum) of each episode; nothing if none are declared."""
+    return episodes.keys.get("strata", ())
+
+
+def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
+    """Return the episodes of all policies such that those of a pair have one measure and one task.
+
+    Several tasks take turns (see `take_in_turn`): nobody can tell from a file that their order was drawn at
+    random. Partners stay together, for those of the same tasks take turns alike.
+
+    Parameters
+    ----------
+    evaluations
+        One entry per policy.
+    paired
+        Whether the i-th episodes of all of them are partners.
+
+    Raises
+    ------
+    InvalidCost
+        If partners are missing or of different tasks, or a policy lacks a task.
+    InvalidSetting
+        See `of_one_measure`.
+
+    Examples
+    --------
+    >>> one = Episodes([0.1, 0.2, 0.3, 0.4], strata=["mug", "mug", "bowl", "bowl"])
+    >>> [each.costs.tolist() for each in align([one, one], paired=True)]
+    [[0.1, 0.3, 0.2, 0.4], [0.1, 0.3, 0.2, 0.4]]
+    """
+    read = of_one_measure(evaluations)
+    first = read[0]
+    for each in read[1:] if paired else []:
+        if len(each) != len(first):
+            raise InvalidCost(
+                f"has {len(each)} trials, but {first.source} has {len(first)}",
+                where=Place(each.source),
+                remedy="paired trials must be equal in number: match them by seed",
+            )
+        refuse_apart(first, each)
+    several = len({task for each in read for task in tasks_of(each)}) > 1
+    return take_in_turn(read) if several else read
+
+
+def refuse_apart(one: Episodes, other: Episodes) -> None:
+    """Refuse partners of different tasks."""
+    for place, (task, of_other) in enumerate(zip(tasks_of(one), tasks_of(other), strict=False)):
+        if task != of_other:
+            a, b = (each.numbers[place] if len(each.numbers) else place + 1 for each in (one, other))
+            raise InvalidCost(
+                f"is of {of_other}, but its partner, {one.unit} {a} of {one.source}, is of {task}",
+                where=Place(other.source, other.unit, b),
+                remedy=("match the rows by seed, or compare without ", Argument("paired", True)),
+            )
+
+
+def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
+    """Return the episodes of all policies in complete turns: one of each task, then the next of each.
+
+    The i-th of each policy is then of the same task. What completes no turn is left out, with a warning.
+
+    Parameters
+    ----------
+    evaluations
+        One entry per policy, with the task of each episode.
+
+    Raises
+    ------
+    InvalidCost
+        If a task is missing in one of them.
+
+    Examples
+    --------
+    >>> one = Episodes([0.1, 0.2, 0.3], strata=("a", "a", "b"))
+    >>> other = Episodes([0.4, 0.5], strata=("b", "a"))
+    >>> [each.costs.tolist() for each in take_in_turn([one, other])]
+    [[0.1, 0.3], [0.5, 0.4]]
+    """
+    tasks = list(dict.fromkeys(task for each in evaluations for task in tasks_of(each)))
+    places = [_places(each, tasks) for each in evaluations]
+    turns = min(len(rows) for each in places for rows in each)
+    return [
+        _chosen(each, np.stack([rows[:turns] for rows in groups], axis=1).ravel(), len(tasks))
+        for each, groups in zip(evaluations, places, strict=True)
+    ]
+
+
+def _places(episodes: Episodes, tasks: Sequence[str]) -> list[NDArray[np.int64]]:
+    """Return the places of the episodes of each task."""
+    named = np.array(tasks_of(episodes), dtype=object)
+    places = [np.flatnonzero(named == task) for task in tasks]
+    for task, rows in zip(tasks, places, strict=True):
+        if not rows.size:
+            raise InvalidCost(
+                f"has no episodes of {task}, which another policy was tried on",
+                where=Place(episodes.source),
+                remedy="compare policies on the same tasks",
+            )
+    return places
+
+
+def _chosen(episodes: Episodes, rows: NDArray[np.int64], tasks: int) -> Episodes:
+    warnings = episodes.warnings
+    if extra := len(episodes) - rows.size:
+        warnings += (
+            f"{episodes.source}: {extra} episodes are left out: they complete no turn, in which each of "
+            f"{tasks} tasks is run once",
+        )
+    keys = {role: tuple(names[row] for row in rows) for role, names in episodes.keys.items()}
+    numbers = [episodes.numbers[row] for row in rows.tolist()] if len(episodes.numbers) else ()
+    return dataclasses.replace(
+        episodes, costs=episodes.costs[rows], keys=keys, numbers=numbers, warnings=warnings
+    )
+
+
+def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
+    """Return the episodes of all policies, with a warning where their columns differ in nothing but the name.
+
+    Raises
+    ------
+    InvalidSetting
+        If their costs are not measured in the same way: a comparison would mean nothing.
+
+    Examples
+    --------
+    >>> from boundwatch.episodes.measure import Measure
+    >>> one = Episodes([0.1, 0.2], source="old.csv", measure=Measure("cost", "cost"))
+    >>> other = Episodes([0.0, 1.0], source="new.csv", measure=Measure("success", "success"))
+    >>> of_one_measure([one, other])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: new.csv: cost = 1 - success, column success, is not measured the way...
+    """
+    first = evaluations[0]
+    column, rule = rule_of(first.measure, first.design)
+    checked = [first]
+    for each in evaluations[1:]:
+        of_each, its_rule = rule_of(each.measure, each.design)
+        if its_rule != rule:
+            columns = (Argument("success"), ", ", Argument("cost"), " or ", Argument("reward"))
+            raise InvalidSetting(
+                f"{each.measure}, is not measured the way {first.source} is ({first.measure})",
+                where=Place(each.source),
+                remedy=("compare the same measure: name a column that all files have with ", *columns),
+            )
+        warnings = each.warnings
+        if of_each != column:
+            warnings += (
+                f"{each.source}: its costs are from column {each.measure.column!r}, those of {first.source} "
+                f"from {first.measure.column!r}; a verdict means nothing unless both measure the same",
+            )
+        checked.append(dataclasses.replace(each, warnings=warnings))
+    return checked
