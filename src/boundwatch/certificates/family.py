@@ -82,8 +82,13 @@ class CertificateFamily(Mapping[str, Certificate]):
             raise InvalidSetting("is no family", name="certificates", value=self.certificates, remedy=remedy)
         object.__setattr__(self, "certificates", FrozenMapping(self.certificates))
         for name in (self.by, *self.certificates):
-            if not isinstance(name, str) or not name.strip():
-                remedy = "use non-empty strings for tasks and their column"
+            # Half a pair of surrogates could be written to a file, and the file never be loaded.
+            if (
+                not isinstance(name, str)
+                or not name.strip()
+                or name.encode("utf-8", "ignore").decode() != name
+            ):
+                remedy = "use non-empty strings of whole characters for tasks and their column"
                 raise InvalidSetting("is not a valid name", value=name, remedy=remedy)
         for task, certificate in self.certificates.items():
             if not isinstance(certificate, Certificate):
