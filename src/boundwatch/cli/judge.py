@@ -112,6 +112,7 @@ class Judging:
         """Return the test of several tasks that was asked for; refuse the options of a single one."""
         detector = None if self.detector == HypothesisTest.name else self.detector
         refuse({"detector": detector, **self._rates}, SEVERAL)
+        warn_of_levels(self._levels)
         levels, control = _chosen(self._levels), self.control or "holm"
         return FamilyTest(family, control=control, tail=self.tail, margin=self.margin, **levels)
 
