@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LARGEST = 1_000_000  # bytes of the wheel
 BLOCK = re.compile(r"^```console\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-OURS = re.compile(r"boundwatch(-[\d.]+\w*\.dist-info)?/|_boundwatch\.py$")
+OURS = re.compile(r"boundwatch(-[\d.]+\w*\.dist-info)?/")
 
 
 def main(folder: Path) -> None:

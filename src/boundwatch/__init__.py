@@ -10,38 +10,86 @@ Certify a policy's expected cost, then compare the costs of new episodes with th
 
 import typing as _typing
 
-from boundwatch import bounds, errors
-from boundwatch._support.notebook import show_with as _show_with
 from boundwatch._version import __version__
-from boundwatch.certificates.campaign import Campaign
-from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
-from boundwatch.certificates.provenance import Provenance
-from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
-from boundwatch.detectors import (
-    ChangeDetector,
-    ConfidenceInterval,
-    FamilyFinding,
-    FamilyTest,
-    Finding,
-    Fleet,
-    HypothesisTest,
-    PredictedTest,
-    SequentialTest,
-    Verdict,
-)
-from boundwatch.episodes.design import Design
-from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
-from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
-from boundwatch.readers import read_costs
-from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
+    from boundwatch import bounds as bounds
+    from boundwatch import errors as errors
     from boundwatch import gym as gym
     from boundwatch import prediction as prediction
     from boundwatch import testing as testing
     from boundwatch import training as training
+    from boundwatch.certificates.campaign import Campaign as Campaign
+    from boundwatch.certificates.certificate import Certificate as Certificate
+    from boundwatch.certificates.family import CertificateFamily as CertificateFamily
+    from boundwatch.certificates.provenance import Provenance as Provenance
+    from boundwatch.comparison import (
+        ComparisonFinding as ComparisonFinding,
+    )
+    from boundwatch.comparison import (
+        ComparisonVerdict as ComparisonVerdict,
+    )
+    from boundwatch.comparison import (
+        PolicyComparison as PolicyComparison,
+    )
+    from boundwatch.comparison import (
+        Ranking as Ranking,
+    )
+    from boundwatch.comparison import (
+        rank as rank,
+    )
+    from boundwatch.detectors import (
+        ChangeDetector as ChangeDetector,
+    )
+    from boundwatch.detectors import (
+        ConfidenceInterval as ConfidenceInterval,
+    )
+    from boundwatch.detectors import (
+        FamilyFinding as FamilyFinding,
+    )
+    from boundwatch.detectors import (
+        FamilyTest as FamilyTest,
+    )
+    from boundwatch.detectors import (
+        Finding as Finding,
+    )
+    from boundwatch.detectors import (
+        Fleet as Fleet,
+    )
+    from boundwatch.detectors import (
+        HypothesisTest as HypothesisTest,
+    )
+    from boundwatch.detectors import (
+        PredictedTest as PredictedTest,
+    )
+    from boundwatch.detectors import (
+        SequentialTest as SequentialTest,
+    )
+    from boundwatch.detectors import (
+        Verdict as Verdict,
+    )
+    from boundwatch.episodes.design import Design as Design
+    from boundwatch.episodes.episodes import Episodes as Episodes
+    from boundwatch.episodes.measure import Measure as Measure
+    from boundwatch.planning import (
+        ComparisonPlan as ComparisonPlan,
+    )
+    from boundwatch.planning import (
+        Plan as Plan,
+    )
+    from boundwatch.planning import (
+        TrialPlan as TrialPlan,
+    )
+    from boundwatch.planning import (
+        plan as plan,
+    )
+    from boundwatch.planning import (
+        plan_comparison as plan_comparison,
+    )
+    from boundwatch.planning import (
+        plan_trials as plan_trials,
+    )
+    from boundwatch.readers import read_costs as read_costs
     from boundwatch.server.client import Client as Client
 
 __all__ = [
@@ -79,31 +127,38 @@ __all__ = [
     "read_costs",
 ]
 
-
-_show_with(_views)  # certificates and findings stand below the words and figures that show them
-
-_LATER = {
-    "Client": "boundwatch.server.client",
-    "gym": None,
-    "prediction": None,
-    "testing": None,
-    "training": None,
+_MODULES = ("bounds", "errors", "gym", "prediction", "testing", "training")
+_HOMES = {
+    "boundwatch.certificates.campaign": "Campaign",
+    "boundwatch.certificates.certificate": "Certificate",
+    "boundwatch.certificates.family": "CertificateFamily",
+    "boundwatch.certificates.provenance": "Provenance",
+    "boundwatch.comparison": "ComparisonFinding ComparisonVerdict PolicyComparison Ranking rank",
+    "boundwatch.detectors": "ChangeDetector ConfidenceInterval FamilyFinding FamilyTest Finding Fleet "
+    "HypothesisTest PredictedTest SequentialTest Verdict",
+    "boundwatch.episodes.design": "Design",
+    "boundwatch.episodes.episodes": "Episodes",
+    "boundwatch.episodes.measure": "Measure",
+    "boundwatch.planning": "ComparisonPlan Plan TrialPlan plan plan_comparison plan_trials",
+    "boundwatch.readers": "read_costs",
+    "boundwatch.server.client": "Client",
 }
-"""What few need and takes long to import, with the module that has it; modules are imported themselves."""
+"""What is imported when it is first used: the command line must be able to say that it was interrupted."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Import a name of `_LATER` when it is first used."""
-    if name not in _LATER:
-        raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")
+    """Import a public name when it is first used."""
     from importlib import import_module
 
-    home = _LATER[name]
-    found = import_module(f"boundwatch.{name}") if home is None else getattr(import_module(home), name)
-    globals()[name] = found
+    if name in _MODULES:
+        return import_module(f"boundwatch.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'boundwatch' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return found
 
 
 def __dir__() -> list[str]:
     """Return the public names and nothing else."""
-    return sorted([*__all__, *_LATER])
+    return sorted({*__all__, *_MODULES, *_HOME_OF})

@@ -99,8 +99,7 @@ def test_the_sentences_of_refusals(run, folder):
     for case, (data, options) in COSTS.items():
         (folder / "bad").write_bytes(data)
         lines.append(f"{case}\n    {run('certify', 'bad', '-o', 'new.json', *options).err}")
-    for arguments in SETTINGS:
-        lines.append(f"{shlex.join(arguments)[:70]}\n    {run(*arguments).err}")
+    lines += [f"{line[:70]}\n    {run(*line.split()).err}" for line in SETTINGS]
     if os.environ.get("WRITE_SENTENCES") == "yes":
         SENTENCES.write_text("".join(lines), encoding="utf-8")
     assert "".join(lines) == SENTENCES.read_text(encoding="utf-8")
@@ -134,55 +133,38 @@ def test_bad_costs_on_standard_input(run, folder):
 
 
 SETTINGS = [
-    ["certify", "costs.csv", "-o", "new.json", "--delta", "0"],
-    ["certify", "costs.csv", "-o", "new.json", "--delta", "1"],
-    ["certify", "costs.csv", "-o", "new.json", "--delta", "nan"],
-    ["certify", "costs.csv", "-o", "new.json", "--delta-upper", "0.1"],
-    ["certify", "costs.csv", "-o", "new.json", "--method", "exact"],
-    ["certify", "costs.csv", "-o", "new.json", "--binary"],
-    ["certify", "costs.csv", "-o", "new.json", "--policy-file", "missing.pt"],
-    ["certify", "missing.csv", "-o", "new.json"],
-    ["certify", ".", "-o", "new.json"],
-    ["certify", "costs.csv", "-o", "."],
-    ["certify", "costs.csv", "-o", "-"],
-    ["certify", "costs.csv", "-o", "missing/new.json"],
-    ["check", "certificate.json", "costs.csv", "--alpha-adverse", "1"],
-    ["check", "certificate.json", "costs.csv", "--alpha-benign", "0"],
-    ["check", "certificate.json", "costs.csv", "--tail", "exact"],
-    ["check", "certificate.json", "same.csv", "--plot", "figure.txt"],
-    ["check", "certificate.json", "same.csv", "--plot", "missing/figure.png"],
-    [
-        "check",
-        "certificate.json",
-        "costs.csv",
-        "--detector",
-        "confidence-interval",
-        "--false-positive-rate",
-        "0.005",
-    ],
-    ["check", "binary.json", "costs.csv"],
-    ["check", "certificate.json", "."],
-    ["check", ".", "costs.csv"],
-    ["check", "costs.csv", "costs.csv"],
-    ["show", "."],
-    ["show", "missing.json"],
-    ["verify", "missing.json"],
+    *(f"certify costs.csv -o new.json --delta {delta}" for delta in (0, 1, "nan")),
+    "certify costs.csv -o new.json --delta-upper 0.1",
+    "certify costs.csv -o new.json --method exact",
+    "certify costs.csv -o new.json --binary",
+    "certify costs.csv -o new.json --policy-file missing.pt",
+    "certify missing.csv -o new.json",
+    "certify . -o new.json",
+    *(f"certify costs.csv -o {output}" for output in (".", "-", "missing/new.json")),
+    "check certificate.json costs.csv --alpha-adverse 1",
+    "check certificate.json costs.csv --alpha-benign 0",
+    "check certificate.json costs.csv --tail exact",
+    "check certificate.json same.csv --plot figure.txt",
+    "check certificate.json same.csv --plot missing/figure.png",
+    "check certificate.json costs.csv --detector confidence-interval --false-positive-rate 0.005",
+    "check binary.json costs.csv",
+    "check certificate.json .",
+    "check . costs.csv",
+    "check costs.csv costs.csv",
+    "show .",
+    "show missing.json",
+    "verify missing.json",
 ]
 TOO_LONG = "x" * 300
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *SETTINGS,
-        ["certify", TOO_LONG, "-o", "new.json"],
-        ["watch", "certificate.json", TOO_LONG],
-        ["watch", "certificate.json", "costs.jsonl", "--state", TOO_LONG],
-    ],
-)
-def test_bad_settings_and_paths(run, folder, arguments):
+WATCH = (f"watch certificate.json {TOO_LONG}", f"watch certificate.json costs.jsonl --state {TOO_LONG}")
+
+
+@pytest.mark.parametrize("line", [*SETTINGS, f"certify {TOO_LONG} -o new.json", *WATCH])
+def test_bad_settings_and_paths(run, folder, line):
     before = snapshot(folder)
-    assert_one_line(run(*arguments))
+    assert_one_line(run(*line.split()))
     assert snapshot(folder) == before
 
 

@@ -133,10 +133,11 @@ def test_what_is_refused(run, trials):
     run("certify", lab, *COLUMNS, "-o", "c.json")
     done = run("check", "c.json", lab, "--success", "ok")
     assert "the same ones: --success ok --cost force" in done.err
-    for option in (("--method", "kl"), ("--delta-upper", "0.1"), ("--delta-lower", "0.1")):
-        done = run("certify", lab, *COLUMNS, *option, "-o", "d.json")
-        assert done.code == 2
-        assert f"{option[0]} does not go with several columns" in done.err
+    for option in (("--method", "exact"), ("--binary",)):  # force is neither
+        assert run("certify", lab, *COLUMNS, *option, "-o", "d.json").code == 1
+    levels = ("--delta-upper", "0.1", "--delta-lower", "0.01")
+    done = run("certify", lab, *COLUMNS, *levels, "-o", "d.json", "--json")
+    assert [each["delta_upper"] for each in json.loads(done.out)["certificates"]] == [0.05, 0.05]  # shares
     assert "the same ones" in run("watch", "c.json", lab, "--success", "ok").err
     assert run("certify", lab, "--success", "ok", "-o", "one.json").code == 0
     done = run("watch", "one.json", lab, *COLUMNS)

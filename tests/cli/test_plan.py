@@ -92,7 +92,12 @@ def test_a_comparison_is_planned(run, tmp_path):
     strict = json.loads(run("plan", "--compare", "0.1", "0.4", "--alpha", "0.01", "--json").out)
     assert (plan["alpha"], strict["alpha"]) == (0.05, 0.01)
     for option in ("--cost", "--alpha-adverse", "--alpha-benign", "--seed"):
-        assert "leave the others out" in run("plan", "--compare", "0.1", "0.4", option, "1").err
-    assert "go with --compare" in run("plan", "--paired", "--cost", "0.1", "--new-cost", "0.3").err
-    assert "go with --compare" in run("plan", "--alpha", "0.1", "--cost", "0.1", "--new-cost", "0.3").err
+        done = run("plan", "--compare", "0.1", "0.4", option, "1")
+        assert (done.code, f"{option} does not go with --compare" in done.err) == (2, True)
+    for option in (["--paired"], ["--alpha", "0.1"]):
+        done = run("plan", *option, "--cost", "0.1", "--new-cost", "0.3")
+        assert (done.code, f"{option[0]} does not go with a plan without CERTIFICATE" in done.err) == (
+            2,
+            True,
+        )
     assert run("plan", "--compare", "0.1", "0.1").err.startswith("boundwatch: cost_a = cost_b")

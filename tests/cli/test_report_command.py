@@ -61,10 +61,6 @@ def test_several_tasks_on_one_page(run, folder):
     assert "<tr><th>pick</th><td>ADVERSE</td><td>12 of 12</td>" in page
     assert "site kitchen" in page
     assert "the probability that any task that is not worse is called ADVERSE is at most 0.055" in page
-    result = run("report", "tasks.json", "new.csv", "-o", "other.html", "--ledger", "looks.json")
-    assert result.code != 0
-    assert "--ledger does not go with several tasks" in result.err
-    assert not (folder / "other.html").exists()
 
 
 def test_logs_are_read_and_their_faults_are_shown(run, folder):

@@ -26,7 +26,8 @@ def loaded_modules(code, folder):
 
 
 def test_import_of_the_package(tmp_path):
-    modules = loaded_modules("import boundwatch", tmp_path)
+    assert "numpy" not in loaded_modules("import boundwatch", tmp_path)
+    modules = loaded_modules("import boundwatch as bw; bw.Certificate, bw.HypothesisTest", tmp_path)
     assert "boundwatch.certificates.certificate" in modules
     assert not modules & (HEAVY | {"typer", "boundwatch.cli", "boundwatch.training"})
 
@@ -77,7 +78,7 @@ class Trouble:
         if name == "boundwatch.detectors":
             {trouble}
 sys.meta_path.insert(0, Trouble)
-from _boundwatch import main
+from boundwatch.__main__ import main
 main()
 """
     command = [sys.executable, "-c", program, "--version"]

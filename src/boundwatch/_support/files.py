@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
@@ -260,15 +259,6 @@ def make_folder(path: AnyPath) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise _refusal(path, f"cannot be made, {reason(error)}", "choose another folder") from error
-
-
-def remove_leftovers(path: AnyPath) -> None:
-    """Remove what a process that was killed left of writing a file; only its owner may call this."""
-    target = Path(path)
-    pattern = re.compile(rf"\.{re.escape(target.name[:64])}\.[0-9a-f]{{16}}\.tmp")
-    for other in target.parent.iterdir():
-        if pattern.fullmatch(other.name):
-            other.unlink(missing_ok=True)
 
 
 def refuse_special(path: AnyPath) -> None:

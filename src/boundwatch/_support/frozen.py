@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class FrozenMapping(Mapping[Key, Value]):
+class FrozenMapping(dict[Key, Value]):
     """What a mapping held when this was made.
 
     Examples
@@ -20,34 +18,19 @@ class FrozenMapping(Mapping[Key, Value]):
     ('2.4', True, True)
     >>> versions["numpy"] = "1.0"
     Traceback (most recent call last):
-    TypeError: 'FrozenMapping' object does not support item assignment
+    TypeError: FrozenMapping cannot be changed; make another one
     """
 
-    __slots__ = ("_content",)
-    _content: Mapping[Key, Value]
+    __slots__ = ()
 
-    def __init__(self, content: Mapping[Key, Value]) -> None:
-        object.__setattr__(self, "_content", MappingProxyType(dict(content)))
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} cannot be changed; make another one")
 
-    def __setattr__(self, name: str, value: Any = None) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} cannot be changed; make another one")
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
-    __delattr__ = __setattr__
+    def __reduce__(self) -> tuple[Any, ...]:  # a dict is copied and unpickled by setting its items
+        return type(self), (dict(self),)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a proxy can be neither pickled nor copied
-        return type(self), (dict(self._content),)
-
-    def __getitem__(self, key: Key) -> Value:
-        return self._content[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._content)
-
-    def __len__(self) -> int:
-        return len(self._content)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._content.items()))
-
-    def __repr__(self) -> str:
-        return repr(dict(self._content))
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from boundwatch._support.describing import one_line
 from boundwatch.errors import MissingExtra
@@ -24,12 +24,9 @@ class View(Protocol):
     def plot(self, subject: Any) -> Figure: ...
 
 
-_views: list[View] = []
-
-
-def show_with(view: View) -> None:
-    """Take words and figures from here; `boundwatch` calls it once, when it is imported."""
-    _views[:] = [view]
+def _view() -> View:
+    # By its name and when it is needed: nothing that is shown may import what shows it.
+    return cast("View", import_module("boundwatch.reporting.views"))
 
 
 class InTable:
@@ -45,7 +42,7 @@ class InTable:
         return one_line(self, {name: known[name] for name in names})
 
     def __str__(self) -> str:
-        return _views[0].headline(self)
+        return _view().headline(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -57,7 +54,7 @@ class InTable:
         return flatten(self.to_dict())
 
     def _repr_html_(self) -> str:
-        rows: Iterable[Sequence[object]] | None = _views[0].rows(self)
+        rows: Iterable[Sequence[object]] | None = _view().rows(self)
         if rows is None:
             rows = [item for item in self._row().items() if item[1] is not None]
         return html(self, table(rows))
@@ -75,7 +72,7 @@ class InNotebook(InTable):
 
     def plot(self) -> Figure:
         """Draw its interval (extra ``plot``); write it with `boundwatch.reporting.plots.save_figure`."""
-        return _views[0].plot(self)
+        return _view().plot(self)
 
 
 def html(subject: object, *tables: str) -> str:

@@ -17,7 +17,10 @@ from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidLevel, InvalidSetting
+from boundwatch.errors import Argument, InvalidLevel, InvalidSetting
+
+_PLAIN = Design()
+"""Of costs about which nothing else was declared."""
 
 
 @runtime_checkable
@@ -58,7 +61,7 @@ def draft_held_out(
     """
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
-    design = Design()
+    design = _PLAIN
     if successes is not None:
         costs, binary, measure = 1 - _truths(successes), True, measure or Measure("success")
     elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
@@ -69,7 +72,7 @@ def draft_held_out(
         method = "exact" if binary else "betting"
     check_method(method, "held-out")
     if method == "exact" and not binary:
-        remedy = "pass binary=True, or use 'betting' or 'kl'"
+        remedy = ("pass ", Argument("binary", True), ", or use 'betting' or 'kl'")
         raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
     above, below = split_delta(*deltas)
     fields = {"source": "held-out", "method": method, "measure": measure, "design": design}
@@ -99,7 +102,7 @@ def draft(
     if values is not None:
         kept = CostRecord.of(values) if record else None
         found |= {"n": values.size, "mean_cost": float(values.mean()), "record": kept}
-    found |= {"binary": binary, "provenance": provenance_of(values, seed, policy), "design": Design()}
+    found |= {"binary": binary, "provenance": provenance_of(values, seed, policy), "design": _PLAIN}
     return found | {name: value for name, value in fields.items() if value is not None}
 
 

@@ -24,8 +24,15 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.drafting import draft_held_out
 from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.certificates.signing import check_signature
+from boundwatch.certificates.verification import Check
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.errors import (
+    CertificateError,
+    InvalidCost,
+    InvalidSetting,
+    ProvenanceMismatch,
+    SchemaMismatch,
+)
 
 CERTIFY_IT = "certify it, or leave it out"
 """What to do about a task without a certificate, where certificates judge new costs."""
@@ -75,8 +82,13 @@ class CertificateFamily(Mapping[str, Certificate]):
             raise InvalidSetting("is no family", name="certificates", value=self.certificates, remedy=remedy)
         object.__setattr__(self, "certificates", FrozenMapping(self.certificates))
         for name in (self.by, *self.certificates):
-            if not isinstance(name, str) or not name.strip():
-                remedy = "use non-empty strings for tasks and their column"
+            # Half a pair of surrogates could be written to a file, and the file never be loaded.
+            if (
+                not isinstance(name, str)
+                or not name.strip()
+                or name.encode("utf-8", "ignore").decode() != name
+            ):
+                remedy = "use non-empty strings of whole characters for tasks and their column"
                 raise InvalidSetting("is not a valid name", value=name, remedy=remedy)
         for task, certificate in self.certificates.items():
             if not isinstance(certificate, Certificate):
@@ -92,7 +104,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         *,
         by: str = "task",
         method: HeldOutMethod | None = None,
-        binary: bool = False,
+        binary: bool | None = None,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
         seed: int | None = None,
@@ -242,6 +254,29 @@ class CertificateFamily(Mapping[str, Certificate]):
             return cls({task: found[place] for task, place in file.tasks.items()}, file.by)
         except InvalidSetting as error:
             raise SchemaMismatch(f"{error}; certify again") from error
+
+    def verify(
+        self, costs: Mapping[str, ArrayLike] | None = None, *, policy: str | os.PathLike[str] | None = None
+    ) -> list[Check]:
+        """Derive every number of every certificate again, see `Certificate.verify`; costs are of all tasks.
+
+        Examples
+        --------
+        >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 1, 0], "place": [0, 0]}, binary=True)
+        >>> [check.name for check in family.verify({"pick": [0, 0, 1, 0], "place": [0, 1]}) if not check.ok]
+        ['place: costs_sha256', 'place: mean_cost', 'place: lower', 'place: upper']
+        """
+        if costs is not None and (missing := [task for task in self if task not in costs]):
+            problem, remedy = (
+                f"{self.by} {missing[0]!r} is certified, but is not in the costs",
+                "give all costs",
+            )
+            raise ProvenanceMismatch(problem, remedy=remedy)
+        return [
+            dataclasses.replace(check, name=f"{task}: {check.name}")
+            for task, one in self.items()
+            for check in one.verify(None if costs is None else costs[task], policy=policy)
+        ]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all certificates to one JSON file, whole or not at all."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,13 +15,11 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.campaign import StoppingRule, run_campaign
-from boundwatch.cli.family import print_family
+from boundwatch.cli.family import print_promise
 from boundwatch.cli.judge import warn_of_levels
 from boundwatch.cli.options import By, Force, Json, OptionalCostsFile
-from boundwatch.cli.reading import METRIC, Reading, refuse
+from boundwatch.cli.reading import Reading, refuse
 from boundwatch.cli.root import command
-from boundwatch.episodes.episodes import Episodes
-from boundwatch.reporting import wording
 
 
 @dataclass(frozen=True)
@@ -142,20 +139,23 @@ def certify(
     deltas = levels.given
     warn_of_levels(deltas)
     files.protect(output, [costs, policy_file, sign], force=force)
-    written = _Written(output, sign, as_json)
-    provenance: dict[str, Any] = {"seed": seed, "policy": policy_file}
+    origin: dict[str, Any] = {"seed": seed, "policy": policy_file}
     if (bounds is None) == (costs is None):
         raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
-    if costs is None or bounds is not None:
+    rule = StoppingRule(stopping.until_width, stopping.until_upper, stopping.at_most)
+    read = None
+    certificate: Certificate | CertificateFamily
+    if bounds is not None:
         others = dataclasses.asdict(reading) | dataclasses.asdict(stopping) | {"by": by, "method": method}
         refuse(others, "goes with a file of costs, not with --bounds; leave it out")
-        written.write(_external(bounds, levels.delta, binary=bool(binary), **provenance))
-        return
-    rule = StoppingRule(stopping.until_width, stopping.until_upper, stopping.at_most)
-    if rule.given:
+        if levels.delta is None:
+            raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
+        origin |= {"lower": bounds[0], "upper": bounds[1], "delta": levels.delta}
+        certificate = Certificate.from_bounds(**origin, binary=bool(binary))
+    elif rule.given:
         refuse({"by": by, "method": method}, "does not go with a stopping rule; leave it out")
         run_campaign(
-            costs,
+            str(costs),
             output,
             rule,
             reading,
@@ -163,70 +163,26 @@ def certify(
             binary=binary,
             follow=stopping.follow,
             sign=sign,
-            provenance=provenance,
+            provenance=origin,
             as_json=as_json,
         )
         return
-    if stopping.follow:
-        raise typer.BadParameter("--follow goes with --until-width, --until-upper or --at-most")
-    if metrics := reading.metrics(costs, by=by):
-        others = {"method": method, "delta_upper": levels.delta_upper, "delta_lower": levels.delta_lower}
-        refuse(
-            others | {"binary": binary is not None},
-            "does not go with several columns; leave it out, or give --delta",
-        )
-        family = _of_metrics(metrics, METRIC if by is None else f"{by}/{METRIC}", levels.delta, provenance)
-        written.write(family, *metrics.values())
-        return
-    episodes = reading.read(costs, binary=binary, by=by)
-    settings: dict[str, Any] = {**deltas, **provenance, "method": method}
-    if by is None:
-        written.write(Certificate.from_held_out(episodes, **settings), episodes)
     else:
-        settings["binary"] = episodes.binary
-        written.write(CertificateFamily.from_held_out(episodes.split(), by=by, **settings), episodes)
-
-
-def _external(bounds: tuple[float, float] | None, delta: float | None, **others: Any) -> Certificate:
-    """Return limits that somebody else proved."""
-    if bounds is None or delta is None:
-        raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
-    lower, upper = bounds
-    return Certificate.from_bounds(lower=lower, upper=upper, delta=delta, **others)
-
-
-def _of_metrics(
-    metrics: Mapping[str, Episodes], by: str, delta: float | None, provenance: dict[str, Any]
-) -> CertificateFamily:
-    """Certify each metric at its share of delta."""
-    share = (0.01 if delta is None else delta) / len(metrics)
-    return CertificateFamily(
-        {name: Certificate.from_held_out(each, share, **provenance) for name, each in metrics.items()}, by
-    )
-
-
-@dataclass(frozen=True)
-class _Written:
-    """Where a certificate goes, and how it is shown."""
-
-    output: Path
-    sign: Path | None
-    as_json: bool
-
-    def write(self, certificate: Certificate | CertificateFamily, *read: Episodes) -> None:
-        """Write a certificate, signed if asked for, and say what it promises."""
-        out.print_warnings(*read)
-        if self.sign is not None:
-            signing.sign(self.output, certificate.to_dict(), self.sign)
-        certificate.save(self.output)
-        if self.as_json:
-            out.print_json(certificate.to_dict())
-            return
-        print(f"Wrote {self.output}{out.signed(self.output, self.sign)}")
-        basis = [f"Costs: {out.describe_source(each)}." for each in read]
-        if isinstance(certificate, CertificateFamily):
-            print_family(certificate)
-            out.print_section("Basis", basis)
-        else:
-            out.print_section("Promise", wording.promise(certificate))
-            out.print_section("Basis", [*wording.basis(certificate), *basis])
+        refuse({"follow": stopping.follow}, "goes with --until-width, --until-upper or --at-most")
+        read = reading.read_all(str(costs), by=by, binary=binary)
+        settings = {**deltas, **origin, "method": method}
+        certificate = (
+            Certificate.from_held_out(read.sources[0], **settings)
+            if read.by is None
+            else CertificateFamily.from_held_out(read.parts, by=read.by, **settings)
+        )
+    sources = () if read is None else read.sources
+    out.print_warnings(*sources)
+    if sign is not None:
+        signing.sign(output, certificate.to_dict(), sign)
+    certificate.save(output)
+    if as_json:
+        out.print_json(certificate.to_dict())
+        return
+    print(f"Wrote {output}{out.signed(output, sign)}")
+    print_promise(certificate, *(f"Costs: {out.describe_source(each)}." for each in sources))

@@ -1,7 +1,8 @@
-"""The options by which `check` and `report` judge new costs, and the detectors that they make."""
+"""How `check` and `report` judge new costs: their options, and the one way in which they do."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +13,23 @@ import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.cli import output as out
 from boundwatch.cli.options import By
+from boundwatch.cli.reading import Reading, is_certificate, refuse
 from boundwatch.cli.spelling import flag
-from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
+from boundwatch.detectors import (
+    ConfidenceInterval,
+    FamilyFinding,
+    FamilyTest,
+    Finding,
+    HypothesisTest,
+    Verdict,
+)
 from boundwatch.detectors.base import LOOK_LEVEL, TailName
 from boundwatch.detectors.family import Control
-from boundwatch.errors import BoundwatchError, InvalidSetting, Place, SchemaMismatch
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
+from boundwatch.reporting import family as words
 
 Margin = Annotated[
     float | None,
@@ -36,6 +48,7 @@ ExitCode = Annotated[
 ]
 UNUSUAL = 0.2
 EXIT_WORSE = 3
+SEVERAL = "does not go with several tasks; leave it out"
 
 
 def _rate(words: str) -> Any:
@@ -83,37 +96,25 @@ class Judging:
     ] = None
     by: By = None
 
-    def of_one(self, certificate: Certificate) -> HypothesisTest | ConfidenceInterval:
-        """Return the detector that was asked for; refuse the options of the other one, and of tasks."""
-        if self.control is not None:
-            raise typer.BadParameter(
-                "--control goes with several tasks; give --by, or the file of certify --by"
-            )
-        build: type[HypothesisTest | ConfidenceInterval]
-        if self.detector == HypothesisTest.name:
-            build, given, refused = HypothesisTest, self._levels, self._rates
-        else:
-            build, given, refused = ConfidenceInterval, self._rates, self._levels
+    def of(self, certificate: Certificate) -> HypothesisTest | ConfidenceInterval:
+        """Return the detector of one certificate that was asked for; refuse the options of the others."""
+        refuse({"control": self.control}, "goes with several tasks; give --by, or the file of certify --by")
+        build: type[HypothesisTest | ConfidenceInterval] = HypothesisTest
+        given, refused = self._levels, self._rates
+        if self.detector != HypothesisTest.name:
+            build, given, refused = ConfidenceInterval, refused, given
         warn_of_levels(given)
         for name, other in zip(refused, given, strict=True):
-            if refused[name] is not None:
-                raise typer.BadParameter(
-                    f"{flag(name)} does not go with --detector {self.detector}; use {flag(other)}"
-                )
+            refuse({name: refused[name]}, f"does not go with --detector {self.detector}; use {flag(other)}")
         return build(certificate, tail=self.tail, margin=self.margin, **_chosen(given))
 
     def of_tasks(self, family: CertificateFamily) -> FamilyTest:
-        """Return the test of several tasks that was asked for."""
-        control = self.control or "holm"
-        return FamilyTest(
-            family, control=control, tail=self.tail, margin=self.margin, **_chosen(self._levels)
-        )
-
-    def refuse_with_tasks(self, **others: object) -> None:
-        """Refuse options that go with a single certificate only."""
+        """Return the test of several tasks that was asked for; refuse the options of a single one."""
         detector = None if self.detector == HypothesisTest.name else self.detector
-        for name in _chosen({"detector": detector, **others, **self._rates}):
-            raise typer.BadParameter(f"{flag(name)} does not go with several tasks; leave it out")
+        refuse({"detector": detector, **self._rates}, SEVERAL)
+        warn_of_levels(self._levels)
+        levels, control = _chosen(self._levels), self.control or "holm"
+        return FamilyTest(family, control=control, tail=self.tail, margin=self.margin, **levels)
 
     @property
     def _levels(self) -> dict[str, float | None]:
@@ -121,34 +122,68 @@ class Judging:
 
     @property
     def _rates(self) -> dict[str, float | None]:
-        return {
-            "false_positive_rate": self.false_positive_rate,
-            "false_negative_rate": self.false_negative_rate,
-        }
+        rates = ("false_positive_rate", "false_negative_rate")
+        return {name: getattr(self, name) for name in rates}
 
 
 def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def load_judge(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
+@dataclass(frozen=True)
+class Judged:
+    """New costs, what judged them, and what it found: of one certificate, or of several tasks."""
+
+    test: HypothesisTest | ConfidenceInterval | FamilyTest
+    costs: Any
+    finding: Finding | FamilyFinding
+    sources: tuple[Episodes, ...]
+
+    def warned(self, *warnings: str) -> Judged:
+        """Return the same with further warnings about the first file."""
+        first, *others = self.sources
+        first = dataclasses.replace(first, warnings=(*first.warnings, *warnings))
+        return dataclasses.replace(self, sources=(first, *others))
+
+
+def judge(
+    certificate: Path,
+    costs: str,
+    key: Path | None,
+    judging: Judging,
+    reading: Reading,
+    *,
+    allow_own: bool,
+    **single: object,
+) -> Judged:
+    """Load what judges, read what is judged, and decide; the options `single` are not for several tasks."""
+    loaded = _load(certificate, costs, key)
+    out.print_trust(loaded, key)
+    if isinstance(loaded, Certificate) and judging.by is None:
+        one = judging.of(loaded)
+        read = reading.read_all(costs, certificates=loaded, allow_own=allow_own)
+        values = read.sources[0].costs
+        return Judged(one, values, one.decide(values), read.sources)
+    refuse(single, SEVERAL)
+    read = reading.read_all(costs, by=judging.by, certificates=loaded, allow_own=allow_own)
+    tasks = {name: part.costs for name, part in read.parts.items()}
+    if isinstance(loaded, Certificate):
+        loaded = CertificateFamily.shared(loaded, tasks, by=str(read.by))
+    test = judging.of_tasks(loaded)
+    finding = test.decide(tasks)
+    missing = [f"{read.sources[0].source}: {each}" for each in words.not_judged(loaded, finding)]
+    return Judged(test, tasks, finding, read.sources).warned(*missing)
+
+
+def _load(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
     """Load the certificate, or say that it and the costs were swapped."""
     try:
         return load(path, key=key)
     except SchemaMismatch:
-        try:
-            load(Path(costs))
-        except (BoundwatchError, OSError):
-            swapped = False
-        else:
-            swapped = True
-        if not swapped:
+        if not is_certificate(costs):
             raise
-        raise InvalidSetting(
-            f"is not a certificate, but {costs} is",
-            where=Place(str(path)),
-            remedy="swap them: the certificate comes first",
-        ) from None
+        problem, remedy = f"is not a certificate, but {costs} is", "swap them: the certificate comes first"
+        raise InvalidSetting(problem, where=Place(str(path)), remedy=remedy) from None
 
 
 def warn_of_levels(levels: Mapping[str, float | None]) -> None:

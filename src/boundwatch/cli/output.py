@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from boundwatch._support.files import one_page
 from boundwatch._support.text import printable
@@ -18,6 +20,7 @@ from boundwatch.certificates.signing import signature_path
 from boundwatch.certificates.verification import on_trust
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
+from boundwatch.reporting.family import Words
 from boundwatch.reporting.wording import count
 
 
@@ -28,17 +31,28 @@ def print_json(content: object) -> None:
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     """Print labeled lines, the labels in a column of their own."""
-    pairs = list(rows)
-    width = max(len(label) for label, _ in pairs) + 2
-    for label, text in pairs:
-        print(_fill(text, first=f"  {label:{width}}", rest=" " * (width + 2)))
+    labels, texts = zip(*rows, strict=True)
+    width = max(map(len, labels)) + 2
+    firsts = [f"  {label:{width}}" for label in labels]
+    _print_filled(firsts, texts, rest=" " * (width + 2))
 
 
 def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> None:
     """Print a title and the sentences under it."""
     print(f"\n{title}")
-    for sentence in sentences:
-        print(_fill(sentence, first=f"  {bullet}", rest="  " + " " * len(bullet)))
+    texts = list(sentences)
+    _print_filled([f"  {bullet}"] * len(texts), texts, rest="  " + " " * len(bullet))
+
+
+def print_finding(said: Words, sources: Sequence[Episodes]) -> None:
+    """Print a verdict, what it rests on, and how that is to be read."""
+    typer.secho(said.headline, bold=True)
+    print("".join(f"{line}\n" for line in (*said.lines, "")), end="")
+    if said.table is not None:
+        print_table(*said.table)
+        print()
+    print_rows([*said.rows, *(("costs", describe_source(each)) for each in sources)])
+    print_section("Note", said.notes, bullet="- ")
 
 
 def describe_source(episodes: Episodes) -> str:
@@ -62,24 +76,28 @@ def describe_measure(measure: Measure) -> str:
     return name + (", cost = 1 - success" if measure.kind == "success" else ", read as a cost: 1 is worst")
 
 
-def source_fields(episodes: Episodes) -> dict[str, Any]:
-    """Return the same for JSON."""
-    return {
-        "source": episodes.source,
-        "format": episodes.file_format,
-        "measure": episodes.measure.to_dict(),
-        "design": episodes.design.to_dict(),
-        "notes": episodes.notes,
-        "warnings": episodes.warnings,
-    }
+def source_fields(*sources: Episodes) -> dict[str, Any]:
+    """Return the same for JSON; of several metrics, a list."""
+    fields = [
+        {
+            "source": each.source,
+            "format": each.file_format,
+            "measure": each.measure.to_dict(),
+            "design": each.design.to_dict(),
+            "notes": each.notes,
+            "warnings": each.warnings,
+        }
+        for each in sources
+    ]
+    return {"metrics": fields} if len(sources) > 1 else fields[0]
 
 
 def print_warnings(*read: Episodes) -> None:
     """Say on standard error how files were read, and what may make the guarantees wrong; each once."""
-    for note in dict.fromkeys(note for each in read for note in each.notes):
-        print(f"boundwatch: note: {printable(note)}", file=sys.stderr)
-    for warning in dict.fromkeys(warning for each in read for warning in each.warnings):
-        print(f"boundwatch: warning: {printable(warning)}", file=sys.stderr)
+    said = [f"note: {note}" for each in read for note in each.notes]
+    said += [f"warning: {warning}" for each in read for warning in each.warnings]
+    for line in map(printable, dict.fromkeys(said)):
+        print(f"boundwatch: {line}", file=sys.stderr)
 
 
 def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
@@ -106,9 +124,14 @@ def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None
         print("  " + "  ".join([*cells, line[-1]]))
 
 
-def _fill(text: str, first: str, rest: str) -> str:
-    text = printable(text)
-    if not sys.stdout.isatty():  # the reader of a pipe wants whole lines
-        return first + text
+def _print_filled(firsts: Sequence[str], texts: Sequence[str], rest: str) -> None:
     columns = max(40, shutil.get_terminal_size().columns)
-    return textwrap.fill(text, columns, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    for first, text in zip(firsts, list(map(printable, texts)), strict=True):
+        if sys.stdout.isatty():
+            print(
+                textwrap.fill(
+                    text, columns, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+                )
+            )
+        else:  # the reader of a pipe wants whole lines
+            print(first + text)

@@ -13,14 +13,19 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Force, Json
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Reading, refuse
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.planning import SIZES, ComparisonPlan, Plan, TrialPlan, plan_comparison, plan_trials
 from boundwatch.planning import plan as plan_against
 
-_OF_COMPARISONS = {"--paired", "--correlation", "--horizon", "--alpha"}
-_BEFORE = {"--new-cost", "--lab-trials", "--margin"}
+_OPTIONS = {
+    "--compare": {"paired", "correlation", "horizon", "alpha"},
+    "a CERTIFICATE": {"certificate", "cost", "costs", "n", "alpha_adverse", "alpha_benign", "seed"},
+    "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n", "seed"},
+}
+"""The options of each question: whether policies differ, or whether a shift will be noticed."""
 _JOINT_NOTES = (
     "joint: what check and watch do with this certificate; their levels include its delta. The other tails "
     "compare with its limits (--tail).",
@@ -135,96 +140,58 @@ def plan(
     """
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
-    flags: dict[str, object] = {"--cost": cost, "--costs": costs, "--new-cost": new_cost, "-n": n}
-    flags |= {"--lab-trials": lab_trials, "--margin": margin, "CERTIFICATE": certificate, "--alpha": alpha}
-    flags |= {"--paired": paired or None, "--correlation": correlation or None, "--horizon": horizon}
-    flags |= {"--alpha-adverse": alpha_adverse, "--alpha-benign": alpha_benign, "--seed": seed or None}
-    _refuse_mixtures({flag for flag, value in flags.items() if value is not None}, compare is not None, n)
     if costs is None:
         reading.refuse_without_costs()
+    given: dict[str, Any] = {"cost": cost, "costs": costs, "new_cost": new_cost, "lab_trials": lab_trials}
+    given |= {"margin": margin, "alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "n": n}
+    given |= {"paired": paired, "correlation": correlation or None, "horizon": horizon, "alpha": alpha}
+    given |= {"seed": seed or None, "certificate": certificate}
+    question = (
+        "--compare"
+        if compare is not None
+        else "a CERTIFICATE"
+        if certificate
+        else "a plan without CERTIFICATE"
+    )
+    others = {name: value for name, value in given.items() if name not in _OPTIONS[question]}
+    refuse(others, f"does not go with {question}; leave it out")
+    answer: Plan | TrialPlan | ComparisonPlan
+    episodes: Episodes | None = None
     if compare is not None:
-        two = plan_comparison(
-            cost_a=compare[0],
-            cost_b=compare[1],
-            alpha=0.05 if alpha is None else alpha,
-            paired=paired,
-            correlation=correlation,
-            horizon=horizon,
-        )
-        _show(two, _print_comparison, plot, as_json)
-    elif cost is not None and new_cost is not None:  # without a certificate
-        first = plan_trials(
-            cost=cost,
-            new_cost=new_cost,
-            lab_trials=lab_trials,
-            trials=n[0] if n else None,
-            margin=margin,
-            alpha=alpha_adverse,
-        )
-        _show(first, _print_trials, plot, as_json)
-    elif certificate is not None:
-        loaded, episodes = Certificate.load(certificate), None
+        level = 0.05 if alpha is None else alpha
+        pairs: dict[str, Any] = {"paired": paired, "correlation": correlation, "horizon": horizon}
+        answer = plan_comparison(cost_a=compare[0], cost_b=compare[1], alpha=level, **pairs)
+    elif certificate is None:
+        if cost is None or new_cost is None or len(n or ()) > 1:
+            raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
+        book: dict[str, Any] = {"lab_trials": lab_trials, "trials": n[0] if n else None, "margin": margin}
+        answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **book)
+    else:
+        if (cost is None) == (costs is None):
+            raise typer.BadParameter("give either --cost or --costs")
+        loaded = Certificate.load(certificate)
         if costs is not None:
             episodes = reading.read(costs, certificate=loaded, allow_own=True)
             out.print_warnings(episodes)
         sample = None if episodes is None else episodes.costs
-        level = alpha_adverse if alpha_benign is None else alpha_benign
-        answer = plan_against(loaded, cost=cost, costs=sample, alpha=level, sizes=n or SIZES, seed=seed)
-        _refuse_other_level(answer, alpha_adverse, alpha_benign)
-        _show(answer, _print_plan, plot, as_json, None if episodes is None else out.source_fields(episodes))
-        if episodes is not None and not as_json:
-            print(f"\n  costs: {out.describe_source(episodes)}")
-
-
-def _refuse_mixtures(given: set[str], comparing: bool, n: list[int] | None) -> None:
-    """Refuse options of different questions: some would be ignored."""
-    if comparing and given - _OF_COMPARISONS:
-        raise typer.BadParameter(
-            "--compare goes with --paired, --correlation, --horizon, --alpha and --plot; leave the others out"
-        )
-    if not comparing and given & _OF_COMPARISONS:
-        raise typer.BadParameter("--paired, --correlation, --horizon and --alpha go with --compare A B")
-    if comparing:
-        return
-    if "CERTIFICATE" not in given:
-        if not {"--cost", "--new-cost"} <= given or {"--costs", "--alpha-benign"} & given or len(n or []) > 1:
-            raise typer.BadParameter(
-                "without a CERTIFICATE give --cost and --new-cost, and optionally --lab-trials, --margin, "
-                "--alpha-adverse and one -n"
-            )
-    elif given & _BEFORE:
-        raise typer.BadParameter(
-            "--new-cost, --lab-trials and --margin are for planning without a CERTIFICATE"
-        )
-    elif ("--cost" in given) == ("--costs" in given):
-        raise typer.BadParameter("give either --cost or --costs")
-
-
-def _refuse_other_level(answer: Plan, alpha_adverse: float | None, alpha_benign: float | None) -> None:
-    if (alpha_benign if answer.verdict is Verdict.ADVERSE else alpha_adverse) is not None:
-        raise typer.BadParameter(
-            f"expected cost {answer.cost:g} would be {answer.verdict.name}; "
-            f"give --alpha-{answer.verdict.value} alone"
-        )
-
-
-def _show(
-    answer: Plan | TrialPlan | ComparisonPlan,
-    print_lines: Callable[[Any], None],
-    plot: Path | None,
-    as_json: bool,
-    source: dict[str, Any] | None = None,
-) -> None:
-    """Draw a plan if that is asked for, and print it."""
+        either = alpha_adverse if alpha_benign is None else alpha_benign
+        answer = plan_against(loaded, cost=cost, costs=sample, alpha=either, sizes=n or SIZES, seed=seed)
+        wrong = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
+        del wrong[f"alpha_{answer.verdict.value}"]
+        alone = f"give --alpha-{answer.verdict.value} alone"
+        refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
     if plot is not None:
         from boundwatch.reporting import comparison_plots, plots
 
         draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
         plots.save_figure(draw.get(type(answer), comparison_plots.plot_comparison_plan)(answer), plot)
     if as_json:
-        out.print_json(answer.to_dict() | (source or {}))
-    else:
-        print_lines(answer)
+        out.print_json(answer.to_dict() | ({} if episodes is None else out.source_fields(episodes)))
+        return
+    show: dict[type, Callable[[Any], None]] = {Plan: _print_plan, TrialPlan: _print_trials}
+    show.get(type(answer), _print_comparison)(answer)
+    if episodes is not None:
+        print(f"\n  costs: {out.describe_source(episodes)}")
 
 
 def _print_comparison(answer: ComparisonPlan) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.certificates.family import CertificateFamily, load, no_certificate
+from boundwatch.cli.family import METRIC, is_of_metrics, measures, of_column, tasks_of_metrics
 from boundwatch.cli.options import (
     Cluster,
     CostColumn,
@@ -29,8 +30,7 @@ from boundwatch.cli.options import (
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import KINDS, Kind, Measure
-from boundwatch.episodes.outcomes import normal
+from boundwatch.episodes.measure import KINDS, Kind
 from boundwatch.errors import (
     Argument,
     BoundwatchError,
@@ -43,8 +43,25 @@ from boundwatch.readers import read_costs
 
 LINE_FORMATS = (None, "csv", "jsonl")
 """The formats that can be named where lines are read one by one; None if none is."""
-METRIC = "metric"
-"""What the certificates of several columns are of: a family whose members are metrics."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read: all episodes as one, or those of each task and metric by themselves.
+
+    Attributes
+    ----------
+    sources
+        What was read as a whole, once for each column.
+    parts
+        What is judged separately, by its name; the only one has none.
+    by
+        What the parts are of, as in `CertificateFamily`; None if there is only one.
+    """
+
+    sources: tuple[Episodes, ...]
+    parts: Mapping[str, Episodes]
+    by: str | None
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,7 @@ class Reading:
                 error.remedy += (" (", Argument("allow_own", True), " shows what it would say)")
             raise
         except InvalidCost:
-            if path != "-" and _is_certificate(path):
+            if path != "-" and is_certificate(path):
                 raise InvalidSetting(
                     "is a certificate, not costs",
                     where=Place(path),
@@ -132,55 +149,65 @@ class Reading:
                 f"{given} go together with the certificates of several columns (certify with both first); "
                 "name one column"
             )
-        if metrics is not None and 0 < len(self.columns) < len(measures := _measures(metrics)):
+        if metrics is not None and 0 < len(self.columns) < len(known := measures(metrics)):
             remedy: list[str | Argument] = ["name none, or the same ones:"]
-            for measure in measures:
+            for measure in known:
                 remedy += [" ", Argument(measure.kind, measure.column)]
             raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
 
-    def of_metrics(self, family: CertificateFamily) -> Reading:
+    def read_all(
+        self,
+        path: str,
+        *,
+        by: str | None = None,
+        certificates: Certificate | CertificateFamily | None = None,
+        allow_own: bool | None = None,
+        binary: bool | None = None,
+    ) -> Read:
+        """Read each column that was named, or that certificates are of, and take tasks apart.
+
+        The costs of a metric are named by its column, those of a task by task and column; so are the
+        certificates that judge them, if there are any. The other arguments are those of `read`.
+        """
+        reading, metrics = self, None
+        if isinstance(certificates, CertificateFamily):
+            metrics = certificates if is_of_metrics(certificates) else None
+            by = (by or certificates.by) if metrics is None else tasks_of_metrics(certificates)
+        if metrics is not None:
+            reading = self._of_metrics(metrics)
+        settings: dict[str, Any] = {"by": by, "allow_own": allow_own, "binary": binary}
+        if len(reading.columns) < 2 or (metrics is None and certificates is not None):
+            episodes = reading.read(path, certificate=certificates, **settings)
+            return Read((episodes,), {"": episodes} if by is None else episodes.split(), by)
+        if path == "-":
+            raise typer.BadParameter("several columns are read one after the other; give a file, not -")
+        sources: list[Episodes] = []
+        parts: dict[str, Episodes] = {}
+        for kind, column in reading.columns.items():
+            other = "cost_range" if kind == "success" else "success_values"
+            changes: dict[str, Any] = dict.fromkeys((*KINDS, other))
+            one = dataclasses.replace(reading, **changes | {kind: column})
+            judge = None if metrics is None else of_column(metrics, column, by)
+            sources.append(episodes := one.read(path, certificate=judge, **settings))
+            tasks = {} if by is None else episodes.split()
+            parts |= {f"{task}/{column}": part for task, part in tasks.items()} or {column: episodes}
+        for name in [] if metrics is None else set(parts).difference(metrics):
+            raise InvalidSetting(no_certificate(name, metrics or ()), where=Place(path))
+        return Read(tuple(sources), parts, METRIC if by is None else f"{by}/{METRIC}")
+
+    def _of_metrics(self, family: CertificateFamily) -> Reading:
         """Return the same with the columns, range and words of certificates of several, unless given."""
         self.refuse_several(family)
-        known = _measures(family)
-        columns: dict[str, Any] = {measure.kind: measure.column for measure in known}
-        if self.columns:
-            columns = {str(kind): column for kind, column in self.columns.items()}
-        ranges = [measure.cost_range for measure in known if measure.cost_range is not None]
-        words = [list(measure.success_values) for measure in known if measure.success_values]
+        known = measures(family)
+        columns: Any = self.columns or {each.kind: each.column for each in known}
+        ranges = [each.cost_range for each in known if each.cost_range is not None]
+        words = [list(each.success_values) for each in known if each.success_values]
         return dataclasses.replace(
             self,
             **columns,
             cost_range=self.cost_range or next(iter(ranges), None),
             success_values=self.success_values or next(iter(words), None),
         )
-
-    def metrics(
-        self,
-        path: str,
-        *,
-        by: str | None = None,
-        family: CertificateFamily | None = None,
-        allow_own: bool | None = None,
-    ) -> dict[str, Episodes]:
-        """Read each column that was named, if there are several; nothing otherwise.
-
-        The costs of a metric are named by its column, those of a task by task and column; so are the
-        certificates that judge them, if there are any.
-        """
-        found: dict[str, Episodes] = {}
-        if len(self.columns) < 2:
-            return found
-        if path == "-":
-            raise typer.BadParameter("several columns are read one after the other; give a file, not -")
-        for kind, column in self.columns.items():
-            other = "cost_range" if kind == "success" else "success_values"
-            changes: dict[str, Any] = dict.fromkeys((*KINDS, other))
-            one = dataclasses.replace(self, **changes | {kind: column})
-            judge = None if family is None else _of_column(family, column, by)
-            episodes = one.read(path, by=by, certificate=judge, allow_own=allow_own)
-            tasks = {} if by is None else episodes.split()
-            found |= {f"{task}/{column}": part for task, part in tasks.items()} or {column: episodes}
-        return found
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
@@ -191,23 +218,16 @@ class Reading:
         if self.strata is not None:
             raise typer.BadParameter(instead)
 
-    @property
-    def is_of_whole_files(self) -> bool:
-        """Whether there is an option that is about a whole file."""
-        return any(value not in (None, "") for value in self._of_whole_files().values())
-
-    def _of_whole_files(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
-
     def refuse_whole_files(self, where: str) -> None:
         """Refuse options that are about a whole file, where lines are read one by one."""
-        given = self._of_whole_files()
+        given = {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
         if self.file_format not in LINE_FORMATS:
             given["file_format"] = self.file_format
         refuse(given, f"does not go with {where}, which reads line by line")
 
 
-def _is_certificate(path: str) -> bool:
+def is_certificate(path: str) -> bool:
+    """Return whether a file holds certificates."""
     try:
         load(path)
     except (BoundwatchError, OSError):
@@ -241,23 +261,3 @@ def refuse(options: Mapping[str, object], why: str) -> None:
     for name, value in options.items():
         if not (value is None or value is False or value == []):
             raise typer.BadParameter(f"{flag(name)} {why}")
-
-
-def _measures(family: CertificateFamily) -> list[Measure]:
-    """Return how each metric is measured, once for all tasks."""
-    known = [one.measure for one in family.values() if one.measure is not None]
-    return list({(measure.kind, normal(measure.column or "")): measure for measure in known}.values())
-
-
-def _of_column(
-    family: CertificateFamily, column: str, by: str | None
-) -> Certificate | dict[str, Certificate] | None:
-    """Return the certificate of a metric, or those of its tasks; None if it has none."""
-    if by is None:
-        return family.get(column)
-    found = {
-        name.removesuffix(f"/{one.measure.column}"): one
-        for name, one in family.items()
-        if one.measure is not None and normal(one.measure.column or "") == normal(column)
-    }
-    return found or None

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from boundwatch._support import files
-from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.family import read_tasks
-from boundwatch.cli.judge import Judging, load_judge
+from boundwatch.cli.judge import Judging, judge
 from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.reporting import wording
+from boundwatch.detectors import FamilyTest
+from boundwatch.reporting import family as words
 from boundwatch.reporting.ledger import earlier_looks, read_ledger
 
 
@@ -50,47 +49,25 @@ def report(
     With the certificates of several tasks, or with --by, the page has a verdict on each, corrected for their
     number.
     """
-    from boundwatch.reporting.family import member, render_family_report
+    from boundwatch.reporting.family import render_family_report
     from boundwatch.reporting.report import render_report
 
     files.protect(output, [certificate, costs], force=force)
-    loaded = load_judge(certificate, costs, key)
-    out.print_trust(loaded, key)
-    facts = {"robot": robot, "site": site}
-    if not isinstance(loaded, Certificate) or judging.by is not None:
-        judging.refuse_with_tasks(ledger=ledger)
-        tasks = read_tasks(loaded, costs, reading, judging.by, allow_own=allow_own)
-        test = judging.of_tasks(tasks.family)
-        found = test.decide(tasks.costs)
-        tasks = tasks.with_missing(found)
-        html = render_family_report(
-            test,
-            tasks.costs,
-            source="; ".join(map(out.describe_source, tasks.sources)),
-            warnings=tasks.warnings,
-            title=title,
-            facts=facts,
-        )
-        files.write_text(output, html)
-        out.print_warnings(*tasks.sources)
-        print(f"Wrote {output}\n{wording.headline(found, member(tasks.family))}")
-        return
-    judge = judging.of_one(loaded)
-    episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
-    looks = [] if ledger is None else read_ledger(ledger)
-    looks = [look for look in looks if look.certificate == loaded.fingerprint]
-    shorter = [look for look in looks if look.n < len(episodes)]  # one at all of them was this one
-    earlier = earlier_looks(shorter, loaded.fingerprint, episodes.costs)
-    html = render_report(
-        judge,
-        episodes.costs,
-        source=out.describe_source(episodes),
-        warnings=(*episodes.warnings, *earlier),
-        title=title,
-        facts=facts,
-        looks=[look.describe() for look in looks],
-    )
+    found = judge(certificate, costs, key, judging, reading, allow_own=allow_own, ledger=ledger)
+    page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
+    page |= {"source": "; ".join(map(out.describe_source, found.sources))}
+    warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
+    said = words.in_words(found.test, found.finding)
+    out.print_warnings(*found.sources)
+    if isinstance(found.test, FamilyTest):
+        html = render_family_report(found.test, found.costs, warnings=warnings, **page)
+    else:
+        if ledger is not None:
+            own = found.test.certificate.fingerprint
+            looks = [look for look in read_ledger(ledger) if look.certificate == own]
+            shorter = [look for look in looks if look.n < len(found.costs)]  # one at all of them was this one
+            warnings += earlier_looks(shorter, own, found.costs)
+            page["looks"] = [look.describe() for look in looks]
+        html = render_report(found.test, found.costs, warnings=warnings, **page)
     files.write_text(output, html)
-    out.print_warnings(episodes)
-    finding = judge.decide(episodes.costs)
-    print(f"Wrote {output}\n{wording.answer(finding)}\n{wording.comparison(loaded, finding)}")
+    print("\n".join([f"Wrote {output}", said.headline, *said.lines]))

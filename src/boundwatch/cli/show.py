@@ -11,7 +11,7 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
-from boundwatch.cli.family import print_family
+from boundwatch.cli.family import print_promise
 from boundwatch.cli.options import CertificateFile, Force, Json, Key
 from boundwatch.cli.root import command
 from boundwatch.errors import Argument, InvalidSetting, Place
@@ -65,11 +65,19 @@ def show(
         loaded.save(output)
     if as_json:
         out.print_json(loaded.to_dict() | _derived(loaded, under_shift))
-    elif isinstance(loaded, CertificateFamily):
-        _print_family(loaded, certificate)
-    else:
-        print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
-        _print_one(loaded, under_shift)
+        return
+    if isinstance(loaded, CertificateFamily):
+        print(f"Certificates {certificate}")
+        measured = filter(None, dict.fromkeys(each.measure for each in loaded.values()))
+        print_promise(loaded, *(f"How costs were measured: {how}." for how in measured))
+        _print_limits(next(iter(loaded.values())), "They hold if", "They are not")
+        return
+    print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
+    print_promise(loaded)
+    if under_shift is not None:
+        out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
+    _print_limits(loaded, "It holds if", "It is not")
+    _print_provenance(loaded)
 
 
 def _derived(loaded: Certificate | CertificateFamily, under_shift: float | None) -> dict[str, Any]:
@@ -84,17 +92,12 @@ def _derived(loaded: Certificate | CertificateFamily, under_shift: float | None)
     return content
 
 
-def _print_family(family: CertificateFamily, path: Path) -> None:
-    print(f"Certificates {path}")
-    print_family(family)
-    measured = dict.fromkeys(each.measure for each in family.values())
-    if sentences := [f"How costs were measured: {line}." for line in measured if line is not None]:
-        out.print_section("Basis", sentences)
-    out.print_section("They hold if", wording.assumptions(next(iter(family.values()))), bullet="- ")
-    out.print_section("They are not", wording.misreadings(), bullet="- ")
+def _print_limits(loaded: Certificate, holds: str, is_not: str) -> None:
+    out.print_section(holds, wording.assumptions(loaded), bullet="- ")
+    out.print_section(is_not, wording.misreadings(), bullet="- ")
 
 
-def _print_one(loaded: Certificate, under_shift: float | None) -> None:
+def _print_provenance(loaded: Certificate) -> None:
     made = loaded.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     rows = {
@@ -104,11 +107,5 @@ def _print_one(loaded: Certificate, under_shift: float | None) -> None:
         "policy": made.policy_sha256,
         "fingerprint": loaded.fingerprint,
     }
-    out.print_section("Promise", wording.promise(loaded))
-    out.print_section("Basis", wording.basis(loaded))
-    if under_shift is not None:
-        out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
-    out.print_section("It holds if", wording.assumptions(loaded), bullet="- ")
-    out.print_section("It is not", wording.misreadings(), bullet="- ")
     print("\nProvenance (SHA-256 of costs, policy and certificate)")
     out.print_rows((label, str(value)) for label, value in rows.items() if value is not None)

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from boundwatch.cli import output as out
+from boundwatch.cli.family import print_promise
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
 from boundwatch.cli.tasks import takes_options_of, task_group
-from boundwatch.reporting import wording
 from boundwatch.tasks.base import Task
 
 RunFolder = Annotated[
@@ -32,8 +32,7 @@ def build(name: str, task: Task, group: typer.Typer) -> None:
             out.print_json(run.certificate.to_dict() | {"summary": dict(run.summary)})
             return
         print(f"Trained: {output}")
-        out.print_section("Promise", wording.promise(run.certificate))
-        out.print_section("Basis", wording.basis(run.certificate))
+        print_promise(run.certificate)
         if run.notes:
             out.print_section("Beside it", run.notes)
         print("\nNext")  # unwrapped: it is to be copied

@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.certificates.family import CertificateFamily, load, no_certificate
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.family import load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
-from boundwatch.cli.family import Tasks, read_tasks
 from boundwatch.cli.options import By, CertificateFile, Json, Key
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Reading, refuse
 from boundwatch.cli.root import command
-from boundwatch.errors import CertificateError, InvalidSetting, Place, ProvenanceMismatch
-
-_GIVE_OWN = "give the costs that the certificates were made from"
+from boundwatch.errors import CertificateError, Place
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
@@ -46,14 +44,20 @@ def verify(
     if costs is None:
         reading.refuse_without_costs(by=by)
     loaded = load(certificate, key=key)
-    if isinstance(loaded, CertificateFamily):
-        own = None if costs is None else read_tasks(loaded, costs, reading, by, judged=False)
-        checks = _verify_tasks(loaded, own, policy_file)
-    elif by is not None:
-        raise typer.BadParameter("--by goes with certificates of several tasks; leave it out")
+    if isinstance(loaded, Certificate):
+        refuse({"by": by}, "goes with certificates of several tasks; leave it out")
+    own = None
+    if costs is not None:
+        own = {
+            name: part.costs
+            for name, part in reading.read_all(
+                costs, by=by, certificates=loaded, allow_own=True
+            ).parts.items()
+        }
+    if isinstance(loaded, Certificate):
+        checks = loaded.verify(None if own is None else own[""], policy=policy_file)
     else:
-        read = None if costs is None else reading.read(costs, certificate=loaded, allow_own=True)
-        checks = loaded.verify(None if read is None else read.costs, policy=policy_file)
+        checks = loaded.verify(own, policy=policy_file)
     if key is not None:
         checks = [Check("signature", True, f"by the holder of {key}"), *checks]
     if as_json:
@@ -69,20 +73,3 @@ def verify(
             where=Place(str(certificate)),
             remedy="give what it was made from, or certify again",
         )
-
-
-def _verify_tasks(family: CertificateFamily, own: Tasks | None, policy: Path | None) -> list[Check]:
-    costs = {} if own is None else own.costs
-    if own is not None:
-        for task in costs:
-            if task not in family:
-                source = Place(own.sources[0].source)
-                raise InvalidSetting(no_certificate(task, family, _GIVE_OWN), where=source)
-        if missing := [task for task in family if task not in costs]:
-            problem = f"{family.by} {missing[0]!r} is certified, but is not in the costs"
-            raise ProvenanceMismatch(problem, remedy=_GIVE_OWN)
-    return [
-        dataclasses.replace(check, name=f"{task}: {check.name}")
-        for task, certificate in family.items()
-        for check in certificate.verify(costs.get(task), policy=policy)
-    ]

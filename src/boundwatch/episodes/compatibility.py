@@ -72,6 +72,8 @@ def compared(
         others = [*measured_otherwise(certificate, episodes.measure, episodes.design), *others]
         found += (f"{whose}: {doubt}" if whose else doubt.problem for doubt in others)
         said_of_all = said_of_all or (not task and bool(others))
+    if not found and not notes:
+        return episodes
     return replace(
         episodes,
         warnings=tuple(dict.fromkeys((*episodes.warnings, *found))),

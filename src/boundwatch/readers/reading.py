@@ -270,11 +270,12 @@ def _certificates(certificate: object) -> list[Certificate]:
 
 def _design(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> Design:
     """Return the design that was declared; what was not is as certified."""
-    certified = certificates[0].design if certificates else Design()
     fields = {name: value for name, value in given.items() if value}
+    if not certificates:
+        return Design(**fields)
     if given["episode"] is not None:  # then the certificate's rule is for other steps
         fields.setdefault("reduce", None)
-    return dataclasses.replace(certified, **fields)
+    return dataclasses.replace(certificates[0].design, **fields)
 
 
 def _episode(table: Table, declared: Declared) -> str | None:

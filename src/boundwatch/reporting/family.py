@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,8 +11,9 @@ from numpy.typing import ArrayLike
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.provenance import costs_digest
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.reporting import drawings, page, wording
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.report import DOTS, NEW, STRIP, signature, written
@@ -38,6 +40,68 @@ def in_failures(family: CertificateFamily) -> bool:
 def member(family: CertificateFamily) -> str:
     """Return what one of a family is called: a metric of the same episodes, else a task."""
     return "metric" if family.by == "metric" else "task"
+
+
+def promise(family: CertificateFamily) -> list[str]:
+    """Say what certificates promise together."""
+    one = member(family)
+    column = "" if one == family.by == "metric" else f" (column {family.by})"
+    what = "the expected cost of an episode is within its limits (0 is best, 1 is worst)."
+    if in_failures(family):
+        what = "the share of trials that fail is within its limits."
+    return [
+        f"For each of {wording.count(len(family), one)}{column}, {what}",
+        f"The probability that any upper limit fails is at most {family.delta_upper:g}, any lower limit "
+        f"at most {family.delta_lower:g}, any limit at all at most {family.delta:g}.",
+    ]
+
+
+def vacuous(family: CertificateFamily) -> list[str]:
+    """Say which tasks cannot be called ADVERSE whatever their costs, if any."""
+    tasks = ", ".join(task for task, certificate in family.items() if certificate.upper >= 1)
+    return [f"No cost is above 1, so {tasks} cannot be called ADVERSE; more episodes help."] if tasks else []
+
+
+def not_judged(family: CertificateFamily, finding: FamilyFinding) -> list[str]:
+    """Say which tasks had no new episodes, if any."""
+    missing, certified = finding.not_judged, wording.count(len(family), f"certified {member(family)}")
+    told = f"no new episodes of {', '.join(missing)}, so that {len(missing)} of {certified} are not judged"
+    return [told] if missing else []
+
+
+@dataclass(frozen=True)
+class Words:
+    """A finding in words, on one certificate or on several tasks."""
+
+    headline: str
+    lines: tuple[str, ...]
+    """What was certified and what was seen, of one certificate."""
+    table: Table | None
+    """The verdicts on several tasks."""
+    rows: list[tuple[str, str]]
+    notes: list[str]
+
+
+def in_words(test: FixedSampleDetector | FamilyTest, finding: Finding | FamilyFinding) -> Words:
+    """Say a finding: the verdict, what it rests on, and how that is to be read.
+
+    Examples
+    --------
+    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
+    >>> test = FamilyTest(family)
+    >>> in_words(test, test.decide({"pick": [1] * 8 + [0] * 4})).headline
+    'ADVERSE: evidence of more failures than certified, for 1 of 1 task'
+    """
+    if isinstance(test, FamilyTest) and isinstance(finding, FamilyFinding):
+        family = test.family
+        headline = wording.headline(finding, member(family))
+        return Words(headline, (), verdicts(family, finding), rates(family, finding), notes(test, finding))
+    if isinstance(test, FamilyTest) or isinstance(finding, FamilyFinding):
+        raise TypeError("a finding is said with the test that found it")
+    certificate = test.certificate
+    compared = wording.comparison(certificate, finding)
+    rows, caveats = wording.evidence(certificate, finding), wording.caveats(test, finding)
+    return Words(wording.answer(finding), (compared,), None, rows, caveats)
 
 
 def promises(family: CertificateFamily) -> Table:
@@ -140,6 +204,7 @@ def render_family_report(
     warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, str | None] | None = None,
+    finding: FamilyFinding | None = None,
 ) -> str:
     """Judge the new costs of several tasks and return the report as one self-contained HTML page.
 
@@ -149,7 +214,7 @@ def render_family_report(
         With its certificates and levels.
     costs
         The new costs of each task; how many there are must have been fixed in advance.
-    source, warnings, title, facts
+    source, warnings, title, facts, finding
         As in `boundwatch.reporting.report.render_report`.
 
     Examples
@@ -159,7 +224,8 @@ def render_family_report(
     >>> html.count("<svg"), "8 of 12" in html
     (2, True)
     """
-    family, finding, one = test.family, test.decide(costs), member(test.family)
+    family, one = test.family, member(test.family)
+    finding = test.decide(costs) if finding is None else finding
     answer = wording.headline(finding, one)
     column = "" if one == family.by else f" (column {family.by})"
     judged = f"{wording.count(len(finding.tasks), one)}{column}"

@@ -47,6 +47,7 @@ def render_report(
     title: str | None = None,
     facts: Mapping[str, str | None] | None = None,
     looks: Sequence[str] = (),
+    finding: Finding | None = None,
 ) -> str:
     """Judge new costs and return the report as one self-contained HTML page.
 
@@ -67,6 +68,8 @@ def render_report(
         A title of one's own, and what else the page should say on top, such as the robot and the site.
     looks
         The looks at these or other costs that a ledger has, one line each.
+    finding
+        What the detector found, if it was asked already.
 
     Examples
     --------
@@ -78,7 +81,7 @@ def render_report(
     """
     certificate = detector.certificate
     values = certificate.check_costs(costs)
-    finding = detector.decide(values)
+    finding = detector.decide(values) if finding is None else finding
     top = title or _TITLES[finding.verdict]
     said = [wording.comparison(certificate, finding), explanation(certificate, finding)]
     sections = [

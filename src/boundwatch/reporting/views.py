@@ -1,7 +1,7 @@
 """What `print`, notebooks and `plot()` show of certificates, findings and rankings.
 
-Those stand below this package and know nothing of it: they ask `boundwatch._support.notebook` for their view,
-and `boundwatch` itself puts this one there. Words and figures are imported when the first one is asked for.
+Those stand below this package: `boundwatch._support.notebook` imports it when the first one is shown.
+Figures are imported when the first one is drawn.
 """
 
 from __future__ import annotations

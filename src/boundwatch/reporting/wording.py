@@ -189,10 +189,10 @@ def basis(certificate: Certificate) -> list[str]:
         how = certificate.measure
         measured = [] if how is None else [f"How its costs were measured: {how}."]
         return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measured]
-    price = f"ln P(w)/P0(w) = {certificate.log_ratio:.6g}"
-    if certificate.source == "pac-bayes":
-        price = f"D2(P || P0) = {certificate.renyi:.6g}"
-    return [f"{certificate.source}: {certificate.n} training environments, {price}, {counted}"]
+    of_posterior = certificate.source == "pac-bayes"
+    price = certificate.renyi if of_posterior else certificate.log_ratio
+    priced = f"{'D2(P || P0)' if of_posterior else 'ln P(w)/P0(w)'} = {price:.6g}"
+    return [f"{certificate.source}: {certificate.n} training environments, {priced}, {counted}"]
 
 
 def assumptions(certificate: Certificate) -> list[str]:

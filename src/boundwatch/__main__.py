@@ -28,3 +28,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
     # Not an exception: libraries that are being loaded turn it into errors of their own.
     os.write(2, b"boundwatch: interrupted\n")
     os._exit(130)
+
+
+if __name__ == "__main__":
+    main()
