@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from boundwatch import Certificate
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from reproduction.artifacts import Cache
 from reproduction.figure import BaseSettings
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from boundwatch import Certificate, plan
 from boundwatch.detectors.base import TailName, Verdict
-from boundwatch.episodes import read_costs
+from boundwatch.readers import read_costs
 from reproduction import style
 from reproduction.artifacts import Array, Artifact, Cache
 from reproduction.certification import bounds_of, theorem_1

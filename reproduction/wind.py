@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from boundwatch import Certificate
-from boundwatch.episodes import read_costs
 from boundwatch.errors import InvalidSetting
+from boundwatch.readers import read_costs
 from boundwatch.tasks.navigation.drone import Wind
 from reproduction import baselines, style
 from reproduction.artifacts import Artifact, Cache

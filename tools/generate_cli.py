@@ -36,8 +36,8 @@ The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean
 `p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost
 is 0 or 1), `margin` and `no_worse` (whether it is shown; both null without `--margin`), `detector`, `tail`;
 `e_adverse`, `e_benign` and `first_alarm` (as `watch` prints them; null for one look);
-where the costs came from: `source`, `column`, `meaning`, `format`, `cost_range`, `by`, `episode`,
-`reduce`, `detail`, `notes` (how the file was read) and `warnings` (what may make the guarantees wrong); and
+where the costs came from: `source`, `format`, `measure` (what was read), `design` (how rows relate),
+`notes` (how the file was read) and `warnings` (what may make the guarantees wrong); and
 `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
 
 With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with one object

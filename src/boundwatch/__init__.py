@@ -30,8 +30,11 @@ from boundwatch.detectors import (
     SequentialTest,
     Verdict,
 )
-from boundwatch.episodes import Episodes, read_costs
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
+from boundwatch.readers import read_costs
 from boundwatch.reporting import views as _views
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
@@ -50,12 +53,14 @@ __all__ = [
     "ComparisonPlan",
     "ComparisonVerdict",
     "ConfidenceInterval",
+    "Design",
     "Episodes",
     "FamilyFinding",
     "FamilyTest",
     "Finding",
     "Fleet",
     "HypothesisTest",
+    "Measure",
     "Plan",
     "PolicyComparison",
     "PredictedTest",

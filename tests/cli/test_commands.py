@@ -104,7 +104,7 @@ def test_certify_writes_what_the_library_would(run, folder):
 def test_certify_options_reach_the_certificate(run, folder):
     (folder / "policy.bin").write_bytes(b"weights")
     result = run(
-        *("certify", "success.csv", "-o", "new.json", "--json", "--policy", "policy.bin"),
+        *("certify", "success.csv", "-o", "new.json", "--json", "--policy-file", "policy.bin"),
         *("--delta-upper", "0.02", "--delta-lower", "0.03"),
     )
     content = json.loads(result.out)
@@ -213,10 +213,10 @@ def test_verify_lists_every_check(run, folder):
 
 def test_verify_compares_the_policys_file(run, folder):
     (folder / "policy.pt").write_bytes(b"weights")
-    run("certify", "costs.csv", "--policy", "policy.pt", "-o", "with-policy.json")
-    assert run("verify", "with-policy.json", "--policy", "policy.pt").code == 0
+    run("certify", "costs.csv", "--policy-file", "policy.pt", "-o", "with-policy.json")
+    assert run("verify", "with-policy.json", "--policy-file", "policy.pt").code == 0
     (folder / "policy.pt").write_bytes(b"retrained")
-    other = run("verify", "with-policy.json", "--policy", "policy.pt")
+    other = run("verify", "with-policy.json", "--policy-file", "policy.pt")
     assert other.code == 1
     assert "failed policy_sha256" in other.err
 
@@ -293,14 +293,9 @@ def test_check_json_has_the_fields_of_the_library(run, folder):
     finding = test.decide(np.loadtxt(folder / "worse.csv", skiprows=1))
     assert content == finding.to_dict() | {
         "source": "worse.csv",
-        "column": "cost",
-        "meaning": "cost",
         "format": "csv",
-        "cost_range": None,
-        "by": None,
-        "episode": None,
-        "reduce": None,
-        "detail": "",
+        "measure": {"kind": "cost", "column": "cost", "cost_range": None, "success_values": []},
+        "design": {},
         "notes": [],
         "warnings": [],
         "certificate": {
@@ -399,7 +394,7 @@ REWARDS = "reward\n" + "-20\n-10\n-40\n-60\n" * 20
 def test_costs_measured_otherwise_are_warned_of(run, folder, text, options):
     (folder / "rewards.csv").write_text(REWARDS)
     assert run("certify", "rewards.csv", "--cost-range", "-200", "0", "-o", "r.json").code == 0
-    measured = "cost = (high - reward)/(high - low), reward in [-200, 0]"
+    measured = "cost = (0 - reward)/200, column reward"
     assert f"How its costs were measured: {measured}." in run("show", "r.json").out
     (folder / "new.csv").write_text(text)
     done = run("check", "r.json", "new.csv", "--json", *options)

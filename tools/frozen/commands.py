@@ -18,7 +18,12 @@ from flat import flatten
 DATA = Path(__file__).parents[2] / "examples" / "data"
 PROGRAM = Path(sys.executable).parent / "boundwatch"
 
-RENAMED = {"compare--by": "--policy", "certify--policy": "--policy-file", "watch--unlabelled": "--unlabeled"}
+RENAMED = {
+    "compare--by": "--policy",
+    "certify--policy": "--policy-file",
+    "verify--policy": "--policy-file",
+    "watch--unlabelled": "--unlabeled",
+}
 """Flags that later trees call otherwise; the later name is used where the command's help has it."""
 
 COMMANDS = """

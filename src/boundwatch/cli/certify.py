@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,7 +21,60 @@ from boundwatch.cli.judge import warn_of_levels
 from boundwatch.cli.options import By, Force, Json, OptionalCostsFile
 from boundwatch.cli.reading import METRIC, Reading, refuse
 from boundwatch.cli.root import command
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.reporting import wording
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How often limits may fail; an option for each field."""
+
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Probability with which either limit may fail, half of it on each side. [default: 0.01]",
+        ),
+    ] = None
+    delta_upper: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="The same for the upper limit alone, instead of --delta."),
+    ] = None
+    delta_lower: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="The same for the lower limit alone, instead of --delta."),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, float | None]:
+        """The arguments of whatever certifies."""
+        if self.delta is not None and (self.delta_upper is not None or self.delta_lower is not None):
+            raise typer.BadParameter("give either --delta, or --delta-upper and --delta-lower, not both")
+        whole = {} if self.delta is None else {"delta": self.delta}
+        return whole | {"delta_upper": self.delta_upper, "delta_lower": self.delta_lower}
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop, if trials are read one by one; an option for each field."""
+
+    until_width: Annotated[
+        float | None,
+        typer.Option(metavar="W", help="Read trial by trial and stop once the interval is this narrow."),
+    ] = None
+    until_upper: Annotated[
+        float | None,
+        typer.Option(
+            metavar="C",
+            help="The same, once the upper limit is this low (with both options: once both hold).",
+        ),
+    ] = None
+    at_most: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The same, or after this many trials.")
+    ] = None
+    follow: Annotated[
+        bool, typer.Option("--follow", help="With a stopping rule: wait for the file to grow.")
+    ] = False
 
 
 @command(
@@ -42,21 +97,7 @@ def certify(
             "they may fail.",
         ),
     ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="Probability with which either limit may fail, half of it on each side. [default: 0.01]",
-        ),
-    ] = None,
-    delta_upper: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="The same for the upper limit alone, instead of --delta."),
-    ] = None,
-    delta_lower: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="The same for the lower limit alone, instead of --delta."),
-    ] = None,
+    levels: Levels,
     method: Annotated[
         Literal["betting", "kl", "hoeffding", "exact"] | None,
         typer.Option(
@@ -74,28 +115,12 @@ def certify(
         ),
     ] = None,
     by: By = None,
-    until_width: Annotated[
-        float | None,
-        typer.Option(metavar="W", help="Read trial by trial and stop once the interval is this narrow."),
-    ] = None,
-    until_upper: Annotated[
-        float | None,
-        typer.Option(
-            metavar="C",
-            help="The same, once the upper limit is this low (with both options: once both hold).",
-        ),
-    ] = None,
-    at_most: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The same, or after this many trials.")
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="With a stopping rule: wait for the file to grow.")
-    ] = False,
+    stopping: Stopping,
     reading: Reading,
     seed: Annotated[
         int | None, typer.Option(metavar="SEED", help="Seed behind the episodes, for the provenance.")
     ] = None,
-    policy: Annotated[
+    policy_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is kept in the certificate."),
     ] = None,
@@ -114,111 +139,94 @@ def certify(
     you stop; Ctrl-C ends it with a certificate, too. If all goes well, an existing certificate is replaced;
     any other file only with --force; an input file never.
     """
-    if delta is not None and (delta_upper is not None or delta_lower is not None):
-        raise typer.BadParameter("give either --delta, or --delta-upper and --delta-lower, not both")
-    warn_of_levels({"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower})
-    files.protect(output, [costs, policy, sign], force=force)
+    deltas = levels.given
+    warn_of_levels(deltas)
+    files.protect(output, [costs, policy_file, sign], force=force)
+    written = _Written(output, sign, as_json)
+    provenance: dict[str, Any] = {"seed": seed, "policy": policy_file}
     if (bounds is None) == (costs is None):
         raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
     if costs is None or bounds is not None:
-        if bounds is None or delta is None:
-            raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
-        others = {"until_width": until_width, "until_upper": until_upper, "at_most": at_most}
-        refuse(
-            dataclasses.asdict(reading) | {"by": by, "method": method, **others, "follow": follow or None},
-            "goes with a file of costs, not with --bounds; leave it out",
-        )
-        lower, upper = bounds
-        taken = Certificate.from_bounds(
-            lower=lower, upper=upper, delta=delta, binary=bool(binary), seed=seed, policy=policy
-        )
-        _write(taken, output, sign, as_json)
+        others = dataclasses.asdict(reading) | dataclasses.asdict(stopping) | {"by": by, "method": method}
+        refuse(others, "goes with a file of costs, not with --bounds; leave it out")
+        written.write(_external(bounds, levels.delta, binary=bool(binary), **provenance))
         return
-    rule = StoppingRule(until_width, until_upper, at_most)
+    rule = StoppingRule(stopping.until_width, stopping.until_upper, stopping.at_most)
     if rule.given:
-        if by is not None or method is not None:
-            raise typer.BadParameter("--by and --method do not go with a stopping rule; leave them out")
+        refuse({"by": by, "method": method}, "does not go with a stopping rule; leave it out")
         run_campaign(
             costs,
             output,
             rule,
             reading,
-            deltas={
-                **({} if delta is None else {"delta": delta}),
-                "delta_upper": delta_upper,
-                "delta_lower": delta_lower,
-            },
+            deltas=deltas,
             binary=binary,
-            follow=follow,
+            follow=stopping.follow,
             sign=sign,
-            provenance={"seed": seed, "policy": policy},
+            provenance=provenance,
             as_json=as_json,
         )
         return
-    if follow:
+    if stopping.follow:
         raise typer.BadParameter("--follow goes with --until-width, --until-upper or --at-most")
     if metrics := reading.metrics(costs, by=by):
-        if any(value is not None for value in (binary, method, delta_upper, delta_lower)):
-            raise typer.BadParameter(
-                "--binary, --method, --delta-upper and --delta-lower do not go with several columns; leave "
-                "them out, or give --delta"
-            )
-        for each in metrics.values():
-            out.print_warnings(each)
-        family = CertificateFamily(
-            {
-                name: Certificate.from_held_out(
-                    each.costs,
-                    (0.01 if delta is None else delta) / len(metrics),
-                    binary=each.binary,
-                    seed=seed,
-                    policy=policy,
-                    measured=each.measured,
-                    cost_range=each.cost_range,
-                )
-                for name, each in metrics.items()
-            },
-            METRIC if by is None else f"{by}/{METRIC}",
+        others = {"method": method, "delta_upper": levels.delta_upper, "delta_lower": levels.delta_lower}
+        refuse(
+            others | {"binary": binary is not None},
+            "does not go with several columns; leave it out, or give --delta",
         )
-        _write(
-            family, output, sign, as_json, *(f"Costs: {out.describe_source(e)}." for e in metrics.values())
-        )
+        family = _of_metrics(metrics, METRIC if by is None else f"{by}/{METRIC}", levels.delta, provenance)
+        written.write(family, *metrics.values())
         return
     episodes = reading.read(costs, binary=binary, by=by)
-    settings: dict[str, Any] = {
-        **({} if delta is None else {"delta": delta}),
-        "method": method,
-        "binary": episodes.binary,
-        "delta_upper": delta_upper,
-        "delta_lower": delta_lower,
-        "seed": seed,
-        "policy": policy,
-        "measured": episodes.measured,
-        "cost_range": episodes.cost_range,
-    }
-    certificate: Certificate | CertificateFamily
+    settings: dict[str, Any] = {**deltas, **provenance, "method": method}
     if by is None:
-        certificate = Certificate.from_held_out(episodes.costs, **settings)
+        written.write(Certificate.from_held_out(episodes, **settings), episodes)
     else:
-        certificate = CertificateFamily.from_held_out(episodes.by_task(), by=by, **settings)
-    out.print_warnings(episodes)
-    _write(certificate, output, sign, as_json, f"Costs: {out.describe_source(episodes)}.")
+        settings["binary"] = episodes.binary
+        written.write(CertificateFamily.from_held_out(episodes.split(), by=by, **settings), episodes)
 
 
-def _write(
-    certificate: Certificate | CertificateFamily, output: Path, sign: Path | None, as_json: bool, *basis: str
-) -> None:
-    """Write a certificate, signed if asked for, and say what it promises."""
-    if sign is not None:
-        signing.sign(output, certificate.to_dict(), sign)
-    certificate.save(output)
-    if as_json:
-        out.print_json(certificate.to_dict())
-        return
-    print(f"Wrote {output}{out.signed(output, sign)}")
-    if isinstance(certificate, CertificateFamily):
-        print_family(certificate)
-        out.print_section("Basis", basis)
-    else:
-        out.print_section("Promise", wording.promise(certificate))
-        out.print_section("Basis", [*wording.basis(certificate), *basis])
+def _external(bounds: tuple[float, float] | None, delta: float | None, **others: Any) -> Certificate:
+    """Return limits that somebody else proved."""
+    if bounds is None or delta is None:
+        raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
+    lower, upper = bounds
+    return Certificate.from_bounds(lower=lower, upper=upper, delta=delta, **others)
+
+
+def _of_metrics(
+    metrics: Mapping[str, Episodes], by: str, delta: float | None, provenance: dict[str, Any]
+) -> CertificateFamily:
+    """Certify each metric at its share of delta."""
+    share = (0.01 if delta is None else delta) / len(metrics)
+    return CertificateFamily(
+        {name: Certificate.from_held_out(each, share, **provenance) for name, each in metrics.items()}, by
+    )
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Where a certificate goes, and how it is shown."""
+
+    output: Path
+    sign: Path | None
+    as_json: bool
+
+    def write(self, certificate: Certificate | CertificateFamily, *read: Episodes) -> None:
+        """Write a certificate, signed if asked for, and say what it promises."""
+        out.print_warnings(*read)
+        if self.sign is not None:
+            signing.sign(self.output, certificate.to_dict(), self.sign)
+        certificate.save(self.output)
+        if self.as_json:
+            out.print_json(certificate.to_dict())
+            return
+        print(f"Wrote {self.output}{out.signed(self.output, self.sign)}")
+        basis = [f"Costs: {out.describe_source(each)}." for each in read]
+        if isinstance(certificate, CertificateFamily):
+            print_family(certificate)
+            out.print_section("Basis", basis)
+        else:
+            out.print_section("Promise", wording.promise(certificate))
+            out.print_section("Basis", [*wording.basis(certificate), *basis])

@@ -12,13 +12,13 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.family import name_missing, print_family_finding, read_tasks
+from boundwatch.cli.family import Tasks, print_family_finding, read_tasks
 from boundwatch.cli.judge import ExitCode, Judging, exit_if_worse, load_judge
 from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Json, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyFinding, FamilyTest, Finding, HypothesisTest
-from boundwatch.episodes import Episodes
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.reporting import wording
 from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledger
 
@@ -66,8 +66,8 @@ def check(
     out.print_trust(loaded, key)
     if isinstance(loaded, CertificateFamily) or judging.by is not None:
         judging.refuse_with_tasks(plot=plot, ledger=ledger)
-        family, episodes = read_tasks(loaded, costs, reading, judging.by, allow_own=allow_own)
-        found: Finding | FamilyFinding = _check_tasks(judging.of_tasks(family), episodes, as_json)
+        tasks = read_tasks(loaded, costs, reading, judging.by, allow_own=allow_own)
+        found: Finding | FamilyFinding = _check_tasks(judging.of_tasks(tasks.family), tasks, as_json)
     else:
         judge = judging.of_one(loaded)
         episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)
@@ -102,15 +102,15 @@ def _check_one(
     return finding
 
 
-def _check_tasks(test: FamilyTest, episodes: Episodes, as_json: bool) -> FamilyFinding:
-    finding = test.decide(episodes.by_task())
-    episodes = name_missing(test.family, finding, episodes)
-    out.print_warnings(episodes)
+def _check_tasks(test: FamilyTest, tasks: Tasks, as_json: bool) -> FamilyFinding:
+    finding = test.decide(tasks.costs)
+    tasks = tasks.with_missing(finding)
+    out.print_warnings(*tasks.sources)
     if as_json:
         promises = {task: _promise(certificate) for task, certificate in test.family.items()}
-        out.print_json(finding.to_dict() | out.source_fields(episodes) | {"certificates": promises})
+        out.print_json(finding.to_dict() | tasks.fields | {"certificates": promises})
     else:
-        print_family_finding(test, finding, episodes)
+        print_family_finding(test, finding, tasks)
     return finding
 
 

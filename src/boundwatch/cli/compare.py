@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,23 +19,18 @@ from boundwatch.cli.options import Force, Json
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
-from boundwatch.comparison.following import Following, GrowingFile
-from boundwatch.episodes import Episodes
+from boundwatch.comparison.following import FollowedFile, Following
 from boundwatch.episodes.alignment import align, warn_of_tasks
-from boundwatch.episodes.lines import LineReader
-from boundwatch.episodes.opening import is_log, refuse_document
-from boundwatch.episodes.table import Wanted
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import comparison as words
-from boundwatch.watching.files import is_text
-from boundwatch.watching.lines import awaited
-
-POLL_SECONDS = 0.5
 
 
 @command(
     example="boundwatch compare old/eval_info.json new/eval_info.json\n"
-    "boundwatch compare trials.csv --by policy --paired --plot compare.png\n"
+    "boundwatch compare trials.csv --policy policy --paired --plot compare.png\n"
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code"
 )
 def compare(
@@ -44,7 +38,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="A B [C ...]",
-            help="One file of costs per policy, in any format that `check` reads; or one file, with --by.",
+            help="One file of costs per policy, in any format that `check` reads; or one, with --policy.",
         ),
     ],
     paired: Annotated[
@@ -72,9 +66,9 @@ def compare(
     margin: Annotated[
         float, typer.Option(metavar="M", help="Also say whether B costs at most M more than A.")
     ] = 0.0,
-    by: Annotated[
+    policy: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column that names the policy, if one file holds all."),
+        typer.Option(metavar="COL", help="Column that names the policy, if one file holds all."),
     ] = None,
     follow: Annotated[
         bool,
@@ -124,7 +118,7 @@ def compare(
             alpha, binary=binary, paired=paired, horizon=horizon, margin=margin, tasks=turns
         )
 
-    two = len(policies) == 2 and by is None
+    two = len(policies) == 2 and policy is None
     if follow:
         if not two or "-" in policies:
             raise typer.BadParameter("--follow needs two files, one per policy")
@@ -132,7 +126,7 @@ def compare(
     elif tasks is not None:
         raise typer.BadParameter("--tasks goes with --follow; the tasks of whole files are counted")
     else:
-        named = _read(policies, reading, by, binary=binary or None, paired=paired)
+        named = _read(policies, reading, policy, binary=binary or None, paired=paired)
     if len(named) == 2:
         worse = _compare_two(named, build, plot, report, as_json=as_json, lines=follow)
     else:
@@ -144,30 +138,40 @@ def compare(
 
 
 def _read(
-    policies: list[str], reading: Reading, by: str | None, *, binary: bool | None, paired: bool
+    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name."""
-    if by is not None:
-        if len(policies) != 1:
-            raise typer.BadParameter("--by goes with one file that holds all policies")
-        whole = reading.read(policies[0], by=by, binary=binary, judged=False)
+    if policy is not None:
+        if len(paths) != 1:
+            raise typer.BadParameter("--policy goes with one file that holds all policies")
+        whole = _read_one(paths[0], reading, by=policy, binary=binary)
         found = whole.split()
         if len(found) < 2:
-            raise InvalidCost(f"{whole.source}: column {by} names {len(found)} policy; two are needed")
+            problem = f"names {len(found)} policy; two are needed"
+            raise InvalidCost(problem, where=Place(whole.source, column=policy))
         parts = [
-            dataclasses.replace(part, source=f"{whole.source}, {by} {name}") for name, part in found.items()
+            dataclasses.replace(part, source=f"{whole.source}, {policy} {name}")
+            for name, part in found.items()
         ]
         aligned = align(parts, paired=paired)
         return {
             name: dataclasses.replace(part, source=whole.source)
             for name, part in zip(found, aligned, strict=True)
         }
-    if len(policies) < 2:
-        raise typer.BadParameter("give a file per policy, at least two; or one file with --by COLUMN")
-    if policies.count("-") > 1:
+    if len(paths) < 2:
+        raise typer.BadParameter("give a file per policy, at least two; or one file with --policy COL")
+    if paths.count("-") > 1:
         raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [reading.read(path, binary=binary, judged=False) for path in policies]
-    return dict(zip(_names(policies), align(read, paired=paired), strict=True))
+    read = [_read_one(path, reading, binary=binary) for path in paths]
+    return dict(zip(_names(paths), align(read, paired=paired), strict=True))
+
+
+def _read_one(path: str, reading: Reading, **others: Any) -> Episodes:
+    """Read a file; the tasks that a log of lerobot-eval names are its strata unless others are declared."""
+    episodes = reading.read(path, **others)
+    if episodes.file_format == "lerobot-eval" and reading.strata is None and path != "-":
+        return reading.read(path, **others, strata="task")
+    return episodes
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -176,7 +180,9 @@ def _names(paths: list[str]) -> list[str]:
         names = ["stdin" if path == "-" else name(Path(path)) for path in paths]
         if len(set(names)) == len(names):
             return names
-    raise InvalidSetting(f"the same file was given twice: {', '.join(paths)}; a policy equals itself")
+    raise InvalidSetting(
+        f"the same file was given twice: {', '.join(paths)}", remedy="a policy equals itself"
+    )
 
 
 def _compare_two(
@@ -190,7 +196,8 @@ def _compare_two(
 ) -> bool:
     one, other = named
     a, b = named.values()
-    test = build(a.binary and b.binary, len(set(a.tasks)) or 1)
+    tasks = [set(each.keys.get("strata", ())) for each in (a, b)]
+    test = build(a.binary and b.binary, len(tasks[0]) if tasks[0] and tasks[0] == tasks[1] else 1)
     finding = test.update_many(a.costs, b.costs)
     decided = finding.verdict is not ComparisonVerdict.UNDECIDED or finding.no_worse
     if decided and not finding.paired:  # partners were matched by somebody
@@ -291,36 +298,34 @@ def _follow(
     as_json: bool,
 ) -> dict[str, Episodes]:
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
-    _refuse_whole_files(paths, reading)
-    wanted = Wanted.of(success=reading.success, cost=reading.cost, reward=reading.reward)
-    rule = reading.cost_range, binary, tuple(reading.success_values or ())
-    a, b = (GrowingFile(path, LineReader(wanted, *rule), _note) for path in paths)
+    if (tasks is None) != (reading.strata is None):
+        raise typer.BadParameter("--tasks N and --strata COL go together: how many tasks, and which column")
+    reading.refuse_whole_files("--follow")
+    reading.refuse_several(None)
+    for path in paths:
+        if Path(path).is_dir() or files.open_binary(path).read(8).startswith((b"\x1f\x8b", *MAGIC)):
+            raise typer.BadParameter(
+                f"--follow is for one number, JSON object or CSV row per line, not {path}"
+            )
+    declared = Declared.of(
+        success=reading.success,
+        cost=reading.cost,
+        reward=reading.reward,
+        cost_range=reading.cost_range,
+        success_values=reading.success_values or (),
+        design=reading.design(),
+    )
+    a, b = (FollowedFile(path, declared, _note, binary=binary) for path in paths)
     following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
-        while True:
+        while not following.over:
             for finding in following.look():
                 _print_line(finding, as_json=as_json)
-            for each in (a, b):
-                if each.unfinished is not None:
-                    _note(f"{each.path}: {awaited(each.unfinished)}")
-            if following.over:
-                break
-            time.sleep(POLL_SECONDS)
     return dict(zip(_names(paths), following.evaluations(), strict=True))
 
 
 def _note(said: str) -> None:
     print(f"boundwatch: note: {said}", file=sys.stderr)
-
-
-def _refuse_whole_files(paths: list[str], reading: Reading) -> None:
-    reading.refuse_whole_files("--follow")
-    for path in paths:
-        if not is_text(path) or is_log(path):
-            raise typer.BadParameter(
-                f"{path}: --follow is for one number, JSON object or CSV row per line; leave it out"
-            )
-        refuse_document(path, reading.columns.values())
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

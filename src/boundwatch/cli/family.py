@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.reading import METRIC, Reading
 from boundwatch.detectors import FamilyFinding, FamilyTest
-from boundwatch.episodes import Episodes
-from boundwatch.episodes.fit import refuse_unknown
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.errors import InvalidSetting, Place
 from boundwatch.reporting import family as words
 from boundwatch.reporting import wording
-
-
-@dataclasses.dataclass(frozen=True)
-class _Metrics(Episodes):
-    """The costs of several metrics, those of an episode together, as if they were tasks."""
-
-    parts: tuple[Episodes, ...] = ()
-    """The episodes of each metric by themselves."""
 
 
 def print_family(family: CertificateFamily) -> None:
@@ -60,36 +55,54 @@ def tasks_of_metrics(family: CertificateFamily) -> str | None:
     return family.by.removesuffix(METRIC).rstrip("/") or None
 
 
-def parts(episodes: Episodes) -> tuple[Episodes, ...]:
-    """Return the episodes of each metric by themselves."""
-    return episodes.parts if isinstance(episodes, _Metrics) else (episodes,)
-
-
 def _members(family: CertificateFamily) -> str:
     counted = wording.count(len(family), words.member(family))
     return counted if family.by == METRIC else f"{counted} (column {family.by})"
 
 
-def print_family_finding(test: FamilyTest, finding: FamilyFinding, episodes: Episodes) -> None:
+@dataclasses.dataclass(frozen=True)
+class Tasks:
+    """The costs of several tasks, or of several metrics as if they were tasks, and where they came from."""
+
+    family: CertificateFamily
+    costs: Mapping[str, NDArray[np.float64]]
+    sources: tuple[Episodes, ...]
+    """What was read: once or, of several metrics, once for each."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may make the guarantees wrong."""
+        return tuple(dict.fromkeys(warning for each in self.sources for warning in each.warnings))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Where they came from, for JSON."""
+        if len(self.sources) == 1:
+            return out.source_fields(self.sources[0])
+        return {"metrics": [out.source_fields(each) for each in self.sources]}
+
+    def with_missing(self, finding: FamilyFinding) -> Tasks:
+        """Return the same with a warning that names the tasks without new episodes."""
+        if not finding.not_judged:
+            return self
+        certified = wording.count(len(self.family), f"certified {words.member(self.family)}")
+        first, *others = self.sources
+        missing = (
+            f"{first.source}: no new episodes of {', '.join(finding.not_judged)}, so that "
+            f"{len(finding.not_judged)} of {certified} are not judged"
+        )
+        first = dataclasses.replace(first, warnings=(*first.warnings, missing))
+        return dataclasses.replace(self, sources=(first, *others))
+
+
+def print_family_finding(test: FamilyTest, finding: FamilyFinding, tasks: Tasks) -> None:
     """Print the verdict on every task, and what is guaranteed for all of them."""
     print(f"{wording.headline(finding, words.member(test.family))}\n")
     out.print_table(*words.verdicts(test.family, finding))
     print()
-    sources = [("costs", out.describe_source(part)) for part in parts(episodes)]
+    sources = [("costs", out.describe_source(each)) for each in tasks.sources]
     out.print_rows([*words.rates(test.family, finding), *sources])
     out.print_section("Note", words.notes(test, finding), bullet="- ")
-
-
-def name_missing(family: CertificateFamily, finding: FamilyFinding, episodes: Episodes) -> Episodes:
-    """Add a warning that names the tasks without new episodes."""
-    if not finding.not_judged:
-        return episodes
-    certified = wording.count(len(family), f"certified {words.member(family)}")
-    missing = (
-        f"{episodes.source}: no new episodes of {', '.join(finding.not_judged)}, so that "
-        f"{len(finding.not_judged)} of {certified} are not judged"
-    )
-    return dataclasses.replace(episodes, warnings=(*episodes.warnings, missing))
 
 
 def read_tasks(
@@ -100,54 +113,34 @@ def read_tasks(
     *,
     allow_own: bool | None = None,
     judged: bool = True,
-) -> tuple[CertificateFamily, Episodes]:
+) -> Tasks:
     """Return the certificates of the tasks, and the costs of each, which they judge unless told otherwise."""
     if isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
-        return loaded, _read_metrics(loaded, costs, reading, allow_own=allow_own, judged=judged)
-    by = by or (loaded.by if isinstance(loaded, CertificateFamily) else None)
-    episodes = reading.read(costs, by=by, certificate=loaded, allow_own=allow_own, judged=judged)
+        return _read_metrics(loaded, costs, reading, allow_own=allow_own, judged=judged)
+    by = by or (None if isinstance(loaded, Certificate) else loaded.by)
+    judge = loaded if judged or isinstance(loaded, Certificate) else next(iter(loaded.values()))
+    episodes = reading.read(costs, by=by, certificate=judge, allow_own=allow_own if judged else True)
+    tasks = episodes.by_task()
     if isinstance(loaded, CertificateFamily):
-        return loaded, episodes
-    return CertificateFamily.shared(loaded, episodes.by_task(), by=by or "task"), episodes
+        return Tasks(loaded, tasks, (episodes,))
+    return Tasks(CertificateFamily.shared(loaded, tasks, by=by or "task"), tasks, (episodes,))
 
 
 def _read_metrics(
     family: CertificateFamily, costs: str, reading: Reading, *, allow_own: bool | None, judged: bool
-) -> Episodes:
+) -> Tasks:
     """Return the costs of every metric as if they were tasks."""
-    reading.refuse_several(family)
-    by = tasks_of_metrics(family)
-    metrics = reading.metrics(costs, by=by, family=family, allow_own=allow_own, judged=judged)
-    compared = list(metrics.values())
-    lines = np.concatenate([each.lines for each in compared])
-    order = np.argsort(lines, kind="stable")  # episode by episode
-    names = [name for name, each in metrics.items() for _ in each.costs]
+    reading = reading.of_metrics(family)
+    judges = family if judged else None
+    metrics = reading.metrics(costs, by=tasks_of_metrics(family), family=judges, allow_own=allow_own)
+    for name, each in metrics.items():
+        if judged and name not in family:
+            raise InvalidSetting(no_certificate(name, family), where=Place(each.source))
     columns: dict[str, list[Episodes]] = {}
-    for each in compared:
-        columns.setdefault(str(each.column), []).append(each)
-    first = compared[0]
-    found = _Metrics(
-        np.concatenate([each.costs for each in compared])[order],
-        all(each.binary for each in compared),
-        first.source,
-        ", ".join(columns),
-        first.meaning,
-        first.file_format,
-        first.cost_range,
-        by=family.by,
-        tasks=tuple(map(names.__getitem__, order)),
-        lines=lines[order].tolist(),
-        detail=first.detail,
-        blocks_of=first.blocks_of,
-        warnings=tuple(dict.fromkeys(warning for each in compared for warning in each.warnings)),
-        notes=tuple(dict.fromkeys(note for each in compared for note in each.notes)),
-        episode=first.episode,
-        reduce=first.reduce,
-        parts=tuple(
-            dataclasses.replace(each[0], costs=np.concatenate([task.costs for task in each]))
-            for each in columns.values()
-        ),
-    )
-    if judged:
-        refuse_unknown(found, family)
-    return found
+    for each in metrics.values():
+        columns.setdefault(str(each.measure.column), []).append(each)
+    wholes = [
+        dataclasses.replace(each[0], costs=np.concatenate([task.costs for task in each]), keys={}, numbers=())
+        for each in columns.values()
+    ]
+    return Tasks(family, {name: each.costs for name, each in metrics.items()}, tuple(wholes))

@@ -13,10 +13,11 @@ import typer
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli.options import By
+from boundwatch.cli.spelling import flag
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, HypothesisTest, Verdict
 from boundwatch.detectors.base import LOOK_LEVEL, TailName
 from boundwatch.detectors.family import Control
-from boundwatch.errors import BoundwatchError, InvalidSetting, SchemaMismatch
+from boundwatch.errors import BoundwatchError, InvalidSetting, Place, SchemaMismatch
 
 Margin = Annotated[
     float | None,
@@ -96,8 +97,9 @@ class Judging:
         warn_of_levels(given)
         for name, other in zip(refused, given, strict=True):
             if refused[name] is not None:
-                flag, remedy = (f"--{key.replace('_', '-')}" for key in (name, other))
-                raise typer.BadParameter(f"{flag} does not go with --detector {self.detector}; use {remedy}")
+                raise typer.BadParameter(
+                    f"{flag(name)} does not go with --detector {self.detector}; use {flag(other)}"
+                )
         return build(certificate, tail=self.tail, margin=self.margin, **_chosen(given))
 
     def of_tasks(self, family: CertificateFamily) -> FamilyTest:
@@ -111,9 +113,7 @@ class Judging:
         """Refuse options that go with a single certificate only."""
         detector = None if self.detector == HypothesisTest.name else self.detector
         for name in _chosen({"detector": detector, **others, **self._rates}):
-            raise typer.BadParameter(
-                f"--{name.replace('_', '-')} does not go with several tasks; leave it out"
-            )
+            raise typer.BadParameter(f"{flag(name)} does not go with several tasks; leave it out")
 
     @property
     def _levels(self) -> dict[str, float | None]:
@@ -145,7 +145,9 @@ def load_judge(path: Path, costs: str, key: Path | None) -> Certificate | Certif
         if not swapped:
             raise
         raise InvalidSetting(
-            f"{path}: is not a certificate, but {costs} is; swap them: the certificate comes first"
+            f"is not a certificate, but {costs} is",
+            where=Place(str(path)),
+            remedy="swap them: the certificate comes first",
         ) from None
 
 
@@ -154,7 +156,7 @@ def warn_of_levels(levels: Mapping[str, float | None]) -> None:
     for name, level in levels.items():
         if level is not None and UNUSUAL <= level < 1:
             print(
-                f"boundwatch: warning: --{name.replace('_', '-')} {level:g} lets the promise fail in up to "
+                f"boundwatch: warning: {flag(name)} {level:g} lets the promise fail in up to "
                 f"{100 * level:.0f} of 100 cases where it should hold; 0.05 or less is usual",
                 file=sys.stderr,
             )

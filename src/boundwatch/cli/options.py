@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.episodes import Format, Reduction
+from boundwatch.episodes.design import Reduction
+from boundwatch.readers import Format
 
 CertificateFile = Annotated[
     Path, typer.Argument(metavar="CERTIFICATE", help="Certificate, as `boundwatch certify` writes it.")
@@ -33,8 +34,7 @@ SuccessColumn = Annotated[
         "--success",
         metavar="COL",
         help="Column that says whether a trial succeeded (yes/no, pass/fail, 1/0, ...). Columns without "
-        "names "
-        "are numbered from 1; /topic.field in MCAP.",
+        "names are numbered from 1; /topic.field in MCAP.",
     ),
 ]
 CostColumn = Annotated[
@@ -65,6 +65,22 @@ SuccessValues = Annotated[
         help="Words that mean success, if boundwatch does not know them; all others are then failures.",
     ),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL=VALUE", help="Read only the rows with this value in this column; repeatable."),
+]
+Strata = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL", help="Column of the fixed set of tasks or conditions whose mean is meant; kept."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL", help="Column of scenes, seeds or days whose repeats are not independent; kept."
+    ),
+]
 FileFormat = Annotated[
     Format | None, typer.Option("--format", help="Format of the file. [default: recognized by content]")
 ]
@@ -74,15 +90,13 @@ Sheet = Annotated[
 By = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN",
+        metavar="COL",
         help="Column that names the task (or robot): each is judged separately; all share one error rate.",
     ),
 ]
 Episode = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN", help="Column that names the episode, if each row is one step of an episode."
-    ),
+    typer.Option(metavar="COL", help="Column that names the episode, if each row is one step of an episode."),
 ]
 Reduce = Annotated[
     Reduction | None,

@@ -16,8 +16,8 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.signing import signature_path
 from boundwatch.certificates.verification import on_trust
-from boundwatch.episodes import Episodes
-from boundwatch.episodes.table import Meaning
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
 from boundwatch.reporting.wording import count
 
 
@@ -43,46 +43,42 @@ def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> Non
 
 def describe_source(episodes: Episodes) -> str:
     """Say which file and column the costs came from, and how they were turned into costs."""
-    rule = describe_column(episodes.column, episodes.meaning, episodes.cost_range)
-    tasks = f" of {count(len(set(episodes.tasks)), 'task')} (column {episodes.by})" if episodes.tasks else ""
-    detail = f", {episodes.detail}" if episodes.detail else ""
-    steps = f" ({episodes.reduce} of the rows with the same {episodes.episode})" if episodes.episode else ""
-    read = f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}{steps}{tasks}{detail}"
-    return f"{episodes.source}{rule}{read}"
+    design = episodes.design
+    tasks = set(episodes.keys.get("by", ()))
+    of = f" of {count(len(tasks), 'task')} (column {design.by})" if tasks else ""
+    steps = f" ({design.reduce} of the rows with the same {design.episode})" if design.episode else ""
+    read = f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}{steps}{of}"
+    where = "".join(f", {column} {value}" for column, value in design.where.items())
+    return f"{episodes.source}{describe_measure(episodes.measure)}{where}{read}"
 
 
-def describe_column(column: str | None, meaning: Meaning, cost_range: tuple[float, float] | None) -> str:
+def describe_measure(measure: Measure) -> str:
     """Say which column was read, and how it was turned into costs; it follows the name of a file."""
-    name = f", column {column}" if column else ""
-    if cost_range is not None:
-        low, high = map(shortest, cost_range)
-        worst = low if meaning == "reward" else high
+    name = f", column {measure.column}" if measure.column else ""
+    if measure.cost_range is not None:
+        low, high = map(shortest, measure.cost_range)
+        worst = low if measure.kind == "reward" else high
         return f"{name}, rescaled to a cost from the range {low} to {high}: {worst} is worst"
-    return name + (", cost = 1 - success" if meaning == "success" else ", read as a cost: 1 is worst")
+    return name + (", cost = 1 - success" if measure.kind == "success" else ", read as a cost: 1 is worst")
 
 
 def source_fields(episodes: Episodes) -> dict[str, Any]:
     """Return the same for JSON."""
     return {
         "source": episodes.source,
-        "column": episodes.column,
-        "meaning": episodes.meaning,
         "format": episodes.file_format,
-        "cost_range": episodes.cost_range,
-        "by": episodes.by,
-        "episode": episodes.episode,
-        "reduce": episodes.reduce,
-        "detail": episodes.detail,
+        "measure": episodes.measure.to_dict(),
+        "design": episodes.design.to_dict(),
         "notes": episodes.notes,
         "warnings": episodes.warnings,
     }
 
 
-def print_warnings(episodes: Episodes) -> None:
-    """Say on standard error how the file was read, and what may make the guarantees wrong."""
-    for note in episodes.notes:
-        print(f"boundwatch: note: {note}", file=sys.stderr)
-    for warning in episodes.warnings:
+def print_warnings(*read: Episodes) -> None:
+    """Say on standard error how files were read, and what may make the guarantees wrong; each once."""
+    for note in dict.fromkeys(note for each in read for note in each.notes):
+        print(f"boundwatch: note: {printable(note)}", file=sys.stderr)
+    for warning in dict.fromkeys(warning for each in read for warning in each.warnings):
         print(f"boundwatch: warning: {printable(warning)}", file=sys.stderr)
 
 

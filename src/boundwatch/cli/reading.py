@@ -1,19 +1,18 @@
-"""The options by which commands read costs, what they say about the costs, and how new ones compare."""
+"""The options by which commands read costs, and the one way in which they do."""
 
 from __future__ import annotations
 
 import dataclasses
-import shlex
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import typer
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli.options import (
+    Cluster,
     CostColumn,
     CostRange,
     Episode,
@@ -22,16 +21,28 @@ from boundwatch.cli.options import (
     Reduce,
     RewardColumn,
     Sheet,
+    Strata,
     SuccessColumn,
     SuccessValues,
+    Where,
 )
-from boundwatch.episodes import Episodes, certified_column, certified_meaning, read_costs
-from boundwatch.episodes.formats import LINE_FORMATS
-from boundwatch.episodes.table import Meaning
-from boundwatch.episodes.words import normal
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch
+from boundwatch.cli.spelling import flag
+from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import KINDS, Kind, Measure
+from boundwatch.episodes.outcomes import normal
+from boundwatch.errors import (
+    Argument,
+    BoundwatchError,
+    InvalidCost,
+    InvalidSetting,
+    Place,
+    ProvenanceMismatch,
+)
+from boundwatch.readers import read_costs
 
-_MEANINGS: tuple[Meaning, ...] = ("success", "cost", "reward")
+LINE_FORMATS = (None, "csv", "jsonl")
+"""The formats that can be named where lines are read one by one; None if none is."""
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
 
@@ -45,48 +56,102 @@ class Reading:
     reward: RewardColumn = None
     cost_range: CostRange = None
     success_values: SuccessValues = None
-    file_format: FileFormat = None
-    sheet: Sheet = None
+    where: Where = None
+    strata: Strata = None
+    cluster: Cluster = None
     episode: Episode = None
     reduce: Reduce = None
+    file_format: FileFormat = None
+    sheet: Sheet = None
     evaluation: Evaluation = None
+
+    @property
+    def columns(self) -> dict[Kind, str]:
+        """The columns that were named, by what they hold."""
+        named = {kind: getattr(self, kind) for kind in KINDS}
+        return {kind: column for kind, column in named.items() if column is not None}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of `read_costs`."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return given | {"success_values": self.success_values or (), "where": conditions(self.where)}
+
+    def design(self, **others: Any) -> Design:
+        """Return how rows relate, as far as options say so; `others` are further fields."""
+        where = conditions(self.where) or {}
+        return Design(
+            strata=self.strata,
+            cluster=self.cluster,
+            episode=self.episode,
+            reduce=self.reduce,
+            where=where,
+            **others,
+        )
 
     def read(
         self,
         path: str,
         *,
-        binary: bool | None = None,
-        by: str | None = None,
-        certificate: Certificate | CertificateFamily | None = None,
+        certificate: Certificate | Mapping[str, Certificate] | None = None,
         allow_own: bool | None = None,
-        judged: bool = True,
+        **others: Any,
     ) -> Episodes:
-        """Read the costs, for a certificate to judge them if there is one; its own with `allow_own`.
+        """Read costs, for a certificate to judge them if there is one; its own with `allow_own`.
 
-        That is None for a command without the option. What `judged` does, `read_costs` says.
+        That is None for a command without the option. `others` are further arguments of `read_costs`.
         """
         self.refuse_several(None)
-        settings = self._settings() | {"binary": binary, "judged": judged}
-        with offering_own(allow_own) as allowed:
-            return read_costs(path, by=by, certificate=certificate, allow_own=allowed, **settings)
+        settings = self.settings | others
+        try:
+            episodes = read_costs(path, certificate=certificate, allow_own=bool(allow_own), **settings)
+        except ProvenanceMismatch as error:
+            if allow_own is not None:
+                error.remedy += (" (", Argument("allow_own", True), " shows what it would say)")
+            raise
+        except InvalidCost:
+            if path != "-" and _is_certificate(path):
+                raise InvalidSetting(
+                    "is a certificate, not costs",
+                    where=Place(path),
+                    remedy="give the file of the episodes",
+                ) from None
+            raise
+        pooled = [name for name in ("strata", "cluster") if getattr(episodes.design, name) is not None]
+        if not pooled:
+            return episodes
+        note = f"{episodes.source}: {' and '.join(pooled)} are kept, but all trials are judged as one sample"
+        return dataclasses.replace(episodes, notes=(*episodes.notes, note))
 
     def refuse_several(self, metrics: CertificateFamily | None) -> None:
-        """Refuse several columns without certificates of several, and one column with them."""
-        if metrics is not None and len(self.columns) < 2:
-            flags = {
-                f"--{certified_meaning(one.provenance.measured or '')}": (
-                    name if metrics.by == METRIC else _without_task(name, one)
-                )
-                for name, one in metrics.items()
-            }
-            given = " ".join(f"{flag} {shlex.quote(column)}" for flag, column in flags.items())
-            raise InvalidSetting(f"these are certificates of several columns; name the same ones: {given}")
+        """Refuse several columns without certificates of several, and one of the columns with them."""
         if metrics is None and len(self.columns) > 1:
-            given = " and ".join(f"--{name}" for name in self.columns)
+            given = " and ".join(map(flag, self.columns))
             raise typer.BadParameter(
                 f"{given} go together with the certificates of several columns (certify with both first); "
                 "name one column"
             )
+        if metrics is not None and 0 < len(self.columns) < len(measures := _measures(metrics)):
+            remedy: list[str | Argument] = ["name none, or the same ones:"]
+            for measure in measures:
+                remedy += [" ", Argument(measure.kind, measure.column)]
+            raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
+
+    def of_metrics(self, family: CertificateFamily) -> Reading:
+        """Return the same with the columns, range and words of certificates of several, unless given."""
+        self.refuse_several(family)
+        known = _measures(family)
+        columns: dict[str, Any] = {measure.kind: measure.column for measure in known}
+        if self.columns:
+            columns = {str(kind): column for kind, column in self.columns.items()}
+        ranges = [measure.cost_range for measure in known if measure.cost_range is not None]
+        words = [list(measure.success_values) for measure in known if measure.success_values]
+        return dataclasses.replace(
+            self,
+            **columns,
+            cost_range=self.cost_range or next(iter(ranges), None),
+            success_values=self.success_values or next(iter(words), None),
+        )
 
     def metrics(
         self,
@@ -95,7 +160,6 @@ class Reading:
         by: str | None = None,
         family: CertificateFamily | None = None,
         allow_own: bool | None = None,
-        judged: bool = True,
     ) -> dict[str, Episodes]:
         """Read each column that was named, if there are several; nothing otherwise.
 
@@ -105,34 +169,17 @@ class Reading:
         found: dict[str, Episodes] = {}
         if len(self.columns) < 2:
             return found
-        for meaning, column in self.columns.items():
-            settings = self._settings() | dict.fromkeys(_MEANINGS) | {meaning: column, "judged": judged}
-            if meaning == "success":
-                settings["cost_range"] = None
-            else:
-                settings["success_values"] = ()
-            certificate = None if family is None else _of_column(family, column, by, self.columns.values())
-            with offering_own(allow_own) as allowed:
-                episodes = read_costs(path, by=by, certificate=certificate, allow_own=allowed, **settings)
+        if path == "-":
+            raise typer.BadParameter("several columns are read one after the other; give a file, not -")
+        for kind, column in self.columns.items():
+            other = "cost_range" if kind == "success" else "success_values"
+            changes: dict[str, Any] = dict.fromkeys((*KINDS, other))
+            one = dataclasses.replace(self, **changes | {kind: column})
+            judge = None if family is None else _of_column(family, column, by)
+            episodes = one.read(path, by=by, certificate=judge, allow_own=allow_own)
             tasks = {} if by is None else episodes.split()
             found |= {f"{task}/{column}": part for task, part in tasks.items()} or {column: episodes}
         return found
-
-    @property
-    def columns(self) -> dict[Meaning, str]:
-        """The columns that were named, by what they hold."""
-        named = {name: getattr(self, name) for name in _MEANINGS}
-        return {name: column for name, column in named.items() if column is not None}
-
-    def rule(self) -> dict[str, Any]:
-        """Return what says how to read a stream line by line."""
-        names = ("success", "cost", "reward", "cost_range")
-        return {name: getattr(self, name) for name in names} | {
-            "success_values": tuple(self.success_values or ())
-        }
-
-    def _settings(self) -> dict[str, Any]:
-        return dataclasses.asdict(self) | {"success_values": self.success_values or ()}
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
@@ -154,41 +201,57 @@ class Reading:
         refuse(given, f"does not go with {where}, which reads line by line")
 
 
+def _is_certificate(path: str) -> bool:
+    try:
+        load(path)
+    except (BoundwatchError, OSError):
+        return False
+    return True
+
+
+def conditions(given: Sequence[str] | None) -> dict[str, str] | None:
+    """Return ``COL=VALUE``, given several times, as a mapping; None if it was not given.
+
+    Examples
+    --------
+    >>> conditions(["site=lab", "day=2"])
+    {'site': 'lab', 'day': '2'}
+    """
+    if given is None:
+        return None
+    found: dict[str, str] = {}
+    for each in given:
+        column, equals, value = each.partition("=")
+        if not column or not equals:
+            raise typer.BadParameter(f"--where {each}: write COL=VALUE")
+        if column in found:
+            raise typer.BadParameter(f"--where {column} is given twice; no row can have both values")
+        found[column] = value
+    return found
+
+
 def refuse(options: Mapping[str, object], why: str) -> None:
     """Refuse the first option, by its parameter's name, that was given."""
     for name, value in options.items():
-        if value not in (None, []):
-            flag = "--format" if name == "file_format" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{flag} {why}")
+        if not (value is None or value is False or value == []):
+            raise typer.BadParameter(f"{flag(name)} {why}")
+
+
+def _measures(family: CertificateFamily) -> list[Measure]:
+    """Return how each metric is measured, once for all tasks."""
+    known = [one.measure for one in family.values() if one.measure is not None]
+    return list({(measure.kind, normal(measure.column or "")): measure for measure in known}.values())
 
 
 def _of_column(
-    family: CertificateFamily, column: str, by: str | None, columns: Collection[str]
+    family: CertificateFamily, column: str, by: str | None
 ) -> Certificate | dict[str, Certificate] | None:
     """Return the certificate of a metric, or those of its tasks; None if it has none."""
     if by is None:
         return family.get(column)
-    # Of the columns b and a/b, the second is the one of task/a/b.
-    longer = tuple(f"/{other}" for other in columns if other.endswith(f"/{column}"))
-    names = [name for name in family if name.endswith(f"/{column}") and not name.endswith(longer)]
-    return {name.removesuffix(f"/{column}"): family[name] for name in names} or None
-
-
-def _without_task(name: str, certificate: Certificate) -> str:
-    """Return the column of ``task/column``: both may have slashes, so what the certificate keeps decides."""
-    known = certified_column([certificate]).column
-    parts = name.split("/")
-    columns = ("/".join(parts[start:]) for start in range(1, len(parts)))
-    # A customary column is not kept, and has no slash.
-    return next((column for column in columns if normal(column) == known), parts[-1])
-
-
-@contextmanager
-def offering_own(allow_own: bool | None) -> Iterator[bool]:
-    """Name the option by which a command judges a certificate's own costs, if it has one (not None)."""
-    try:
-        yield bool(allow_own)
-    except ProvenanceMismatch as error:
-        if allow_own is None:
-            raise
-        raise ProvenanceMismatch(f"{error} (--allow-own shows what it would say)") from None
+    found = {
+        name.removesuffix(f"/{one.measure.column}"): one
+        for name, one in family.items()
+        if one.measure is not None and normal(one.measure.column or "") == normal(column)
+    }
+    return found or None

@@ -10,7 +10,7 @@ import typer
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.family import name_missing, read_tasks
+from boundwatch.cli.family import read_tasks
 from boundwatch.cli.judge import Judging, load_judge
 from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Key
 from boundwatch.cli.reading import Reading
@@ -59,21 +59,21 @@ def report(
     facts = {"robot": robot, "site": site}
     if not isinstance(loaded, Certificate) or judging.by is not None:
         judging.refuse_with_tasks(ledger=ledger)
-        family, episodes = read_tasks(loaded, costs, reading, judging.by, allow_own=allow_own)
-        test = judging.of_tasks(family)
-        found = test.decide(episodes.by_task())
-        episodes = name_missing(family, found, episodes)
+        tasks = read_tasks(loaded, costs, reading, judging.by, allow_own=allow_own)
+        test = judging.of_tasks(tasks.family)
+        found = test.decide(tasks.costs)
+        tasks = tasks.with_missing(found)
         html = render_family_report(
             test,
-            episodes.by_task(),
-            source=out.describe_source(episodes),
-            warnings=episodes.warnings,
+            tasks.costs,
+            source="; ".join(map(out.describe_source, tasks.sources)),
+            warnings=tasks.warnings,
             title=title,
             facts=facts,
         )
         files.write_text(output, html)
-        out.print_warnings(episodes)
-        print(f"Wrote {output}\n{wording.headline(found, member(family))}")
+        out.print_warnings(*tasks.sources)
+        print(f"Wrote {output}\n{wording.headline(found, member(tasks.family))}")
         return
     judge = judging.of_one(loaded)
     episodes = reading.read(costs, certificate=loaded, allow_own=allow_own)

@@ -23,10 +23,12 @@ from functools import cache
 from typing import Annotated, Any, NoReturn, TypeVar, cast, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from boundwatch._support.text import printable
 from boundwatch._version import __version__
-from boundwatch.errors import BoundwatchError
+from boundwatch.cli.spelling import said
+from boundwatch.errors import BoundwatchError, Refusal
 
 
 def new_app(**settings: Any) -> typer.Typer:
@@ -47,10 +49,29 @@ _WrongUsage = cast("type[Exception]", typer.BadParameter.__base__)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+class _Command(TyperCommand):
+    """A command that refuses an option given twice, of which the first would be ignored."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser: Any = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> Any:
+            found = parse(args)
+            seen = [each for each in found[2] if each.param_type_name == "option"]
+            for option in seen:
+                if seen.count(option) > 1 and not option.multiple and not option.is_flag:
+                    raise typer.BadParameter("can be given once", ctx=ctx, param=option)
+            return found
+
+        parser.parse_args = parse_once
+        return parser
+
+
 def command(*, example: str, group: typer.Typer = app) -> Callable[[Function], Function]:
     """Register a function as a command whose help ends with an example, one shell command per line."""
     lines = "\n".join(f"  {line}" for line in example.splitlines())
-    add = group.command(epilog=f"Example:\n\n\b\n{lines}")
+    add = group.command(cls=_Command, epilog=f"Example:\n\n\b\n{lines}")
 
     def register(function: Function) -> Function:
         add(_with_single_options(function))
@@ -109,7 +130,8 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)
     except BoundwatchError as error:
-        message = " ".join(str(error).split())
+        line = said(error, _option_names(application)) if isinstance(error, Refusal) else str(error)
+        message = " ".join(line.split())
     except _WrongUsage as wrong:
         _say_usage(wrong, name)
     except MemoryError:
@@ -144,6 +166,14 @@ def _say_usage(wrong: Any, name: str) -> NoReturn:
 def built(application: typer.Typer) -> Any:
     """Return the program with all of its commands; typer would build them again at every call."""
     return typer.main.get_command(application)
+
+
+def _option_names(application: typer.Typer) -> set[str]:
+    """Return the names of the arguments of all commands: what a refusal may call by its flag."""
+    commands = list(getattr(built(application), "commands", {}).values())
+    return {
+        str(each.name) for command in commands for each in command.params if each.param_type_name == "option"
+    }
 
 
 def _print_version(value: bool) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from boundwatch.cli import output as out
 from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
-from boundwatch.episodes.predictions import read_predictions
+from boundwatch.errors import Argument, Refusal
+from boundwatch.readers import read_costs
 
 _FORM = "One row per scene, in any form that `check` reads; the order is that of observation."
 
@@ -37,9 +40,19 @@ def scenes(
     """
     from boundwatch.prediction.scenes import SceneWatch
 
-    reference, found = (read_predictions(path, predicted) for path in (lab, new))
+    reference, found = (_read(path, predicted) for path in (lab, new))
     notice = SceneWatch(reference, alpha=alpha).update(found)
     if as_json:
         out.print_json(dataclasses.asdict(notice) | {"alpha": alpha, "verdict": None, "text": notice.text})
     else:
         print(notice.text)
+
+
+def _read(path: str, column: str) -> NDArray[np.float64]:
+    """Read predictions as costs; refusals name the option that this command has."""
+    try:
+        return read_costs(path, cost=column).costs
+    except Refusal as error:
+        if any(isinstance(part, Argument) for part in error.remedy):
+            error.remedy = ("give a column of numbers in [0, 1] with ", Argument("predicted"))
+        raise

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from boundwatch._support import files
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
 from boundwatch.cli.family import print_family
 from boundwatch.cli.options import CertificateFile, Force, Json, Key
 from boundwatch.cli.root import command
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.reporting import wording
 
 
@@ -51,37 +52,49 @@ def show(
     if task is not None:
         if not isinstance(loaded, CertificateFamily) or task not in loaded:
             held = ", ".join(map(repr, loaded)) if isinstance(loaded, CertificateFamily) else "a single one"
-            raise InvalidSetting(
-                f"{certificate}: holds {held}; name one of its tasks with --task, or leave it out"
-            )
+            remedy = ("name one of its tasks with ", Argument("task"), ", or leave it out")
+            raise InvalidSetting(f"holds {held}", where=Place(str(certificate)), remedy=remedy)
         loaded = loaded[task]
     if under_shift is not None and isinstance(loaded, CertificateFamily):
-        raise InvalidSetting(f"{certificate}: holds several tasks; name one with --task for --under-shift")
+        raise InvalidSetting(
+            "holds several tasks",
+            where=Place(str(certificate)),
+            remedy=("name one with ", Argument("task"), " for ", Argument("under_shift")),
+        )
     if output is not None:
         loaded.save(output)
-    if isinstance(loaded, CertificateFamily):
-        if as_json:
-            out.print_json(loaded.to_dict())
-            return
-        print(f"Certificates {certificate}")
-        print_family(loaded)
-        measured = dict.fromkeys(each.provenance.measured for each in loaded.values())
-        if sentences := [f"How costs were measured: {line}." for line in measured if line is not None]:
-            out.print_section("Basis", sentences)
-        out.print_section("They hold if", wording.assumptions(next(iter(loaded.values()))), bullet="- ")
-        out.print_section("They are not", wording.misreadings(), bullet="- ")
-        return
     if as_json:
-        vacuous = {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
-        content = loaded.to_dict() | {"fingerprint": loaded.fingerprint} | vacuous
-        if under_shift is not None:
-            worst = {
-                "kl": loaded.under_shift(kl=under_shift),
-                "tv": loaded.under_shift(tv=min(under_shift, 1)),
-            }
-            content |= {"under_shift": {"distance": under_shift} | worst}
-        out.print_json(content)
-        return
+        out.print_json(loaded.to_dict() | _derived(loaded, under_shift))
+    elif isinstance(loaded, CertificateFamily):
+        _print_family(loaded, certificate)
+    else:
+        print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
+        _print_one(loaded, under_shift)
+
+
+def _derived(loaded: Certificate | CertificateFamily, under_shift: float | None) -> dict[str, Any]:
+    """Return what follows from a certificate, for JSON."""
+    if isinstance(loaded, CertificateFamily):
+        return {}
+    vacuous = {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
+    content: dict[str, Any] = {"fingerprint": loaded.fingerprint} | vacuous
+    if under_shift is not None:
+        worst = {"kl": loaded.under_shift(kl=under_shift), "tv": loaded.under_shift(tv=min(under_shift, 1))}
+        content |= {"under_shift": {"distance": under_shift} | worst}
+    return content
+
+
+def _print_family(family: CertificateFamily, path: Path) -> None:
+    print(f"Certificates {path}")
+    print_family(family)
+    measured = dict.fromkeys(each.measure for each in family.values())
+    if sentences := [f"How costs were measured: {line}." for line in measured if line is not None]:
+        out.print_section("Basis", sentences)
+    out.print_section("They hold if", wording.assumptions(next(iter(family.values()))), bullet="- ")
+    out.print_section("They are not", wording.misreadings(), bullet="- ")
+
+
+def _print_one(loaded: Certificate, under_shift: float | None) -> None:
     made = loaded.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     rows = {
@@ -91,7 +104,6 @@ def show(
         "policy": made.policy_sha256,
         "fingerprint": loaded.fingerprint,
     }
-    print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
     out.print_section("Promise", wording.promise(loaded))
     out.print_section("Basis", wording.basis(loaded))
     if under_shift is not None:

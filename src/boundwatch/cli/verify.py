@@ -8,16 +8,14 @@ from typing import Annotated
 
 import typer
 
-from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.certificates.family import CertificateFamily, load, no_certificate
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
-from boundwatch.cli.family import read_tasks
+from boundwatch.cli.family import Tasks, read_tasks
 from boundwatch.cli.options import By, CertificateFile, Json, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.episodes import Episodes
-from boundwatch.episodes.fit import refuse_unknown
-from boundwatch.errors import CertificateError, ProvenanceMismatch
+from boundwatch.errors import CertificateError, InvalidSetting, Place, ProvenanceMismatch
 
 _GIVE_OWN = "give the costs that the certificates were made from"
 
@@ -31,7 +29,7 @@ def verify(
             metavar="COSTS", help="The costs that it was made from, in their order; - reads standard input."
         ),
     ] = None,
-    policy: Annotated[
+    policy_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is compared.")
     ] = None,
     by: By = None,
@@ -49,13 +47,13 @@ def verify(
         reading.refuse_without_costs(by=by)
     loaded = load(certificate, key=key)
     if isinstance(loaded, CertificateFamily):
-        own = None if costs is None else read_tasks(loaded, costs, reading, by, judged=False)[1]
-        checks = _verify_tasks(loaded, own, policy)
+        own = None if costs is None else read_tasks(loaded, costs, reading, by, judged=False)
+        checks = _verify_tasks(loaded, own, policy_file)
     elif by is not None:
         raise typer.BadParameter("--by goes with certificates of several tasks; leave it out")
     else:
-        own = None if costs is None else reading.read(costs, certificate=loaded, judged=False)
-        checks = loaded.verify(own, policy=policy)
+        read = None if costs is None else reading.read(costs, certificate=loaded, allow_own=True)
+        checks = loaded.verify(None if read is None else read.costs, policy=policy_file)
     if key is not None:
         checks = [Check("signature", True, f"by the holder of {key}"), *checks]
     if as_json:
@@ -67,18 +65,22 @@ def verify(
         )
     if failed := [check.name for check in checks if not check.ok]:
         raise CertificateError(
-            f"{certificate}: failed {', '.join(failed)}; give what it was made from, or certify again"
+            f"failed {', '.join(failed)}",
+            where=Place(str(certificate)),
+            remedy="give what it was made from, or certify again",
         )
 
 
-def _verify_tasks(family: CertificateFamily, episodes: Episodes | None, policy: Path | None) -> list[Check]:
-    costs = {} if episodes is None else episodes.by_task()
-    if episodes is not None:
-        refuse_unknown(episodes, family, _GIVE_OWN)
+def _verify_tasks(family: CertificateFamily, own: Tasks | None, policy: Path | None) -> list[Check]:
+    costs = {} if own is None else own.costs
+    if own is not None:
+        for task in costs:
+            if task not in family:
+                source = Place(own.sources[0].source)
+                raise InvalidSetting(no_certificate(task, family, _GIVE_OWN), where=source)
         if missing := [task for task in family if task not in costs]:
-            raise ProvenanceMismatch(
-                f"{family.by} {missing[0]!r} is certified, but is not in the costs; {_GIVE_OWN}"
-            )
+            problem = f"{family.by} {missing[0]!r} is certified, but is not in the costs"
+            raise ProvenanceMismatch(problem, remedy=_GIVE_OWN)
     return [
         dataclasses.replace(check, name=f"{task}: {check.name}")
         for task, certificate in family.items()

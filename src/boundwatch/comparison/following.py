@@ -2,115 +2,117 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 import numpy as np
 
-from boundwatch._support import files
 from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.policy_comparison import PolicyComparison
-from boundwatch.episodes import Episodes, looks_binary
 from boundwatch.episodes.alignment import first_apart, of_one_measure, take_in_turn
-from boundwatch.episodes.lines import LineReader
-from boundwatch.episodes.steps import task_columns
-from boundwatch.episodes.text import decode_line
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.costs import Notation, convert
+from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.episodes import Episodes, looks_binary
+from boundwatch.episodes.measure import Measure
+from boundwatch.errors import Argument, InvalidCost, Place
+from boundwatch.readers import Block, GrowingFile, TextRows
+from boundwatch.readers.block import measured
+from boundwatch.readers.steps import filtered, names
 
 
-@dataclass
-class GrowingFile:
+class FollowedFile:
     """A file that somebody writes to, and the trials in its whole lines.
 
     Parameters
     ----------
     path
         The file; it must be there.
-    lines
-        Reads its lines.
+    declared
+        What to read.
     say
         Is told what people should know about how it is read.
+    binary
+        Whether every cost was promised to be 0 or 1.
     """
 
-    path: str
-    lines: LineReader
-    say: Callable[[str], None]
-    costs: list[float] = field(default_factory=list)
-    tasks: list[str] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    """The line of each trial."""
-    unfinished: int | None = None
-    """The line that lacks its newline, at the first look at which nobody seems to be writing it."""
-    _read: bytes = b""
-    _rest: bytes = b""
-    _awaited: int = 0
+    def __init__(
+        self, path: str, declared: Declared, say: Callable[[str], None], *, binary: bool = False
+    ) -> None:
+        self.path, self.declared, self._say, self.binary = path, declared, say, binary
+        self.costs: list[float] = []
+        self.tasks: list[str] = []
+        self.numbers: list[int] = []
+        self._batches = iter(GrowingFile(path, follow=True))
+        self._text = TextRows(declared, path)
+        self._notation = Notation()
+        self._asked = False
 
     def look(self) -> None:
         """Take in the lines that were finished since the last look.
 
         Raises
         ------
-        InvalidCost, InvalidSetting
+        Refusal
             For a line that is no trial, or if lines that were counted have changed.
         """
-        data = files.read_bytes(self.path)
-        if not data.startswith(self._read):
-            raise InvalidCost(
-                f"{self.path}: lines that were counted have changed or gone; only add lines to a file that "
-                "is followed"
-            )
-        whole = data[: data.rfind(b"\n") + 1]
-        new = whole[len(self._read) :].split(b"\n")[:-1]
-        for number, raw in enumerate(new, start=self._read.count(b"\n") + 1):
-            try:
-                self._take(number, decode_line(raw)[0])
-            except (InvalidCost, InvalidSetting) as error:
-                raise type(error)(f"{self.path}: line {number}: {error}") from error
-        if not self.costs and self.lines.header is None and self._read.count(b"\n") < 2 <= whole.count(b"\n"):
-            self.say(
-                f"{self.path}: no trial and no column to read so far; name it with --success, --cost or "
-                "--reward"
-            )
-        self._read = whole
-        rest, last = data[len(whole) :], whole.count(b"\n") + 1
-        resting = bool(rest) and rest == self._rest and last != self._awaited
-        self.unfinished = last if resting else None
-        self._awaited = last if resting else self._awaited
-        self._rest = rest
+        for batch in self._batches:
+            if batch.note:
+                self._say(f"{self.path}: {batch.note}")
+            if not batch.lines:
+                break
+            block = self._text.take(batch.lines)
+            if block is not None and len(block):
+                self._take(block)
+        if self._text.rows is None and self._text.lines > 1 and not self._asked:
+            self._asked = True
+            self._say(f"{self.path}: no trial and no column to read so far; name the column")
 
-    def _take(self, number: int, text: str) -> None:
-        found = self.lines.read(text)
-        if self.lines.noticed:
-            self.say(f"{self.path}: line {number} {self.lines.noticed}")
-        if found is None:
-            return
-        self.costs.append(found.cost)
-        named = (str(found.fields[column]).strip() for column in task_columns(found.fields))
-        self.tasks.append(" ".join(filter(None, named)))
-        self.numbers.append(number)
+    def _take(self, block: Block) -> None:
+        measure = self.measure
+        where = {
+            column: value
+            for declared, column in self.declared.locate(self._names).items()
+            if (value := self.declared.design.where.get(declared)) is not None
+        }
+        block = filtered(block, where) if where else block
+        try:
+            found = convert(measure, block.columns[measured(measure)], self._notation, binary=self.binary)
+        except InvalidCost as error:
+            place = Place(self.path, block.unit, block.numbers[error.index or 0], measure.column)
+            raise error.at(place) from None
+        self._notation = found.notation
+        self.costs += found.costs.tolist()
+        self.numbers += block.numbers
+        if (strata := self.declared.design.strata) is not None:
+            self.tasks += names(block, self.declared.locate(self._names)[strata], self.path)
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return () if self._text.rows is None else self._text.rows.names
+
+    @property
+    def measure(self) -> Measure:
+        """How its trials are measured, once that is known."""
+        return Measure("cost") if self._text.rows is None else self._text.rows.measure
 
     def episodes(self) -> Episodes:
         """Return the trials so far."""
-        column, meaning = self.lines.chosen
         costs = np.array(self.costs)
-        binary = meaning == "success" or self.lines.binary
+        binary = self.measure.kind == "success" or self.binary
         notes: tuple[str, ...] = ()
         if not binary and looks_binary(costs):  # what comes later may be in between
-            notes = (f"{self.path}: all costs are 0 or 1; with --binary, it takes fewer trials to tell",)
+            notes = (f"{self.path}: all costs are 0 or 1; if they always are, say so: fewer trials will do",)
         return Episodes(
             costs,
-            binary,
-            self.path,
-            column,
-            meaning,
-            file_format="csv" if self.lines.header or self.lines.values_only else "jsonl",
-            cost_range=self.lines.cost_range,
-            by="task",
-            tasks=tuple(self.tasks),
+            binary=binary,
+            measure=self.measure,
+            design=self.declared.design,
+            keys={"strata": self.tasks} if self.tasks else None,
+            source=self.path,
+            file_format=self._text.file_format,
+            unit="line",
+            numbers=self.numbers,
             notes=notes,
-            lines=self.numbers,
         )
 
 
@@ -127,14 +129,14 @@ class Following:
     build
         Returns the comparison, once it is known whether every cost is 0 or 1.
     tasks
-        How many tasks the files name; None if they name none.
+        How many tasks (strata) the files name; None if none are declared.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> paths = [pathlib.Path(tempfile.mkdtemp()) / name for name in ("a.csv", "b.csv")]
     >>> _ = [path.write_text("success\n" + 4 * f"{n}\n") for n, path in enumerate(paths)]
-    >>> both = [GrowingFile(str(path), LineReader(), print) for path in paths]
+    >>> both = [FollowedFile(str(path), Declared(), print) for path in paths]
     >>> following = Following(*both, lambda binary: PolicyComparison(binary=binary, paired=False))
     >>> [finding.verdict.name for finding in following.look()], following.over
     (['UNDECIDED', 'UNDECIDED', 'UNDECIDED', 'B_BETTER'], True)
@@ -142,8 +144,8 @@ class Following:
 
     def __init__(
         self,
-        a: GrowingFile,
-        b: GrowingFile,
+        a: FollowedFile,
+        b: FollowedFile,
         build: Callable[[bool], PolicyComparison],
         tasks: int | None = None,
     ) -> None:
@@ -166,7 +168,7 @@ class Following:
         Raises
         ------
         InvalidCost
-            If a file names tasks that were not stated, or partners are of different tasks.
+            If there are more tasks than were stated, or partners are of different tasks.
         InvalidSetting
             If the files do not hold the same measure.
         """
@@ -190,25 +192,19 @@ class Following:
                 yield finding
 
     def _refuse_tasks(self) -> None:
-        for each in (self.a, self.b):
-            if self._tasks is None and any(each.tasks):
-                raise InvalidCost(
-                    f"{each.path}: names tasks, and a verdict after some of them may be about these; state "
-                    "how many there are with --tasks N, and each is run once before anything is said"
-                )
         found = dict.fromkeys([*self.a.tasks, *self.b.tasks])
         if self._tasks is not None and len(found) > self._tasks:
-            listed = ", ".join(task or "no task" for task in found)
-            raise InvalidCost(f"{self.b.path}: there are more than {self._tasks} tasks (--tasks): {listed}")
+            problem = f"there are more than {self._tasks} tasks: {', '.join(found)}"
+            raise InvalidCost(problem, where=Place(self.b.path), remedy=("correct ", Argument("tasks")))
 
     def _refuse_partners(self) -> None:
         a, b = self.a, self.b
         if (apart := first_apart(a.tasks, b.tasks)) is not None:
             place, one, other = apart
             raise InvalidCost(
-                f"{b.path}: line {b.numbers[place]} is of {other or 'no task'}, but its partner, line "
-                f"{a.numbers[place]} of {a.path}, is of {one or 'no task'}; match the rows by seed, or "
-                "compare without --paired"
+                f"is of {other}, but its partner, line {a.numbers[place]} of {a.path}, of {one}",
+                where=Place(b.path, "line", b.numbers[place]),
+                remedy=("match the rows by seed, or compare without ", Argument("paired", True)),
             )
 
     def _lacks_tasks(self) -> bool:
@@ -224,15 +220,13 @@ class Following:
         """
         for each in (self.a, self.b):
             if not each.costs:
-                raise InvalidCost(
-                    f"{each.path}: no trial was counted, so nothing was compared; at least one is needed"
-                )
+                problem = "no trial was counted, so nothing was compared"
+                raise InvalidCost(problem, where=Place(each.path), remedy="at least one is needed")
         if self._lacks_tasks():
             raise InvalidCost(
-                f"{self.b.path}: {self._tasks} tasks were stated, and not all were run by both policies, so "
-                "nothing was compared"
+                f"{self._tasks} tasks were stated, and not all were run by both policies",
+                where=Place(self.b.path),
+                remedy="nothing was compared",
             )
         both = of_one_measure([self.a.episodes(), self.b.episodes()])
-        if self._tasks in (None, 1):
-            return [dataclasses.replace(each, by=None, tasks=()) for each in both]
-        return take_in_turn(both)
+        return both if self._tasks in (None, 1) else take_in_turn(both)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch import bounds
 from boundwatch._support.notebook import InNotebook
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.episodes.fit import fitting
+from boundwatch.episodes.episodes import compatible
 
 LOOK_LEVEL = 0.05
 """The default level of each side of a test that looks once."""
@@ -136,5 +136,5 @@ def new_costs(costs: ArrayLike, certificate: Certificate, *, single: bool = Fals
     What is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused. A
     `single` cost may be given by itself.
     """
-    known = fitting(costs, certificate)
+    known = compatible(costs, certificate)
     return certificate.check_costs(np.reshape(known, -1) if single else known)

@@ -8,18 +8,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from boundwatch.episodes.former import Episodes
-from boundwatch.episodes.steps import in_blocks
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.episodes.declared import is_customary
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.outcomes import normal
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 
 
 def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
-    """Return the episodes of all policies such that those of a pair have one measure and one task.
+    """Return the episodes of all policies such that those of a pair have one measure and one stratum.
 
-    If all policies ran the same tasks, these take turns (see `take_in_turn`): nobody can tell from a file
-    that their order was drawn at random. Partners stay together. Tasks that differ are taken for one mixture,
-    unless they are in blocks.
+    If all policies ran the same strata, these take turns (see `take_in_turn`): nobody can tell from a file
+    that their order was drawn at random. Partners stay together. Where none are declared, and where they
+    differ, all are taken for one mixture.
 
     Parameters
     ----------
@@ -31,14 +33,13 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
     Raises
     ------
     InvalidCost
-        If partners are missing or have different tasks, or a policy lacks a task or the column that names it.
+        If partners are missing or of different strata.
     InvalidSetting
         See `of_one_measure`.
 
     Examples
     --------
-    >>> labels = {"task": ("mug", "mug", "bowl", "bowl")}
-    >>> one = Episodes(np.array([0.1, 0.2, 0.3, 0.4]), False, "x", "cost", "cost", labels=labels)
+    >>> one = Episodes([0.1, 0.2, 0.3, 0.4], strata=["mug", "mug", "bowl", "bowl"])
     >>> [each.costs.tolist() for each in align([one, one], paired=True)]
     [[0.1, 0.3, 0.2, 0.4], [0.1, 0.3, 0.2, 0.4]]
     """
@@ -47,41 +48,25 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
     for each in read[1:] if paired else []:
         if len(each) != len(first):
             raise InvalidCost(
-                f"{each.source}: has {len(each)} trials, but {first.source} has {len(first)}; paired trials "
-                "must be equal in number, so match them by seed"
+                f"has {len(each)} trials, but {first.source} has {len(first)}",
+                where=Place(each.source),
+                remedy="paired trials must be equal in number, so match them by seed",
             )
-    several = {column for each in read for column, tasks in each.labels.items() if len(set(tasks)) > 1}
-    columns = [column for each in read for column in each.labels if column in several]
-    named = [_name_tasks(each, list(dict.fromkeys(columns))) for each in read]
-    tasks = set(named[0].tasks)
-    alike = len(tasks) > 1 and all(set(each.tasks) == tasks for each in named)
-    if not alike and not any(in_blocks(each.tasks) for each in named):
-        return read
-    for each in named:
-        if not each.tasks:
-            raise InvalidCost(
-                f"{each.source}: has no column {each.by!r}, and another policy ran one {each.by} after the "
-                f"other; add that column, so that each pair can have one {each.by}"
-            )
-        apart = first_apart(named[0].tasks, each.tasks) if paired else None
+        apart = first_apart(_tasks(first), _tasks(each))
         if apart is not None:
             place, one, other = apart
             raise InvalidCost(
-                f"{each.source}: trial {place + 1} has {each.by} {other}, but its partner in "
-                f"{first.source} has {one}; match the rows by seed, or compare without --paired"
+                f"trial {place + 1} is of {other}, but its partner in {first.source} of {one}",
+                where=Place(each.source),
+                remedy=("match the rows by seed, or compare without ", Argument("paired", True)),
             )
-    # Partners of the same tasks take turns alike, and stay together.
-    return take_in_turn(named)
+    tasks = set(_tasks(first))
+    alike = len(tasks) > 1 and all(set(_tasks(each)) == tasks for each in read)
+    return take_in_turn(read) if alike else read
 
 
-def _name_tasks(episodes: Episodes, columns: Sequence[str]) -> Episodes:
-    """Return episodes with the task of each, from all columns that tell tasks apart; none if one lacks."""
-    tasks: tuple[str, ...] = ()
-    if columns and all(column in episodes.labels for column in columns):
-        rows = zip(*(episodes.labels[column] for column in columns), strict=True)
-        tasks = tuple(" ".join(row) for row in rows)
-    missing = [column for column in columns if column not in episodes.labels]
-    return dataclasses.replace(episodes, by=" and ".join(missing or columns), tasks=tasks)
+def _tasks(episodes: Episodes) -> tuple[str, ...]:
+    return episodes.keys.get("strata", ())
 
 
 def first_apart(ones: Sequence[str], others: Sequence[str]) -> tuple[int, str, str] | None:
@@ -113,32 +98,43 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
 
     Examples
     --------
-    >>> one = Episodes(np.array([0.1, 0.2, 0.3]), False, "x", "cost", "cost", tasks=("a", "a", "b"))
-    >>> other = Episodes(np.array([0.4, 0.5]), False, "y", "cost", "cost", tasks=("b", "a"))
+    >>> one = Episodes([0.1, 0.2, 0.3], strata=("a", "a", "b"))
+    >>> other = Episodes([0.4, 0.5], strata=("b", "a"))
     >>> [each.costs.tolist() for each in take_in_turn([one, other])]
     [[0.1, 0.3], [0.5, 0.4]]
     """
-    tasks = tuple(dict.fromkeys(evaluations[0].tasks))
+    tasks = tuple(dict.fromkeys(_tasks(evaluations[0])))
     for each in evaluations[1:]:
-        for task in set(tasks) ^ set(each.tasks):
+        for task in set(tasks) ^ set(_tasks(each)):
             lacks = each if task in tasks else evaluations[0]
             raise InvalidCost(
-                f"{lacks.source}: no episodes of {task}, which another policy was tried on; compare policies "
-                "on the same tasks"
+                f"no episodes of {task}, which another policy was tried on",
+                where=Place(lacks.source),
+                remedy="compare policies on the same tasks",
             )
-    grouped = [each.by_task() for each in evaluations]
-    turns = min(costs.size for group in grouped for costs in group.values())
+    grouped = [_rows(each) for each in evaluations]
+    turns = min(rows.size for group in grouped for rows in group.values())
     aligned = []
     for each, group in zip(evaluations, grouped, strict=True):
-        costs = np.stack([group[task][:turns] for task in tasks], axis=1).ravel()
+        rows = np.stack([group[task][:turns] for task in tasks], axis=1).ravel()
         warnings = each.warnings
-        if extra := each.costs.size - costs.size:
+        if extra := each.costs.size - rows.size:
             warnings += (
                 f"{each.source}: {extra} episodes are left out: they complete no turn, in which each of "
                 f"{len(tasks)} tasks is run once",
             )
-        aligned.append(dataclasses.replace(each, costs=costs, tasks=tasks * turns, warnings=warnings))
+        keys = {role: tuple(names[row] for row in rows) for role, names in each.keys.items()}
+        numbers = [each.numbers[row] for row in rows.tolist()] if len(each.numbers) else ()
+        aligned.append(
+            dataclasses.replace(each, costs=each.costs[rows], keys=keys, numbers=numbers, warnings=warnings)
+        )
     return aligned
+
+
+def _rows(episodes: Episodes) -> dict[str, NDArray[np.int64]]:
+    """Return the places of the episodes of each stratum."""
+    tasks = np.array(_tasks(episodes))
+    return {str(task): np.flatnonzero(tasks == task) for task in np.unique(tasks)}
 
 
 def most_apart(one: Sequence[str], other: Sequence[str]) -> str | None:
@@ -185,29 +181,18 @@ def warn_of_tasks(evaluations: Mapping[str, Episodes], n: int | None = None) -> 
     Examples
     --------
     >>> tried = {
-    ...     name: Episodes(np.zeros(5), True, "x.csv", "success", "success", labels={"task": (task,) * 5})
+    ...     name: Episodes(np.zeros(5), strata=(task,) * 5, source="x.csv")
     ...     for name, task in {"old": "mug", "new": "bowl"}.items()
     ... }
     >>> warn_of_tasks(tried)["new"].warnings[0][:58]
     'x.csv: of 5 trials each, old has 5 of mug, new has 0, so a'
     """
     (leader, first), *others = evaluations.items()
-    if first.tasks:  # they took turns
-        return dict(evaluations)
     warned = {leader: first}
     for name, each in others:
         end = min(len(first), len(each)) if n is None else n
-        said = {
-            column: different_tasks(tasks[:end], each.labels[column][:end], (leader, name))
-            for column, tasks in first.labels.items()
-            if column in each.labels
-        }
-        warnings = (
-            f"{each.source}: {why}; compare policies on the same ones, sorted by {column}, which are taken "
-            "in turn"
-            for column, why in said.items()
-            if why
-        )
+        why = different_tasks(_tasks(first)[:end], _tasks(each)[:end], (leader, name))
+        warnings = [f"{each.source}: {why}; compare policies on the same ones"] if why else []
         warned[name] = dataclasses.replace(each, warnings=(*each.warnings, *warnings))
     return warned
 
@@ -222,31 +207,41 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
 
     Examples
     --------
-    >>> one = Episodes(np.array([0.1, 0.2]), False, "old.csv", "cost", "cost")
-    >>> other = Episodes(np.array([0.0, 1.0]), True, "new.csv", "success", "success")
+    >>> one = Episodes([0.1, 0.2], source="old.csv", measure=Measure("cost", "cost"))
+    >>> other = Episodes([0.0, 1.0], source="new.csv", measure=Measure("success", "success"))
     >>> of_one_measure([one, other])
     Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: new.csv: column 'success' (cost = 1 - success) is not measured the...
+    boundwatch.errors.InvalidSetting: new.csv: cost = 1 - success, column success, is not measured the way...
     """
     first = evaluations[0]
     checked = [first]
     for each in evaluations[1:]:
         if _rule(each) != _rule(first):
             raise InvalidSetting(
-                f"{each.source}: column {each.column!r} ({_rule(each)}) is not measured the way column "
-                f"{first.column!r} of {first.source} is ({_rule(first)}); compare the same measure: name a "
-                "column that all files have with --success, --cost or --reward"
+                f"{each.measure}, is not measured the way {first.source} is ({first.measure})",
+                where=Place(each.source),
+                remedy=(
+                    "compare the same measure: name a column that all files have with ",
+                    Argument("success"),
+                    ", ",
+                    Argument("cost"),
+                    " or ",
+                    Argument("reward"),
+                ),
             )
         warnings = each.warnings
-        if each.measured != first.measured:
+        column, of_first = each.measure.column, first.measure.column
+        usual = is_customary(each.measure) and is_customary(first.measure)  # logs have several names for it
+        if normal(column or "") != normal(of_first or "") and not usual:
             warnings += (
-                f"{each.source}: these costs are from column {each.column!r}, those of {first.source} from "
-                f"{first.column!r}; a verdict means nothing unless both measure the same",
+                f"{each.source}: these costs are from column {column!r}, those of {first.source} from "
+                f"{of_first!r}; a verdict means nothing unless both measure the same",
             )
         checked.append(dataclasses.replace(each, warnings=warnings))
     return checked
 
 
-def _rule(episodes: Episodes) -> str:
-    """Say how costs are measured, whatever their column is called."""
-    return dataclasses.replace(episodes, column=None).measured
+def _rule(episodes: Episodes) -> tuple[object, ...]:
+    """Return how costs are measured, whatever their column is called."""
+    measure = episodes.measure
+    return measure.kind, measure.ends, frozenset(map(normal, measure.success_values)), episodes.design.reduce

@@ -80,6 +80,11 @@ class Design:
         named = [getattr(self, name) for name in _SINGLE]
         return tuple(dict.fromkeys(filter(None, [*named, *self.pair_by, *self.where])))
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The columns whose cells may be lists."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
         content = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}

@@ -220,7 +220,7 @@ def binary_note(n: int) -> str:
     """
     return (
         f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; "
-        "if a trial can cost something in between, say so with binary=False"
+        "if a trial can cost something in between, say that they are not binary"
     )
 
 

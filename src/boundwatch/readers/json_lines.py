@@ -61,7 +61,7 @@ def cells(content: Mapping[str, Any], table: Rows, number: int) -> list[Any]:
     for name in table.wanted:
         if name not in content:
             raise InvalidCost("is missing", where=table.place(number, name), remedy="every episode needs it")
-        if isinstance(content[name], list):
+        if isinstance(content[name], list) and name not in table.declared.design.lists:
             raise InvalidCost(
                 "is a list, not the value of one episode",
                 where=table.place(number, name),

@@ -252,7 +252,8 @@ def read_costs(
     )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    with open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation) as table:
+    opened = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)
+    with opened as table, placed(table.source):
         found = _gather(table, declared, binary=bool(binary))
     told = _misspelled(table, found, judged=bool(known))
     design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
@@ -325,7 +326,13 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
     if not len(found.costs):
         if where:
             problem = "matches no row"
-            raise InvalidSetting(problem, where=Place(table.source), name="where", value=dict(where))
+            raise InvalidSetting(
+                problem,
+                where=Place(table.source),
+                name="where",
+                value=dict(where),
+                remedy="give a value that the column has",
+            )
         raise empty(table.source)
     parts = [found.keys.pop(name) for name in list(found.keys) if name.startswith("pair ")]
     if parts:

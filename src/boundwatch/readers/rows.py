@@ -239,6 +239,9 @@ class Header:
         bare = self._is_bare(filled)
         ways = range(len(readings))
         fitting = [way for way in ways if not bare and self.declared.fits(readings[way])]
+        if not fitting and self.declared.measure is None:  # a log says itself which columns it has
+            widest = max(ways, key=lambda way: len(readings[way]))
+            fitting = [widest] if self.says(readings[widest]) is not None else []
         if fitting:
             way = max(fitting, key=lambda way: len(readings[way]))
             names = tuple(readings[way])

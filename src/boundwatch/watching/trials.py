@@ -48,6 +48,11 @@ class WithPredictions(Design):
         """The columns that are needed to place a row, and the predictions."""
         return *super().columns, self.predicted, self.unlabeled
 
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The columns whose cells may be lists."""
+        return self.predicted, self.unlabeled
+
 
 class Taken(NamedTuple):
     """Trials, how many lines they were read from, which lines were passed over, and why no more were read."""
