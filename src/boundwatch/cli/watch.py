@@ -315,8 +315,11 @@ def _refuse_whole(reading: Reading, stream: str) -> None:
     )
     if is_pipe(stream) or stream == "-" or not Path(stream).exists():
         return
-    head = b"" if Path(stream).is_dir() else files.open_binary(stream).read(8)
-    if Path(stream).is_dir() or head.startswith((b"\x1f\x8b", *MAGIC)):
+    head = b""
+    if not Path(stream).is_dir():
+        with files.open_binary(stream) as file:
+            head = file.read(8)
+    if not head or head.startswith((b"\x1f\x8b", *MAGIC)):
         raise typer.BadParameter(
             "--follow, --state, --id, --predicted and --skip-malformed are for one number, JSON object or "
             "CSV row per line; leave them out"
