@@ -35,7 +35,7 @@ class Store:
 
     **Guarantee**: what `commit` was called for is on the disk when it returns; after a kill the file holds
     the latest commit, whole. A second owner is refused, by whichever path or link it comes. **Assumes**: the
-    file is on a disk that keeps what it has acknowledged, and is moved together with its journal.
+    file is on a disk that keeps what it has acknowledged, and after a kill is moved only with its ``-wal``.
 
     Parameters
     ----------
@@ -186,6 +186,8 @@ class Store:
             connection.execute("BEGIN EXCLUSIVE")
             self._check(connection)
             connection.execute("COMMIT")
+            # After that: until the first commit is moved to the file, its head must say whose it is.
+            connection.execute("PRAGMA journal_mode = WAL")
         except BaseException:
             connection.close()
             raise
