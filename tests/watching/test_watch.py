@@ -14,9 +14,10 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.readers.lines import LineSplitter
 from boundwatch.watching.alarms import Alarms
+from boundwatch.watching.resuming import open_source, resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
-from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors, open_source
+from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
@@ -33,7 +34,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
         alarms=Alarms(on_alarm),
         **options,
     )
-    session.resume({})
+    resume(session, {})
     return session
 
 
@@ -165,7 +166,7 @@ def test_an_alarm_that_cannot_be_told_is_tried_again_while_no_line_comes():
         yield from given("0.9 0.9 0.9 0.9")
         for _ in range(20):
             if "" in session.alarms.waits:
-                session.alarms.waits[""].until = 0.0
+                session.alarms.waits[""] = (1.0, 0.0)
             yield from given("")
 
     events = [event for events in session.run(silent()) for event in events]

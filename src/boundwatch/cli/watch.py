@@ -30,10 +30,11 @@ from boundwatch.readers import read_costs
 from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import wording
 from boundwatch.watching.alarms import Alarms, check_command, run_command
+from boundwatch.watching.resuming import open_source, resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, declare, trials_of
-from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors, open_source
+from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
 
@@ -290,7 +291,7 @@ def _run_lines(
         name_of(stream),
         binary=all(one.binary for one in _each(loaded)),
     )
-    session.resume(levels)
+    resume(session, levels)
     if session.resumed:
         _say_where(session)
     yield from session.run(open_source(session, stream, follow=follow))
