@@ -23,10 +23,10 @@ CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
 
 def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_alarm=None, **options):
-    store = Store(state, "watch")
+    store, levels = Store(state, "watch"), options.pop("levels", {})
     design = Design(id=None if number == "line" else number, by=by)
     session = Watch(
-        build_detectors(certificate, options.pop("detector", "sequential-test"), options.pop("levels", {})),
+        build_detectors(certificate, options.pop("detector", "sequential-test"), levels),
         source,
         store,
         TrialReader(declare(options.pop("columns", {}), design), source),
@@ -34,7 +34,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
         alarms=Alarms(on_alarm),
         **options,
     )
-    resume(session, {})
+    resume(session, levels)
     return session
 
 
@@ -192,6 +192,18 @@ def test_a_state_belongs_to_its_settings(tmp_path, change):
     with pytest.raises(InvalidSetting, match="was begun with") as refused:
         again(session, **{"settings": {"source": "a"}} | change)
     assert refused.value.where.source == str(tmp_path / "s")
+
+
+def test_robots_that_share_a_certificate_go_on_at_the_same_levels(tmp_path):
+    shared = bw.Certificate.from_held_out([0, 1, 0, 0] * 10, binary=True)
+    options = {"certificate": bw.CertificateFamily({"a": shared, "b": shared}), "by": "robot"}
+    session = watch(tmp_path / "s", levels={"alpha_adverse": 0.1}, **options)
+    run(session, '{"robot":"a","cost":0}')
+    session = again(session, **options)  # which asks for no level
+    assert (session.episodes, session.detectors["a"].alpha_adverse) == (1, 0.05)
+    with pytest.raises(InvalidSetting, match="was begun with alpha_adverse=0.1") as refused:
+        again(session, levels={"alpha_adverse": 0.2}, **options)
+    assert refused.value.remedy[1].name == "alpha_adverse"
 
 
 def test_a_state_belongs_to_its_certificate(tmp_path):
