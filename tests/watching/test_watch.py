@@ -117,8 +117,8 @@ def test_gaps_are_refused_or_said():
         return json.dumps({"n": number, "cost": 0.1}, separators=(",", ":"))
 
     for numbers, said in (
-        ((1, 2, 5), "id 5 follows id 2: 2 missing"),
-        ((1, 4, 3), "id 4 follows id 1: 2 missing"),
+        ((1, 2, 5), "id 5 comes after id 2: 2 missing"),
+        ((1, 4, 3), "id 4 comes after id 1: 2 missing"),
     ):
         text = " ".join(map(line, numbers))
         with pytest.raises(InvalidSetting, match=said):
@@ -201,7 +201,7 @@ def test_robots_that_share_a_certificate_go_on_at_the_same_levels(tmp_path):
     run(session, '{"robot":"a","cost":0}')
     session = again(session, **options)  # which asks for no level
     assert (session.episodes, session.detectors["a"].alpha_adverse) == (1, 0.05)
-    with pytest.raises(InvalidSetting, match="was begun with alpha_adverse=0.1") as refused:
+    with pytest.raises(InvalidSetting, match=r"was begun with alpha_adverse=0\.1") as refused:
         again(session, levels={"alpha_adverse": 0.2}, **options)
     assert refused.value.remedy[1].name == "alpha_adverse"
 

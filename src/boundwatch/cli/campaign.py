@@ -18,11 +18,9 @@ from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.reading import Reading
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place
-from boundwatch.readers import read_costs
 from boundwatch.reporting import wording
 from boundwatch.watching.sources import is_pipe, name_of, open_lines
 from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, trials_of
@@ -96,7 +94,7 @@ def run_campaign(
             where=Place(name_of(stream)),
             remedy="send at least one",
         )
-    certificate = run.campaign.certificate(measure=run.measure, **provenance)
+    certificate = run.campaign.certificate(measure=run.measure, design=reading.design(), **provenance)
     if sign is not None:
         signing.sign(output, certificate.to_dict(), sign)
     certificate.save(output)
@@ -112,9 +110,7 @@ def _refuse(rule: StoppingRule, stream: str, follow: bool) -> None:
     for name in ("until_width", "until_upper"):
         value = getattr(rule, name)
         if value is not None and not 0 < value < 1:
-            raise InvalidLevel(
-                "is outside (0, 1)", name=f"--{name.replace('_', '-')}", value=value, remedy="give 0.1, say"
-            )
+            raise InvalidLevel("is outside (0, 1)", name=name, value=value, remedy="give 0.1, say")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
 
@@ -122,7 +118,7 @@ def _refuse(rule: StoppingRule, stream: str, follow: bool) -> None:
 def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
     reading.refuse_whole_files("a stopping rule, where lines come one by one,")
     words = tuple(reading.success_values or ())
-    declared = declare(reading.columns, Design(), cost_range=reading.cost_range, success_values=words)
+    declared = declare(reading.columns, reading.design(), cost_range=reading.cost_range, success_values=words)
     reader = TrialReader(declared, name_of(stream))
     for found in read_on(open_lines(stream, follow=follow), reader):
         if isinstance(found, str):
@@ -132,8 +128,7 @@ def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
 
 
 def _read_whole(stream: str, reading: Reading, follow: bool) -> Read:  # noqa: ARG001  (it has ended)
-    settings = dataclasses.asdict(reading) | {"success_values": reading.success_values or ()}
-    episodes = read_costs(stream, **settings)
+    episodes = reading.read(stream, binary=False)  # which only the trials up to the last one may show
     out.print_warnings(episodes)
     for trial in trials_of(episodes):
         yield trial, episodes.measure, episodes.measure.kind == "success"

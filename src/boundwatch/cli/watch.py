@@ -18,7 +18,7 @@ from boundwatch.cli import watch_printing as printing
 from boundwatch.cli.family import is_of_metrics, tasks_of_metrics
 from boundwatch.cli.judge import ExitCode, Margin, exit_if_worse
 from boundwatch.cli.options import By, CertificateFile, Key
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Reading, conditions
 from boundwatch.cli.root import command
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
@@ -151,7 +151,14 @@ def watch(
         check_command(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    design = _design(loaded, _streams(loaded, by, certificate), number, predicted, unlabeled)
+    where = conditions(reading.where)
+    by = _streams(loaded, by, certificate)
+    declared: dict[str, Any] = {"by": by, "id": None if number == "line" else number, "where": where}
+    if where is None:
+        declared["where"] = _each(loaded)[0].design.where
+    design = Design(**declared)
+    if predicted is not None and unlabeled is not None:
+        design = WithPredictions(**declared, predicted=predicted, unlabeled=unlabeled)
     by_line = follow or skip_malformed or is_pipe(stream) or stream == "-"
     by_line = by_line or any(option is not None for option in (state, number, predicted))
     if metrics := isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
@@ -161,11 +168,13 @@ def watch(
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
     kind = detector if predicted is None else "predicted-test"
+    reader = _line_reader(loaded, stream, reading, design) if by_line else None
     with Store(state, "watch") as store:
         session = Watch(
             build_detectors(loaded, kind, levels),
             name_of(stream),
             store,
+            reader,
             settings=_settings(stream, kind, reading, design, number),
             alarms=Alarms(None if on_alarm is None else partial(run_command, on_alarm)),
             allow_gaps=allow_gaps,
@@ -173,7 +182,6 @@ def watch(
             until_alarm=until_alarm,
         )
         if by_line:
-            session.reader = _line_reader(loaded, stream, reading, design)
             resume(session, levels)
             printing.say_where(session)
             found = session.run(open_source(session, stream, follow=follow))
@@ -181,7 +189,7 @@ def watch(
             found = session.run_whole(_whole(loaded, stream, reading, design.by, metrics=metrics))
         for events in found:
             (printing.print_json if as_json else printing.print_text)(events, interval)
-    for note in session.reader.notes if session.reader is not None else ():
+    for note in [] if reader is None else reader.notes:
         printing.warn(f"note: {name_of(stream)}: {note}")
     if session.unfinished is not None:
         printing.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
@@ -223,25 +231,6 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
             f"known in advance; certify each with: boundwatch certify COSTS --by {by} -o FILE"
         )
     return None
-
-
-def _design(
-    loaded: Certificate | CertificateFamily,
-    by: str | None,
-    number: str | None,
-    predicted: str | None,
-    unlabeled: str | None,
-) -> Design:
-    """Return how lines relate: as the certificate says, and by the options."""
-    certified = _each(loaded)[0].design
-    settings: dict[str, Any] = {
-        "by": by,
-        "id": None if number == "line" else number,
-        "where": certified.where,
-    }
-    if predicted is None or unlabeled is None:
-        return Design(**settings)
-    return WithPredictions(**settings, predicted=predicted, unlabeled=unlabeled)
 
 
 def _settings(

@@ -10,6 +10,7 @@ from typing import Any
 from boundwatch._support.text import printable
 from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.reporting import wording
+from boundwatch.reporting.wording import count
 from boundwatch.watching.watch import Counted, Events, Notice, Watch
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
@@ -120,20 +121,14 @@ def print_summary(session: Watch) -> None:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
     for measure in session.reader.measures.values() if session.reader is not None else ():
         print(f"  costs         {session.source}: {measure}")
+    assumed = "the guarantee assumes that no episode was left out"
     if session.skipped:
-        print(
-            f"  skipped       {session.skipped} malformed lines, not counted; the guarantee assumes that no "
-            "episode was left out"
-        )
+        print(f"  skipped       {count(session.skipped, 'malformed line')}, not counted; {assumed}")
     if session.repeated:
-        print(
-            f"  repeated      {session.repeated} lines with an id that was counted before, not counted again"
-        )
+        again = "with an id that was counted before, not counted again"
+        print(f"  repeated      {count(session.repeated, 'line')} {again}")
     if session.gaps:
-        print(
-            f"  gaps          {session.gaps} times an id was missing or out of order; the guarantee assumes "
-            "that no episode was left out"
-        )
+        print(f"  gaps          {count(session.gaps, 'time')} an id was missing or out of order; {assumed}")
     if len(session.detectors) > 1:
         each = list(session.detectors.values())
         chance = f"has a chance of at most {sum(one.alpha_adverse for one in each):.6g} plus"

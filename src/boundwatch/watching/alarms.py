@@ -82,7 +82,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
 
 
 def _refusal(command: str, problem: str, remedy: str) -> InvalidSetting:
-    return InvalidSetting(f"on_alarm = {command!r} {problem}", remedy=remedy)
+    return InvalidSetting(problem, name="on_alarm", value=command, remedy=remedy)
 
 
 class Alarms:

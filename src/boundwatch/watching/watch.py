@@ -18,15 +18,7 @@ from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import (
-    Argument,
-    BoundwatchError,
-    InvalidCost,
-    InvalidSetting,
-    Place,
-    ProvenanceMismatch,
-    Refusal,
-)
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.sources import TORN, Identity, KeptPipe, until_interrupted
@@ -147,12 +139,8 @@ class Watch:
 
         Whenever a verdict changes, the alarm is told once that is in the store; again after a crash that came
         before that. If it cannot be told, a notice says so, and it is tried again, whether or not lines come:
-        after a second at first, then less and less often, at the end and at the next start.
-
-        Raises
-        ------
-        InvalidCost
-            At a malformed line; what came before it is counted.
+        after a second at first, then less and less often, at the end and at the next start. A malformed line
+        raises `InvalidCost`; what came before it is counted.
         """
         batches = iter(source)
         try:
@@ -160,10 +148,11 @@ class Watch:
             if not self._is_over:
                 yield from self._run(batches)
                 self._end()
-        except BoundwatchError as fault:
+        except Refusal as fault:
+            own = isinstance(fault, ProvenanceMismatch)
             if isinstance(source, KeptPipe):
                 source.keep_rest()
-            elif self._came_to_nothing(fault):
+            elif (self.episodes if own else self.position.lines) == 0:  # nothing came of it
                 self.store.delete()
             raise
         finally:
@@ -186,17 +175,14 @@ class Watch:
                 yield from self._say(events, fault)
                 if self._is_over:
                     return
-        if held is None:
-            return
-        events = []
-        fault = None
-        if self.store.path is None:
+        if held is not None and self.store.path is not None:
+            self.unfinished = held.lines[-1].number  # left for those who come back
+        elif held is not None:
+            events = []
             fault = self._take(held, events)
-        else:  # left for those who come back
-            self.unfinished = held.lines[-1].number
-        yield from self._say(events, fault)
+            yield from self._say(events, fault)
 
-    def _say(self, events: Events, fault: BoundwatchError | None) -> Iterator[Events]:
+    def _say(self, events: Events, fault: Refusal | None) -> Iterator[Events]:
         """Yield what was counted, tell of alarms, and raise what made it stop."""
         if events:
             yield events
@@ -204,7 +190,7 @@ class Watch:
         if fault is not None:
             raise fault
 
-    def _torn_before(self, held: Batch | None, batch: Batch, events: Events) -> BoundwatchError | None:
+    def _torn_before(self, held: Batch | None, batch: Batch, events: Events) -> Refusal | None:
         """Return that the last line of a file, or of a sender, is not whole, if another one follows."""
         if held is None or not batch.lines:
             return None
@@ -231,21 +217,19 @@ class Watch:
         self._end()
 
     def _end(self) -> None:
-        if self.alarms.undelivered:  # one last try
-            for _ in self._announce(at_once=True):
-                pass
+        if self.alarms.undelivered:
+            list(self._announce(at_once=True))  # one last try
         if self._torn is not None:
             raise self._torn
         if self.reader is not None and self.store.path is None and not self.alarmed:
             self.reader.end()
 
-    def _take(self, batch: Batch, events: Events) -> BoundwatchError | None:
+    def _take(self, batch: Batch, events: Events) -> Refusal | None:
         """Count the lines of a batch and put that into the store; return what made it stop."""
         assert self.reader is not None  # noqa: S101  (lines are read by it)
         before = self.reader.state
         taken = self.reader.read(batch.lines, lenient=self.lenient)
-        lines = taken.lines
-        fault: BoundwatchError | None = taken.fault
+        lines, fault = taken.lines, taken.fault
         counted, stopped = self._count(taken.trials, events)
         last = taken.trials[-1].number if taken.trials else 0
         for number, refusal in taken.skipped:
@@ -253,15 +237,13 @@ class Watch:
                 self._torn = refusal if number > last else None
             else:
                 self._skip(number, refusal, events)
+        raw = b"" if fault is None else batch.lines[lines].raw
         if stopped is not None or counted < len(taken.trials):
-            lines = self.reader.go_back(before, batch.lines, counted)
-            fault = stopped if stopped is None else self._explained(stopped)
-        elif taken.fault is not None:
-            fault = self._explained(taken.fault, batch.lines[lines].raw)
+            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
         if lines:
             self.position = batch.position(lines)
         self.save()
-        return fault
+        return None if fault is None else self._explained(fault, raw)
 
     def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
         """Count trials; return how many were, and what made it stop, if that was not an alarm."""
@@ -325,9 +307,9 @@ class Watch:
         highest = self.highest.get(stream)
         if type(trial.id) is not int or highest is None or trial.id == highest + 1:
             return False
-        late = f"comes after id {highest}: out of order"
-        missing = f"follows id {highest}: {trial.id - highest - 1} missing"
-        problem = f"id {trial.id} {late if trial.id < highest else missing}"
+        missing = trial.id - highest - 1
+        order = f"{missing} missing" if missing > 0 else "out of order"
+        problem = f"id {trial.id} comes after id {highest}: {order}"
         if not self.allow_gaps:
             passing = ("send every episode once and in order, or pass ", Argument("allow_gaps", True))
             raise InvalidSetting(problem, where=self._at(trial), remedy=passing)
@@ -397,10 +379,6 @@ class Watch:
         explained = copy.copy(fault)
         explained.remedy = (*said, ", or pass ", Argument("skip_malformed", True))
         return explained
-
-    def _came_to_nothing(self, fault: BoundwatchError) -> bool:
-        """Return whether nothing was counted, so that nothing should be left behind."""
-        return self.episodes == 0 if isinstance(fault, ProvenanceMismatch) else self.position.lines == 0
 
     def _at(self, trial: Trial) -> Place:
         return Place(self.source, "line", trial.number)
