@@ -136,7 +136,8 @@ def watch(
     You may look after every episode and stop whenever you like. A line is printed once its episode is in the
     state file. After a crash, run the same command: it continues where it stopped. Exits with 1 if no
     episode was counted, or if an alarm could not be delivered. With the certificates of several tasks or
-    robots, each is watched at an equal share of the level.
+    robots, each is watched at an equal share of the level. Of more than 100 lines that come at once, only
+    alarms and the last show e-values and p-values; --json has them all.
     """
     if (predicted is None) != (unlabeled is None):
         raise typer.BadParameter("--predicted and --unlabeled must be given together")
