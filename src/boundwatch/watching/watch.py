@@ -31,8 +31,7 @@ DETECTORS: dict[str, type[Detector]] = {
     "change-detector": ChangeDetector,
     "predicted-test": PredictedTest,
 }
-COUNTS = ("skipped", "repeated", "gaps")
-"""What a watch adds up besides episodes."""
+COUNTS = ("skipped", "repeated", "gaps")  # what a watch adds up besides episodes
 _PART = 4096  # trials of a file that was read as a whole, after which they are printed
 
 
@@ -68,9 +67,8 @@ class Watch:
     of any false ADVERSE is at most the level plus the family's delta. The level of a `ChangeDetector` is one
     over a run length: within N episodes of each, that chance is at most N times the level plus the delta.
 
-    There is a detector per stream, and a `reader` of lines unless a file was read as a whole. `settings` are
-    what was declared, as JSON values: a second start must declare the same. `allow_gaps` lets ids be missing
-    or out of order; `lenient` passes over malformed lines.
+    A `reader` makes trials of lines, unless a file was read as a whole. `settings` are JSON values that a
+    second start must declare alike; `allow_gaps` lets ids be missing, `lenient` passes over malformed lines.
 
     Examples
     --------
@@ -98,8 +96,7 @@ class Watch:
     gaps: int = field(default=0, init=False)
     last: Trial | None = field(default=None, init=False)
     resumed: bool = field(default=False, init=False)
-    unfinished: int | None = field(default=None, init=False)
-    """The number of the last line, if it has no newline yet and is left for the next time."""
+    unfinished: int | None = field(default=None, init=False)  # the last line, if it has no newline yet
     highest: dict[str, int] = field(default_factory=dict, init=False)
     likeness: dict[str, Likeness] = field(default_factory=dict, init=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
@@ -179,8 +176,7 @@ class Watch:
             self.unfinished = held.lines[-1].number  # left for those who come back
         elif held is not None:
             events = []
-            fault = self._take(held, events)
-            yield from self._say(events, fault)
+            yield from self._say(events, self._take(held, events))
 
     def _say(self, events: Events, fault: Refusal | None) -> Iterator[Events]:
         """Yield what was counted, tell of alarms, and raise what made it stop."""
@@ -355,8 +351,9 @@ class Watch:
                 where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
                 remedy = "watch only what comes after them"
                 return ProvenanceMismatch(f"these {OWN}", where=where, remedy=remedy)
-            said = "note" if doubt.kind == "chance" else "warning"
-            events.append(Notice(f"{said}: {called}: so far, {doubt}"))
+            events.append(
+                Notice(f"{'note' if doubt.kind == 'chance' else 'warning'}: {called}: so far, {doubt}")
+            )
         if likeness.is_settled:
             del self.likeness[stream]
         return None
