@@ -27,9 +27,10 @@ import numpy as np
 
 import boundwatch as bw
 from boundwatch.episodes.design import Design
+from boundwatch.watching.resuming import open_source, resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
-from boundwatch.watching.watch import Counted, Watch, build_detectors, open_source
+from boundwatch.watching.watch import Counted, Watch, build_detectors
 
 WAYS = ("file", "renamed", "numbered", "dated", "emptied", "pipe", "ids")
 LIFE = 0.5  # seconds that a watch lives at most
@@ -64,7 +65,7 @@ def watch(certificate: str, stream: str, state: str, number: str | None) -> None
     with Store(state, "watch") as store:
         reader = TrialReader(declare({}, Design(id=number)), stream)
         session = Watch(build_detectors(loaded, "sequential-test", {}), stream, store, reader)
-        session.resume({})
+        resume(session, {})
         print(json.dumps({"n": session.episodes}), flush=True)
         for events in session.run(open_source(session, stream, follow=stream != "-")):
             for event in events:

@@ -46,6 +46,30 @@ def test_json_lines_hold_what_the_library_says(certificate):
         assert json.loads(line) == expected
 
 
+def test_a_backlog_shows_evidence_at_its_alarms_and_at_its_end(certificate, tmp_path):
+    log = tmp_path / "log"
+    log.write_text(as_lines([0.9] * 150))
+    lines = [line for line in run(certificate, log).stdout.splitlines() if line.startswith("episode")]
+    alarm = next(number for number, line in enumerate(lines) if line.endswith("ADVERSE"))
+    assert [number for number, line in enumerate(lines) if "worse: e" in line] == [alarm, 149]
+    log.write_text(as_lines([0.9] * 90))
+    assert run(certificate, log).stdout.count("worse: e") == 90
+
+
+def test_lines_are_chosen_by_where(certificate, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("site,cost\nlab,0.1\nhall,0.9\nlab,0.2\n")
+    for options in ([], ["--state", tmp_path / "s"]):
+        done = run(certificate, log, "--where", "site=lab", "--json", *options)
+        assert [json.loads(line)["cost"] for line in done.stdout.splitlines()] == [0.1, 0.2]
+
+
+def test_a_folder_leaves_no_state_behind(certificate, tmp_path):
+    (tmp_path / "logs").mkdir()
+    assert run(certificate, tmp_path / "logs", "--state", tmp_path / "s").returncode == 2
+    assert not (tmp_path / "s").exists()
+
+
 def test_until_alarm_stops_and_the_exit_code_says_adverse(certificate, tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text('{"cost": 0.9}\n' * 30)

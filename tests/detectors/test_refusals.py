@@ -114,8 +114,14 @@ JUDGES = {
     ("make", "message"),
     [
         (lambda: bw.plan_comparison(cost_a=ARRAY, cost_b=0.9), "cost_a = .* is outside"),
-        (lambda: bw.plan_comparison(cost_a=0.1, cost_b=0.9, horizon=ARRAY), "horizon = .* is no number of pairs"),
-        (lambda: bw.PolicyComparison(binary=True, paired=True, horizon=ARRAY), "horizon = .* is no number of pairs"),
+        (
+            lambda: bw.plan_comparison(cost_a=0.1, cost_b=0.9, horizon=ARRAY),
+            "horizon = .* is no number of pairs",
+        ),
+        (
+            lambda: bw.PolicyComparison(binary=True, paired=True, horizon=ARRAY),
+            "horizon = .* is no number of pairs",
+        ),
         (lambda: read_costs(LAB, success="grasped", cost_range=ARRAY), "cost_range = .* is not a range"),
         (lambda: bw.CertificateFamily({"pick": CERTIFICATE}, by=ARRAY), "array.* is not a valid name"),
         (lambda: bw.Certificate.from_held_out([0.5], seed=ARRAY), "seed = .* is not a whole number"),

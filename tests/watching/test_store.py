@@ -33,7 +33,11 @@ def test_what_was_committed_is_there_and_nothing_else(tmp_path):
             None,
             None,
         )
-    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o600
+        store.keep({"n": 3})
+        store.commit()
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+        assert modes == {"s": 0o600, "s-wal": 0o600}
+    assert [file.name for file in tmp_path.iterdir()] == ["s"]  # one file, which may be moved
 
 
 @pytest.mark.parametrize("kind", ["path", "symbolic link", "hard link"])

@@ -14,18 +14,19 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.readers.lines import LineSplitter
 from boundwatch.watching.alarms import Alarms
+from boundwatch.watching.resuming import open_source, resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
-from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors, open_source
+from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
 
 def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_alarm=None, **options):
-    store = Store(state, "watch")
+    store, levels = Store(state, "watch"), options.pop("levels", {})
     design = Design(id=None if number == "line" else number, by=by)
     session = Watch(
-        build_detectors(certificate, options.pop("detector", "sequential-test"), options.pop("levels", {})),
+        build_detectors(certificate, options.pop("detector", "sequential-test"), levels),
         source,
         store,
         TrialReader(declare(options.pop("columns", {}), design, certified={"": None}), source),
@@ -33,7 +34,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
         alarms=Alarms(on_alarm),
         **options,
     )
-    session.resume({})
+    resume(session, levels)
     return session
 
 
@@ -116,8 +117,8 @@ def test_gaps_are_refused_or_said():
         return json.dumps({"n": number, "cost": 0.1}, separators=(",", ":"))
 
     for numbers, said in (
-        ((1, 2, 5), "id 5 follows id 2: 2 missing"),
-        ((1, 4, 3), "id 4 follows id 1: 2 missing"),
+        ((1, 2, 5), "id 5 comes after id 2: 2 missing"),
+        ((1, 4, 3), "id 4 comes after id 1: 2 missing"),
     ):
         text = " ".join(map(line, numbers))
         with pytest.raises(InvalidSetting, match=said):
@@ -165,7 +166,7 @@ def test_an_alarm_that_cannot_be_told_is_tried_again_while_no_line_comes():
         yield from given("0.9 0.9 0.9 0.9")
         for _ in range(20):
             if "" in session.alarms.waits:
-                session.alarms.waits[""].until = 0.0
+                session.alarms.waits[""] = (1.0, 0.0)
             yield from given("")
 
     events = [event for events in session.run(silent()) for event in events]
@@ -191,6 +192,18 @@ def test_a_state_belongs_to_its_settings(tmp_path, change):
     with pytest.raises(InvalidSetting, match="was begun with") as refused:
         again(session, **{"settings": {"source": "a"}} | change)
     assert refused.value.where.source == str(tmp_path / "s")
+
+
+def test_robots_that_share_a_certificate_go_on_at_the_same_levels(tmp_path):
+    shared = bw.Certificate.from_held_out([0, 1, 0, 0] * 10, binary=True)
+    options = {"certificate": bw.CertificateFamily({"a": shared, "b": shared}), "by": "robot"}
+    session = watch(tmp_path / "s", levels={"alpha_adverse": 0.1}, **options)
+    run(session, '{"robot":"a","cost":0}')
+    session = again(session, **options)  # which asks for no level
+    assert (session.episodes, session.detectors["a"].alpha_adverse) == (1, 0.05)
+    with pytest.raises(InvalidSetting, match=r"was begun with alpha_adverse=0\.1") as refused:
+        again(session, levels={"alpha_adverse": 0.2}, **options)
+    assert refused.value.remedy[1].name == "alpha_adverse"
 
 
 def test_a_state_belongs_to_its_certificate(tmp_path):

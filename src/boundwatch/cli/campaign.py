@@ -21,7 +21,6 @@ from boundwatch.cli.reading import Reading
 from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place
-from boundwatch.readers import read_costs
 from boundwatch.reporting import wording
 from boundwatch.watching.sources import is_pipe, name_of, open_lines
 from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, trials_of
@@ -98,7 +97,7 @@ def run_campaign(
             where=Place(name_of(stream)),
             remedy="send at least one",
         )
-    certificate = run.campaign.certificate(measure=run.measure, **provenance)
+    certificate = run.campaign.certificate(measure=run.measure, design=reading.design(), **provenance)
     if sign is not None:
         signing.sign(output, certificate.to_dict(), sign)
     certificate.save(output)
@@ -114,9 +113,7 @@ def _refuse(rule: StoppingRule, stream: str, follow: bool) -> None:
     for name in ("until_width", "until_upper"):
         value = getattr(rule, name)
         if value is not None and not 0 < value < 1:
-            raise InvalidLevel(
-                "is outside (0, 1)", name=f"--{name.replace('_', '-')}", value=value, remedy="give 0.1, say"
-            )
+            raise InvalidLevel("is outside (0, 1)", name=name, value=value, remedy="give 0.1, say")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
 
@@ -134,7 +131,8 @@ def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
 
 
 def _read_whole(stream: str, reading: Reading, follow: bool) -> Read:  # noqa: ARG001  (it has ended)
-    episodes = read_costs(stream, answers=["where"], **reading.settings)
+    # Only the trials up to the last one may show that costs are 0 or 1.
+    episodes = reading.read(stream, binary=False, answers=["where"])
     out.print_warnings(episodes)
     for trial in trials_of(episodes):
         yield trial, episodes.measure, episodes.measure.kind == "success"

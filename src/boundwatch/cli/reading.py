@@ -11,7 +11,7 @@ import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load, no_certificate
-from boundwatch.cli.family import METRIC, is_of_metrics, measures, of_column, tasks_of_metrics
+from boundwatch.cli.family import METRIC, measures, of_column
 from boundwatch.cli.options import (
     Cluster,
     CostColumn,
@@ -162,7 +162,7 @@ class Reading:
         by: str | None = None,
         certificates: Certificate | CertificateFamily | None = None,
         allow_own: bool | None = None,
-        binary: bool | None = None,
+        **others: Any,
     ) -> Read:
         """Read each column that was named, or that certificates are of, and take tasks apart.
 
@@ -174,8 +174,8 @@ class Reading:
             metrics = certificates if is_of_metrics(certificates) else None
             by = (by or certificates.by) if metrics is None else tasks_of_metrics(certificates)
         if metrics is not None:
-            reading = self._of_metrics(metrics)
-        settings: dict[str, Any] = {"by": by, "allow_own": allow_own, "binary": binary}
+            reading = self.of_metrics(metrics)
+        settings: dict[str, Any] = {"by": by, "allow_own": allow_own, **others}
         if len(reading.columns) < 2 or (metrics is None and certificates is not None):
             episodes = reading.read(path, certificate=certificates, **settings)
             return Read((episodes,), {"": episodes} if by is None else episodes.split(), by)
@@ -195,7 +195,7 @@ class Reading:
             raise InvalidSetting(no_certificate(name, metrics or ()), where=Place(path))
         return Read(tuple(sources), parts, METRIC if by is None else f"{by}/{METRIC}")
 
-    def _of_metrics(self, family: CertificateFamily) -> Reading:
+    def of_metrics(self, family: CertificateFamily) -> Reading:
         """Return the same with the columns, range and words of certificates of several, unless given."""
         self.refuse_several(family)
         known = measures(family)

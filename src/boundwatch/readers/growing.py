@@ -59,6 +59,7 @@ class GrowingFile:
 
     def __iter__(self) -> Iterator[Batch]:
         try:
+            self._await_name()
             if self._is_pipe():
                 yield from self._pipe()
                 return
@@ -89,6 +90,13 @@ class GrowingFile:
 
     def _refuse(self, problem: str, remedy: str = _ANEW) -> NoReturn:
         raise InvalidSetting(problem, where=self._place, remedy=remedy)
+
+    def _await_name(self) -> None:
+        """Wait a little for the name of a file that was counted before: it may just be rotated."""
+        looks = _PATIENCE if self.follow and self.known != Position() else 0
+        while looks and not self.path.exists():
+            looks -= 1
+            time.sleep(POLL)
 
     def _is_pipe(self) -> bool:
         for _ in range(_PATIENCE if self.known.inode else 0):  # while a log is rotated, its name may be gone

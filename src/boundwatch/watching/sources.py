@@ -1,4 +1,7 @@
-"""Where lines come from: a file that may grow, a pipe, or a pipe that is kept before it is counted."""
+"""Where lines come from: a file that may grow, a pipe, or a pipe that is kept before it is counted.
+
+Ctrl-C and SIGTERM end the wait for lines, never the counting of some that have come.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import errno
 import hashlib
 import os
 import select
+import signal
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,44 +50,25 @@ def is_pipe(path: str) -> bool:
     """
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode if path == "-" else Path(path).stat().st_mode
-    except (OSError, AttributeError, ValueError) as error:
-        if path == "-":
-            raise _unreadable(path) from error
-        return False
+    except (OSError, AttributeError, ValueError):
+        mode = stat.S_IFDIR if path == "-" else stat.S_IFREG  # opening the file says why not
     if path == "-" and stat.S_ISDIR(mode):
         raise _unreadable(path)
-    is_terminal = path == "/dev/tty" or (path == "/dev/stdin" and os.isatty(0))
-    if path != "-" and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not is_terminal:
+    is_terminal = path in ("-", "/dev/tty") or (path == "/dev/stdin" and os.isatty(0))
+    if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not is_terminal:
         raise InvalidSetting(
             "is a device, not a file", where=Place(path), remedy="name a file, or - for standard input"
         )
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def beginning(path: str) -> Position:
-    """Return the position before the first line of a file; which file it is counts from here on."""
-    try:
-        state = Path(path).stat()
-    except OSError:  # opening it says why not
-        return Position()
-    return Position(device=state.st_dev, inode=state.st_ino)
-
-
 def open_lines(
     path: str, position: Position | None = None, *, follow: bool = False, replayed: bool = False
 ) -> Iterable[Batch]:
-    """Return the lines of a file or pipe of which nothing is kept.
+    """Return the lines of a file or pipe of which nothing is kept, from a position.
 
-    Parameters
-    ----------
-    path
-        The file or named pipe; ``-`` for standard input.
-    position
-        Where to go on.
-    follow
-        Whether to wait for a file to grow.
-    replayed
-        Whether a pipe is sent again from its first line: what was counted is passed over.
+    `follow` waits for a file to grow; a pipe that is `replayed` is sent again from its first line, and what
+    was counted is passed over.
     """
     if not is_pipe(path):
         return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
@@ -132,18 +118,8 @@ class KeptPipe:
 
     **Guarantee**: on Linux the kernel moves the bytes from the pipe to the file in one step, so that a kill
     at any moment loses none. Elsewhere they are read and written, and a kill between the two loses them.
-    A line that its sender did not finish is marked as cut off; it is never joined to another sender's.
-
-    Parameters
-    ----------
-    pipe
-        ``-``, or the path of a named pipe.
-    path
-        The file that keeps the lines.
-    position
-        How much of that was counted.
-    sender
-        Which pipe the last line came from; None if others may have written to it since.
+    A line that its sender did not finish is marked as cut off; it is never joined to another sender's:
+    `sender` says which pipe the last line came from, None if others may have written to it since.
     """
 
     def __init__(self, pipe: str, path: Path, position: Position, sender: Identity | None = None) -> None:
@@ -193,9 +169,8 @@ class KeptPipe:
             moved = _splice(self._pipe, self._file)
             os.fsync(self._file)
         except OSError as error:
-            raise self._refusal(
-                f"cannot be written, {error.strerror}", "free the disk, and start again"
-            ) from error
+            problem = f"cannot be written, {error.strerror}"
+            raise self._refusal(problem, "free the disk, and start again") from error
         return moved > 0
 
     def _end_line(self) -> bool:
@@ -258,3 +233,35 @@ def _unreadable(path: str) -> InvalidSetting:
     return InvalidSetting(
         "cannot be read", where=Place(name_of(path)), remedy="pipe or redirect a file into it"
     )
+
+
+@contextmanager
+def until_interrupted(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
+    """Let Ctrl-C and SIGTERM end the wait for the next batch, never what is done with one."""
+    stopped = waits = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        if waits:
+            raise KeyboardInterrupt
+
+    def each() -> Iterator[Batch]:
+        nonlocal waits
+        while not stopped:
+            waits = True
+            batch = next(batches, None)
+            waits = False
+            if batch is None:
+                return
+            yield batch
+
+    in_main = threading.current_thread() is threading.main_thread()  # no other one hears of signals
+    signals = (signal.SIGINT, signal.SIGTERM) if in_main else ()
+    before = {number: signal.signal(number, stop) for number in signals}
+    try:
+        with suppress(KeyboardInterrupt):  # the usual end of a file that is followed
+            yield each()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from boundwatch._support import files
@@ -35,7 +34,7 @@ class Store:
 
     **Guarantee**: what `commit` was called for is on the disk when it returns; after a kill the file holds
     the latest commit, whole. A second owner is refused, by whichever path or link it comes. **Assumes**: the
-    file is on a disk that keeps what it has acknowledged, and is moved together with its journal.
+    file is on a disk that keeps what it has acknowledged, and after a kill is moved only with its ``-wal``.
 
     Parameters
     ----------
@@ -53,8 +52,8 @@ class Store:
     ...     store.remember("arm-1", 7, [0.25])
     ...     store.commit()
     >>> with Store(path, "watch") as store:
-    ...     store.facts, store.costs_of("arm-1", 7), store.costs_of("arm-2", 7)
-    ({'lines': 3}, [0.25], None)
+    ...     store.facts["lines"], store.costs_of("arm-1", 7), store.costs_of("arm-2", 7)
+    (3, [0.25], None)
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, kind: str) -> None:
@@ -69,9 +68,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -83,8 +80,7 @@ class Store:
     @property
     def facts(self) -> dict[str, Any]:
         """Everything that was kept, by name; nothing if the store is new."""
-        with self._lock, self._naming():
-            rows = self._file.execute("SELECT name, value FROM facts").fetchall()
+        rows = self._ask("SELECT name, value FROM facts")
         try:
             self._written = dict(rows)
             return {name: json.loads(value) for name, value in rows}
@@ -93,7 +89,7 @@ class Store:
 
     def keep(self, facts: Mapping[str, Any]) -> None:
         """Replace some facts; JSON values. They are on the disk after `commit`."""
-        texts = {name: json.dumps(value, allow_nan=False) for name, value in facts.items()}
+        texts = {name: json.dumps(value) for name, value in facts.items()}
         changed = [(name, text) for name, text in texts.items() if self._written.get(name) != text]
         if changed:
             self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", changed)
@@ -101,12 +97,10 @@ class Store:
 
     def costs_of(self, stream: str, number: object) -> list[float] | None:
         """Return the costs with which an id was counted; None if it is new."""
-        with self._lock, self._naming():
-            row = self._file.execute(
-                "SELECT costs FROM ids WHERE stream = ? AND id = ?", (stream, _key(number))
-            ).fetchone()
+        query = "SELECT costs FROM ids WHERE stream = ? AND id = ?"
+        rows = self._ask(query, (stream, _key(number)))
         try:
-            return None if row is None else [float(cost) for cost in json.loads(row[0])]
+            return [float(cost) for cost in json.loads(rows[0][0])] if rows else None
         except (ValueError, TypeError):
             raise self._damaged() from None
 
@@ -135,8 +129,7 @@ class Store:
         """Return the lines that have waited longest, with their numbers, except those of some streams."""
         marks = ",".join("?" * len(without))
         query = f"SELECT * FROM waiting WHERE stream NOT IN ({marks}) ORDER BY number LIMIT ?"  # noqa: S608
-        with self._lock, self._naming():
-            return self._file.execute(query, (*without, count)).fetchall()
+        return self._ask(query, (*without, count))
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Delete lines that were acknowledged."""
@@ -147,8 +140,7 @@ class Store:
     @property
     def waiting(self) -> int:
         """How many lines wait."""
-        with self._lock, self._naming():
-            return int(self._file.execute("SELECT count(*) FROM waiting").fetchone()[0])
+        return int(self._ask("SELECT count(*) FROM waiting")[0][0])
 
     def commit(self) -> None:
         """Put all that was kept, remembered and removed on the disk, or nothing of it."""
@@ -161,6 +153,10 @@ class Store:
         self.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+    def _ask(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock, self._naming():
+            return self._file.execute(query, values).fetchall()
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._lock, self._naming():
@@ -176,16 +172,20 @@ class Store:
         if self.path.exists() and _identity(self.path) in _OWNED:
             raise self._in_use()
         _claim(self.path)
-        connection = sqlite3.connect(
-            self.path.absolute(), timeout=0, isolation_level=None, check_same_thread=False
-        )
+        path = self.path.absolute()
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             # SQLite locks the file itself, not its name, and a kill releases the lock.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN EXCLUSIVE")
+            for statement in (
+                "PRAGMA locking_mode = EXCLUSIVE",
+                "PRAGMA synchronous = FULL",
+                "BEGIN EXCLUSIVE",
+            ):
+                connection.execute(statement)
             self._check(connection)
             connection.execute("COMMIT")
+            # After that: until the first commit is moved to the file, its head must say whose it is.
+            connection.execute("PRAGMA journal_mode = WAL")
         except BaseException:
             connection.close()
             raise
@@ -207,31 +207,25 @@ class Store:
             connection.execute("INSERT INTO facts VALUES ('kind', ?)", (json.dumps(self.kind),))
             return
         if (version := ask("PRAGMA user_version")) != VERSION:
-            raise SchemaMismatch(
-                f"has version {version}, and this release reads version {VERSION}",
-                where=Place(str(self.path)),
-                remedy="finish it with the release that began it, or start a new one",
-            )
+            problem = f"has version {version}, and this release reads version {VERSION}"
+            remedy = "finish it with the release that began it, or start a new one"
+            raise SchemaMismatch(problem, where=self._place, remedy=remedy)
         if ask("PRAGMA quick_check(1)") != "ok":
             raise self._damaged()
         if ask("SELECT value FROM facts WHERE name = 'kind'") != json.dumps(self.kind):
-            raise SchemaMismatch(
-                f"keeps something else than a {self.kind}",
-                where=Place(str(self.path)),
-                remedy="name another file",
-            )
+            problem = f"keeps something else than a {self.kind}"
+            raise SchemaMismatch(problem, where=self._place, remedy="name another file")
+
+    @property
+    def _place(self) -> Place:
+        return Place(str(self.path))
 
     def _in_use(self) -> InvalidSetting:
-        return InvalidSetting(
-            "is in use by another process",
-            where=Place(str(self.path)),
-            remedy="end that one, or use a file of its own",
-        )
+        remedy = "end that one, or use a file of its own"
+        return InvalidSetting("is in use by another process", where=self._place, remedy=remedy)
 
     def _damaged(self) -> SchemaMismatch:
-        return SchemaMismatch(
-            "is damaged", where=Place(str(self.path)), remedy="restore it, or start a new one"
-        )
+        return SchemaMismatch("is damaged", where=self._place, remedy="restore it, or start a new one")
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
@@ -241,11 +235,8 @@ class Store:
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise self._in_use() from None
-            raise InvalidSetting(
-                f"cannot be written, {error}",
-                where=Place(str(self.path)),
-                remedy="free the disk, or choose another path",
-            ) from error
+            remedy = "free the disk, or choose another path"
+            raise InvalidSetting(f"cannot be written, {error}", where=self._place, remedy=remedy) from error
         except sqlite3.DatabaseError:
             raise self._damaged() from None
 
@@ -258,29 +249,22 @@ def _identity(path: Path) -> tuple[int, int]:
 def _claim(path: Path) -> None:
     """Make the file if there is none, for its owner only; refuse one that is not ours."""
     files.refuse_special(path)
+    where = Place(str(path))
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with path.open("rb") as file:
-            head = file.read(100)
-            links = os.fstat(file.fileno()).st_nlink
+            head, links = file.read(100), os.fstat(file.fileno()).st_nlink
     except OSError as error:
-        raise InvalidSetting(
-            f"cannot be written, {files.reason(error)}",
-            where=Place(str(path)),
-            remedy="choose another path",
-        ) from error
+        problem = f"cannot be written, {files.reason(error)}"
+        raise InvalidSetting(problem, where=where, remedy="choose another path") from error
     ours = head.startswith(_MAGIC) and head[68:72] == _APPLICATION.to_bytes(4, "big")
     if head and not ours:
-        raise SchemaMismatch(
-            "is not a state that boundwatch wrote", where=Place(str(path)), remedy="name another file"
-        )
-    if links > 1:
-        # After a kill, SQLite finds what is to be undone by the file's name.
-        raise InvalidSetting(
-            "has several names (hard links), of which only one may be used",
-            where=Place(str(path)),
-            remedy="delete the others, or use a file of its own",
-        )
+        problem = "is not a state that boundwatch wrote"
+        raise SchemaMismatch(problem, where=where, remedy="name another file")
+    if links > 1:  # after a kill, SQLite finds the latest commits by the file's name
+        problem = "has several names (hard links), of which only one may be used"
+        remedy = "delete the others, or use a file of its own"
+        raise InvalidSetting(problem, where=where, remedy=remedy)
 
 
 def _key(number: object) -> int | str:

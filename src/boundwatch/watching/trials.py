@@ -26,16 +26,14 @@ CUT_OFF = "was cut off: its sender ended in the middle of it"
 
 
 class Trial(NamedTuple):
-    """A trial: its line, its cost (one for each metric) and whose they are, its id, and predictions.
-
-    Predictions are that for the trial's scene, and those for scenes that were not run.
-    """
+    """A trial: its line, its cost (one for each metric) and whose they are, its id, and predictions."""
 
     number: int
     costs: tuple[float, ...]
     streams: tuple[str, ...] = ("",)
     id: Any = None
     predictions: tuple[float, list[float]] | None = None
+    """That for the trial's scene, and those for scenes that were not run."""
     stratum: str = ""
 
 
@@ -87,16 +85,9 @@ class Column:
 class TrialReader:
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
-    Parameters
-    ----------
-    declared
-        What to read: one measure, or several metrics by name, with the same design.
-    source
-        What people call it.
-    binary
-        Whether every cost was promised to be 0 or 1.
-    answers
-        The arguments by which a column called task must be declared if it has several values.
+    `declared` is what to read: one measure, or several metrics by name, with the same design. With `binary`,
+    every cost was promised to be 0 or 1. `answers` are the arguments by which a column
+    called task must be declared if it has several values.
 
     Examples
     --------
@@ -214,9 +205,7 @@ class TrialReader:
         block = next(iter(blocks.values()))
         if block is None:
             return []
-        costs = [
-            self._costs(self.columns[metric], each) for metric, each in blocks.items() if each is not None
-        ]
+        costs = [self._costs(self.columns[name], each) for name, each in blocks.items() if each is not None]
         if any(len(each) != len(block) for each in costs):
             raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
         if not self._first.declared.design.columns and not self._asked:  # the usual case
@@ -250,75 +239,63 @@ class TrialReader:
         return costs
 
     def _trials(self, block: Block, costs: list[tuple[float, ...]]) -> Iterator[Trial]:
-        design = self._first.declared.design
-        names = () if self._first.rows.rows is None else self._first.rows.rows.names
-        at = self._first.declared.locate(names)
-        kept = [
-            all(
-                normal(label(block.columns[at[column]][row])) == normal(value)
-                for column, value in design.where.items()
-            )
-            for row in range(len(block) if design.where else 0)
-        ]
-        asked = self._asked
+        design, rows = self._first.declared.design, self._first.rows.rows
+        at = self._first.declared.locate(() if rows is None else rows.names)
+        wanted = {column: normal(value) for column, value in design.where.items()}
         for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
-            if kept and not kept[row]:
-                continue
-            for column in asked:
-                self._ask(column, block.columns[column][row], number)
             cells = {column: block.columns[name][row] for column, name in at.items()}
-            stream = "" if design.by is None else self._name(cells[design.by], number, design.by)
+            if any(normal(label(cells[column])) != value for column, value in wanted.items()):
+                continue
+            for column in self._asked:
+                self._ask(column, block.columns[column][row], number)
+            stream = "" if design.by is None else self._text(cells, number, design.by)
             yield Trial(
                 number,
                 cost,
                 tuple("/".join(filter(None, (stream, metric))) for metric in self.columns),
-                None if design.id is None else self._id(cells[design.id], number, design.id),
-                self._predictions(cells, number) if isinstance(design, WithPredictions) else None,
-                "" if design.strata is None else self._name(cells[design.strata], number, design.strata),
+                None if design.id is None else self._id(self._given(cells, number, design.id)),
+                self._predictions(cells, number, design) if isinstance(design, WithPredictions) else None,
+                "" if design.strata is None else self._text(cells, number, design.strata),
             )
 
-    def _name(self, cell: Any, number: int, column: str) -> str:
-        name = "" if cell is None else str(cell).strip()
-        if not name:
-            raise InvalidCost("is empty", where=self._at(number, column), remedy="name the task or robot")
-        return name
+    def _text(self, cells: Mapping[str, Any], number: int, column: str) -> str:
+        return str(self._given(cells, number, column)).strip()
 
-    def _id(self, cell: Any, number: int, column: str) -> Any:
-        if cell is None or cell == "":
-            raise InvalidCost(
-                "is empty, and episodes are told apart by it",
-                where=self._at(number, column),
-                remedy="give it",
-            )
+    def _given(self, cells: Mapping[str, Any], number: int, column: str) -> Any:
+        cell = cells[column]
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            remedy = "give it: episodes are told apart by it"
+            raise InvalidCost("is empty", where=self._at(number, column), remedy=remedy)
+        return cell
+
+    def _id(self, cell: Any) -> Any:
         is_text = isinstance(cell, str) and self._first.rows.file_format != "jsonl"
         return int(cell) if is_text and cell.isdecimal() else cell
 
-    def _predictions(self, cells: Mapping[str, Any], number: int) -> tuple[float, list[float]] | None:
+    def _predictions(
+        self, cells: Mapping[str, Any], number: int, design: WithPredictions
+    ) -> tuple[float, list[float]] | None:
         """Return both kinds of predictions, None where the line leaves both empty."""
-        design = self._first.declared.design
-        assert isinstance(design, WithPredictions)  # noqa: S101
         one = self._numbers(cells[design.predicted], number, design.predicted)
         others = self._numbers(cells[design.unlabeled], number, design.unlabeled)
         if not one and not others:
             return None
         if len(one) != 1:
-            raise InvalidCost(
-                f"has {len(one)} numbers",
-                where=self._at(number, design.predicted),
-                remedy="give one prediction",
-            )
+            where = self._at(number, design.predicted)
+            raise InvalidCost(f"has {len(one)} numbers", where=where, remedy="give one prediction")
         return one[0], others
 
     def _numbers(self, cell: Any, number: int, column: str) -> list[float]:
-        """Return the numbers of a cell: one, or several with blanks or semicolons between them."""
+        """Return the numbers of a cell: a list, or text with blanks or semicolons between them."""
         cells = (
             cell if isinstance(cell, list) else str("" if cell is None else cell).replace(";", " ").split()
         )
         try:
             return [float(each) for each in cells]
         except (ValueError, TypeError):
+            where = self._at(number, column)
             raise InvalidCost(
-                "is not made of numbers", where=self._at(number, column), value=cell, remedy="correct it"
+                "is not made of numbers", where=where, value=cell, remedy="correct it"
             ) from None
 
     def _at(self, number: int, column: str | None = None) -> Place:
@@ -367,16 +344,8 @@ def declare(
 ) -> dict[str, Declared]:
     """Return what was declared of each metric: of one column (or none), under the name ``""``.
 
-    Parameters
-    ----------
-    columns
-        What each column that was named holds: ``{"success": "grasped"}``.
-    design
-        How rows relate.
-    cost_range, success_values
-        As in `read_costs`; of several columns each has what goes with it.
-    certified
-        The measure of each metric's certificate; None if that keeps none.
+    `columns` says what each column holds that was named, `certified` the measure of each metric's
+    certificate; of several columns each has the range or the words that go with it.
 
     Examples
     --------
@@ -385,23 +354,15 @@ def declare(
     """
     # A certificate that keeps no measure is one of costs.
     known = {name: measure or Measure("cost") for name, measure in (certified or {}).items()}
-    if len(columns) < 2:
-        return {
-            "": Declared.of(
-                **{str(kind): column for kind, column in columns.items()},
-                cost_range=cost_range,
-                success_values=success_values,
-                design=design,
-                certified=known.get(""),
-            )
-        }
-    return {
-        column: Declared.of(
-            **{kind: column},
-            cost_range=None if kind == "success" else cost_range,
-            success_values=success_values if kind == "success" else (),
+    several = len(columns) > 1
+    found = {}
+    for kind, column in columns.items() or [(None, None)]:
+        metric = str(column) if several else ""
+        found[metric] = Declared.of(
+            **({} if kind is None else {str(kind): column}),
+            cost_range=None if several and kind == "success" else cost_range,
+            success_values=() if several and kind != "success" else success_values,
             design=design,
-            certified=known.get(column),
+            certified=known.get(metric),
         )
-        for kind, column in columns.items()
-    }
+    return found

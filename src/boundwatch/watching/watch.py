@@ -18,20 +18,10 @@ from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import (
-    Argument,
-    BoundwatchError,
-    InvalidCost,
-    InvalidSetting,
-    Place,
-    ProvenanceMismatch,
-    Refusal,
-    SchemaMismatch,
-)
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
-from boundwatch.watching.interruption import interrupted_between_batches
-from boundwatch.watching.sources import TORN, Identity, KeptPipe, beginning, is_pipe, open_lines
+from boundwatch.watching.sources import TORN, Identity, KeptPipe, until_interrupted
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import CUT_OFF, Trial, TrialReader
 
@@ -41,7 +31,8 @@ DETECTORS: dict[str, type[Detector]] = {
     "change-detector": ChangeDetector,
     "predicted-test": PredictedTest,
 }
-_NO_EVIDENCE = -float("inf")
+COUNTS = ("skipped", "repeated", "gaps")  # what a watch adds up besides episodes
+_PART = 4096  # trials of a file that was read as a whole, after which they are printed
 
 
 class Counted(NamedTuple):
@@ -76,22 +67,8 @@ class Watch:
     of any false ADVERSE is at most the level plus the family's delta. The level of a `ChangeDetector` is one
     over a run length: within N episodes of each, that chance is at most N times the level plus the delta.
 
-    Attributes
-    ----------
-    detectors
-        One per stream.
-    source
-        What people call the stream.
-    store
-        Where everything is kept; in memory if nobody comes back.
-    reader
-        What makes trials of lines; None if a file was read as a whole.
-    settings
-        What was declared, as JSON values: a second start must declare the same.
-    allow_gaps
-        Whether ids may be missing or out of order.
-    lenient
-        Whether to pass over malformed lines.
+    A `reader` makes trials of lines, unless a file was read as a whole. `settings` are JSON values that a
+    second start must declare alike; `allow_gaps` lets ids be missing, `lenient` passes over malformed lines.
 
     Examples
     --------
@@ -119,10 +96,9 @@ class Watch:
     gaps: int = field(default=0, init=False)
     last: Trial | None = field(default=None, init=False)
     resumed: bool = field(default=False, init=False)
-    unfinished: int | None = field(default=None, init=False)
-    """The number of the last line, if it has no newline yet and is left for the next time."""
-    _highest: dict[str, int] = field(default_factory=dict, init=False, repr=False)
-    _likeness: dict[str, Likeness] = field(default_factory=dict, init=False, repr=False)
+    unfinished: int | None = field(default=None, init=False)  # the last line, if it has no newline yet
+    highest: dict[str, int] = field(default_factory=dict, init=False)
+    likeness: dict[str, Likeness] = field(default_factory=dict, init=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
     _torn: Refusal | None = field(default=None, init=False, repr=False)
 
@@ -151,34 +127,41 @@ class Watch:
         """Whether any stream has alarmed."""
         return any(detector.first_alarm is not None for detector in self.detectors.values())
 
+    @property
+    def _is_over(self) -> bool:
+        return self.until_alarm and self.alarmed
+
     def run(self, source: Iterable[Batch]) -> Iterator[Events]:
         """Count the lines of a source; what is yielded is in the store.
 
         Whenever a verdict changes, the alarm is told once that is in the store; again after a crash that came
         before that. If it cannot be told, a notice says so, and it is tried again, whether or not lines come:
-        after a second at first, then less and less often, at the end and at the next start.
-
-        Raises
-        ------
-        InvalidCost
-            At a malformed line; what came before it is counted.
+        after a second at first, then less and less often, at the end and at the next start. A malformed line
+        raises `InvalidCost`; what came before it is counted.
         """
         batches = iter(source)
         try:
-            yield from self._run(source, batches)
+            yield from self._announce(at_once=True)
+            if not self._is_over:
+                yield from self._run(batches)
+                self._end()
+        except Refusal as fault:
+            own = isinstance(fault, ProvenanceMismatch)
+            if isinstance(source, KeptPipe):
+                source.keep_rest()
+            elif (self.episodes if own else self.position.lines) == 0:  # nothing came of it
+                self.store.delete()
+            raise
         finally:
             if isinstance(batches, Generator):
                 batches.close()
             if isinstance(source, KeptPipe):
                 source.close()
 
-    def _run(self, source: Iterable[Batch], batches: Iterator[Batch]) -> Iterator[Events]:
-        yield from self._announce(at_once=True)
-        if self.until_alarm and self.alarmed:
-            return
-        held: Batch | None = None
-        with interrupted_between_batches() as interrupted:
-            for batch in interrupted.while_waiting(batches):
+    def _run(self, batches: Iterator[Batch]) -> Iterator[Events]:
+        held: Batch | None = None  # its last line has no newline
+        with until_interrupted(batches) as coming:
+            for batch in coming:
                 events: Events = []
                 if batch.note:
                     events.append(Notice(f"note: {self.source}: {batch.note}"))
@@ -186,89 +169,77 @@ class Watch:
                 held = batch if batch.torn else None if batch.lines else held
                 if fault is None and batch.lines and held is None:
                     fault = self._take(batch, events)
-                if events:
-                    yield events
-                yield from self._announce(at_once=fault is not None)
-                if fault is not None:
-                    if isinstance(source, KeptPipe):
-                        source.keep_rest()
-                    elif self._came_to_nothing(fault):
-                        self.store.delete()
-                    raise fault
-                if self.until_alarm and self.alarmed:
-                    break
-        if held is not None:  # its file or sender has ended
-            yield self._end_torn(held)
-        self._end()
+                yield from self._say(events, fault)
+                if self._is_over:
+                    return
+        if held is not None and self.store.path is not None:
+            self.unfinished = held.lines[-1].number  # left for those who come back
+        elif held is not None:
+            events = []
+            yield from self._say(events, self._take(held, events))
 
-    def _torn_before(self, held: Batch | None, batch: Batch, events: Events) -> BoundwatchError | None:
+    def _say(self, events: Events, fault: Refusal | None) -> Iterator[Events]:
+        """Yield what was counted, tell of alarms, and raise what made it stop."""
+        if events:
+            yield events
+        yield from self._announce(at_once=fault is not None)
+        if fault is not None:
+            raise fault
+
+    def _torn_before(self, held: Batch | None, batch: Batch, events: Events) -> Refusal | None:
         """Return that the last line of a file, or of a sender, is not whole, if another one follows."""
         if held is None or not batch.lines:
             return None
-        line = held.lines[-1]
+        number = held.lines[-1].number
         problem = "has no newline, and another file or sender followed"
-        fault = self._explained(InvalidCost(problem, where=Place(self.source, "line", line.number)))
+        fault = self._explained(InvalidCost(problem, where=Place(self.source, "line", number)))
         if not self.lenient:
             return fault
-        self.skipped += 1
-        events.append(Notice(f"line {line.number} skipped, not counted: {fault}"))
+        self._skip(number, fault, events)
         return None
 
-    def _end_torn(self, held: Batch) -> Events:
-        """Count the last line, which has no newline, or leave it for those who come back."""
-        events: Events = []
-        if self.store.path is not None:
-            self.unfinished = held.lines[-1].number
-        elif (fault := self._take(held, events)) is not None:
-            raise fault
-        return events
+    def _skip(self, number: int, fault: Refusal, events: Events) -> None:
+        self.skipped += 1
+        events.append(Notice(f"line {number} skipped, not counted: {fault}"))
 
     def run_whole(self, trials: Sequence[Trial]) -> Iterator[Events]:
         """Count the trials of a file that was read as a whole, and compared with the certificate then."""
         for start in range(0, len(trials), _PART):
             events: Events = []
             fault = self._count(trials[start : start + _PART], events)[1]
-            yield events
-            yield from self._announce(at_once=fault is not None)
-            if fault is not None:
-                raise fault
-            if self.until_alarm and self.alarmed:
+            yield from self._say(events, fault)
+            if self._is_over:
                 break
         self._end()
 
     def _end(self) -> None:
-        if self.alarms.undelivered:  # one last try
-            for _ in self._announce(at_once=True):
-                pass
+        if self.alarms.undelivered:
+            list(self._announce(at_once=True))  # one last try
         if self._torn is not None:
             raise self._torn
         if self.reader is not None and self.store.path is None and not self.alarmed:
             self.reader.end()
 
-    def _take(self, batch: Batch, events: Events) -> BoundwatchError | None:
+    def _take(self, batch: Batch, events: Events) -> Refusal | None:
         """Count the lines of a batch and put that into the store; return what made it stop."""
         assert self.reader is not None  # noqa: S101  (lines are read by it)
         before = self.reader.state
         taken = self.reader.read(batch.lines, lenient=self.lenient)
-        lines = taken.lines
-        fault: BoundwatchError | None = taken.fault
+        lines, fault = taken.lines, taken.fault
         counted, stopped = self._count(taken.trials, events)
         last = taken.trials[-1].number if taken.trials else 0
         for number, refusal in taken.skipped:
             if refusal.problem == CUT_OFF and not self.lenient:
                 self._torn = refusal if number > last else None
-                continue
-            self.skipped += 1
-            events.append(Notice(f"line {number} skipped, not counted: {refusal}"))
+            else:
+                self._skip(number, refusal, events)
+        raw = b"" if fault is None else batch.lines[lines].raw
         if stopped is not None or counted < len(taken.trials):
-            lines = self.reader.go_back(before, batch.lines, counted)
-            fault = stopped if stopped is None else self._explained(stopped)
-        elif taken.fault is not None:
-            fault = self._explained(taken.fault, batch.lines[lines].raw)
+            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
         if lines:
             self.position = batch.position(lines)
         self.save()
-        return fault
+        return None if fault is None else self._explained(fault, raw)
 
     def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
         """Count trials; return how many were, and what made it stop, if that was not an alarm."""
@@ -283,23 +254,21 @@ class Watch:
             except Refusal as error:
                 if not self.lenient or not isinstance(error, InvalidCost):
                     return done, error
-                self.skipped += 1
                 done += 1
-                events.append(Notice(f"line {trial.number} skipped, not counted: {error}"))
+                self._skip(trial.number, error, events)
                 continue
             own = self._update(trial, events)
             if numbered:
-                self.store.remember(trial.streams[0], trial.id, trial.costs)
+                stream = trial.streams[0]
+                self.store.remember(stream, trial.id, trial.costs)
                 if type(trial.id) is int:
-                    self._highest[trial.streams[0]] = max(
-                        trial.id, self._highest.get(trial.streams[0], trial.id)
-                    )
+                    self.highest[stream] = max(trial.id, self.highest.get(stream, trial.id))
             done += 1
             self._torn = None
             if own is not None:
                 return done, own
-            if self.until_alarm and self.alarmed:
-                return done, None
+            if self._is_over:
+                break
         return done, None
 
     def _check(self, trial: Trial) -> None:
@@ -307,8 +276,9 @@ class Watch:
         for stream, cost in zip(trial.streams, trial.costs, strict=True):
             detector = self.detectors.get(stream)
             if detector is None:
-                problem = no_certificate(stream, self.detectors).partition("; ")[0]
-                raise InvalidCost(f"is of {shown(stream)}, which {problem}", where=self._at(trial))
+                problem, _, remedy = no_certificate(stream, self.detectors).partition("; ")
+                problem = f"is of {shown(stream)}, which {problem}"
+                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
             if detector.certificate.binary and cost not in (0, 1):
                 problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
                 raise InvalidCost(problem, where=self._at(trial))
@@ -325,22 +295,20 @@ class Watch:
         if counted is not None:
             if counted != list(trial.costs):
                 was, now = (", ".join(map(shortest, each)) for each in (counted, trial.costs))
-                raise InvalidCost(
-                    f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}",
-                    where=self._at(trial),
-                    remedy="an id names one episode: correct it",
-                )
+                problem = f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}"
+                remedy = "an id names one episode: correct it"
+                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
             self.repeated += 1
             return True
-        highest = self._highest.get(stream)
+        highest = self.highest.get(stream)
         if type(trial.id) is not int or highest is None or trial.id == highest + 1:
             return False
-        late = f"comes after id {highest}: out of order"
-        missing = f"follows id {highest}: {trial.id - highest - 1} missing"
-        problem = f"id {trial.id} {late if trial.id < highest else missing}"
+        missing = trial.id - highest - 1
+        order = f"{missing} missing" if missing > 0 else "out of order"
+        problem = f"id {trial.id} comes after id {highest}: {order}"
         if not self.allow_gaps:
-            remedy = ("send every episode once and in order, or pass ", Argument("allow_gaps", True))
-            raise InvalidSetting(problem, where=self._at(trial), remedy=remedy)
+            passing = ("send every episode once and in order, or pass ", Argument("allow_gaps", True))
+            raise InvalidSetting(problem, where=self._at(trial), remedy=passing)
         self.gaps += 1
         events.append(Notice(f"line {trial.number}: {problem}; counted"))
         return False
@@ -352,7 +320,7 @@ class Watch:
         for stream, cost in zip(trial.streams, trial.costs, strict=True):
             detector = self.detectors[stream]
             self._changed.add(stream)
-            if detector.n == 0 or stream in self._likeness:
+            if detector.n == 0 or stream in self.likeness:
                 fault = self._compare(trial, stream, cost, events) or fault
                 if fault is not None and detector.n == 0:
                     continue
@@ -365,32 +333,33 @@ class Watch:
 
     def _compare(self, trial: Trial, stream: str, cost: float, events: Events) -> ProvenanceMismatch | None:
         """Say what makes a verdict doubtful that did not before; return that these are no new costs."""
-        detector, measure = self.detectors[stream], self._measure(stream)
+        detector, measure = self.detectors[stream], self.measure_of(stream)
         if measure is None:  # a whole file was compared when it was read
             return None
         called = f"{self.source}: {stream}" if stream else self.source
         if detector.n == 0:
-            self._likeness[stream] = Likeness(detector.certificate, measure)
+            self.likeness[stream] = Likeness(detector.certificate, measure)
             doubts = measured_otherwise(detector.certificate, measure)
             events += [Notice(f"warning: {called}: {doubt}") for doubt in doubts]
-        likeness = self._likeness[stream]
+        likeness = self.likeness[stream]
         look = is_time_to_look(detector.n + 1, detector.certificate.n)
         for doubt in likeness.take([cost], look=look):
             if doubt.kind == "own":
                 detector.reset()  # they are no evidence; what other streams have seen is
                 self.alarms.told.pop(stream, None)
-                del self._likeness[stream]
+                del self.likeness[stream]
                 where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
-                return ProvenanceMismatch(
-                    f"these {OWN}", where=where, remedy="watch only what comes after them"
-                )
-            said = "note" if doubt.kind == "chance" else "warning"
-            events.append(Notice(f"{said}: {called}: so far, {doubt}"))
+                remedy = "watch only what comes after them"
+                return ProvenanceMismatch(f"these {OWN}", where=where, remedy=remedy)
+            events.append(
+                Notice(f"{'note' if doubt.kind == 'chance' else 'warning'}: {called}: so far, {doubt}")
+            )
         if likeness.is_settled:
-            del self._likeness[stream]
+            del self.likeness[stream]
         return None
 
-    def _measure(self, stream: str) -> Measure | None:
+    def measure_of(self, stream: str) -> Measure | None:
+        """Return how the costs of a stream are read; None before that is known, or if a file was whole."""
         if self.reader is None:
             return None
         measures = self.reader.measures
@@ -407,10 +376,6 @@ class Watch:
         explained = copy.copy(fault)
         explained.remedy = (*said, ", or pass ", Argument("skip_malformed", True))
         return explained
-
-    def _came_to_nothing(self, fault: BoundwatchError) -> bool:
-        """Return whether nothing was counted, so that nothing should be left behind."""
-        return self.episodes == 0 if isinstance(fault, ProvenanceMismatch) else self.position.lines == 0
 
     def _at(self, trial: Trial) -> Place:
         return Place(self.source, "line", trial.number)
@@ -438,11 +403,11 @@ class Watch:
             "position": self.position.to_dict(),
             "sender": self.sender,
             "text": None if self.reader is None else self.reader.state,
-            "counts": {"skipped": self.skipped, "repeated": self.repeated, "gaps": self.gaps},
-            "highest": self._highest,
-            "last": None if self.last is None else [self.last.number, list(self.last.costs), self.last.id],
+            "counts": {name: getattr(self, name) for name in COUNTS},
+            "highest": self.highest,
+            "last": None if self.last is None else [self.last.number, self.last.costs, self.last.id],
             "told": self.alarms.told,
-            "likeness": {stream: _plain(each.state) for stream, each in self._likeness.items()},
+            "likeness": {stream: each.state for stream, each in self.likeness.items()},
         }
         for stream in self._changed:
             state = self.detectors[stream].state_dict()
@@ -451,95 +416,6 @@ class Watch:
         self._changed.clear()
         self.store.keep(facts)
         self.store.commit()
-
-    def resume(self, levels: Mapping[str, float]) -> None:
-        """Go on from the store, if anything is in it; it must be about the same stream and settings."""
-        facts = self.store.facts
-        if "settings" not in facts:
-            return
-        where = Place(str(self.store.path))
-        try:
-            self._refuse_others(facts)
-            asked = {
-                stream: {name: getattr(one, name) for name in levels}
-                for stream, one in self.detectors.items()
-            }
-            self._restore(facts)
-            for stream, detector in self.detectors.items():
-                _refuse_levels(detector, asked[stream], len(self.detectors))
-        except Refusal as error:
-            raise error.at(where) from None
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError):
-            raise SchemaMismatch("is damaged", where=where, remedy="restore it, or start a new one") from None
-        self.resumed = True
-
-    def _refuse_others(self, facts: Mapping[str, Any]) -> None:
-        certificates = {name: one.certificate.fingerprint for name, one in self.detectors.items()}
-        if sorted(facts["certificates"]) != sorted(certificates):
-            raise InvalidSetting("watches other tasks or robots", remedy="start a new state")
-        for stream, fingerprint in facts["certificates"].items():
-            if fingerprint != certificates[stream]:
-                raise ProvenanceMismatch(
-                    f"belongs to certificate {fingerprint[:12]}, not to {certificates[stream][:12]}",
-                    remedy="use that certificate, or start a new state",
-                )
-        stored = facts["settings"]
-        for name, value in self.settings.items():
-            if stored[name] != value:
-                problem = f"was begun with {_said(name, stored[name])}, not with {_said(name, value)}"
-                raise InvalidSetting(problem, remedy="go on as it was begun, or start a new state")
-
-    def _restore(self, facts: Mapping[str, Any]) -> None:
-        for stream, detector in self.detectors.items():
-            if (state := facts.get(f"detector {stream}")) is None:
-                continue
-            if state.get("sharing", 1) != getattr(detector, "sharing", 1):
-                raise InvalidSetting("divides the certificate's delta otherwise", remedy="start a new state")
-            known = {**state, "certificate": detector.certificate.to_dict()}
-            self.detectors[stream] = type(detector).from_state_dict(known, detector.certificate)
-        self.position = Position.from_dict(facts["position"])
-        self.sender = None if facts["sender"] is None else (facts["sender"][0], facts["sender"][1])
-        if self.reader is not None and facts["text"] is not None:
-            self.reader.restore(facts["text"])
-        self.skipped, self.repeated, self.gaps = (
-            int(facts["counts"][name]) for name in ("skipped", "repeated", "gaps")
-        )
-        self._highest = {stream: int(number) for stream, number in facts["highest"].items()}
-        if facts["last"] is not None:
-            number, costs, name = facts["last"]
-            self.last = Trial(int(number), tuple(map(float, costs)), id=name)
-        self.alarms.told = dict(facts["told"])
-        for stream, state in facts["likeness"].items():
-            measure = self._measure(stream)
-            if measure is None:
-                raise ValueError
-            restored = {**state, "highest": _NO_EVIDENCE if state["highest"] == "none" else state["highest"]}
-            self._likeness[stream] = Likeness(self.detectors[stream].certificate, measure, restored)
-
-
-def open_source(watch: Watch, stream: str, *, follow: bool = False) -> Iterable[Batch]:
-    """Return where the lines of a watch come from, at the place where it left off."""
-    state = watch.store.path
-    if not is_pipe(stream):
-        if state is not None and watch.position == Position() and stream != "-":
-            watch.position = beginning(stream)  # it may be rotated before its first line is counted
-            watch.save()
-        return open_lines(stream, watch.position, follow=follow)
-    replayed = watch.settings.get("id") == "line"
-    if state is None or replayed:
-        return open_lines(stream, watch.position, replayed=replayed)
-    kept = state.with_name(f"{state.name}-pipe")
-    if not kept.exists() or kept.stat().st_size == watch.position.offset:  # all of it was counted
-        kept.unlink(missing_ok=True)
-        watch.position = Position()
-    watch.save()
-    source = KeptPipe(stream, kept, watch.position, watch.sender)
-    watch.sender = source.sender
-    watch.save()  # before the first byte: whose line it is that may be cut off
-    return source
-
-
-_PART = 4096  # trials of a file that was read as a whole, after which they are printed
 
 
 def build_detectors(
@@ -572,23 +448,3 @@ def build_detectors(
             shares["sharing"] = sharing[id(promise)]
         detectors[stream] = build(promise, **shares)
     return detectors
-
-
-def _refuse_levels(detector: Detector, asked: Mapping[str, float], streams: int) -> None:
-    for name, value in asked.items():
-        if (was := getattr(detector, name)) == value:
-            continue
-        if was is None:
-            problem = f"was begun without {Argument(name)}"
-        else:
-            problem = f"was begun with {Argument(name, was if name == 'margin' else was * streams)}"
-        raise InvalidSetting(problem, remedy=("leave out ", Argument(name), ", or start a new state"))
-
-
-def _said(name: str, value: object) -> str:
-    return f"no {name}" if value in (None, [], "") else str(Argument(name, value))
-
-
-def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state without minus infinity, which JSON does not know."""
-    return {**state, "highest": "none" if state["highest"] == _NO_EVIDENCE else state["highest"]}
