@@ -227,13 +227,15 @@ def test_rows_in_another_encoding_are_read_or_refused_but_never_skipped(run, tmp
 
 
 @pytest.mark.parametrize("lenient", [(), ("--skip-malformed",)])
-def test_objects_with_two_outcomes_need_a_flag(run, tmp_path, lenient):
-    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
+def test_of_two_outcomes_the_certified_kind_is_read(run, tmp_path, lenient):
+    run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")  # of an expected cost
     (tmp_path / "log.jsonl").write_text('{"cost": 0.5, "success": true}\n' * 2)
+    assert "2, mean cost 0.5000" in run("watch", "c.json", "log.jsonl", *lenient).out
+    (tmp_path / "log.jsonl").write_text('{"reward": 0.5, "success": true}\n' * 2)
     done = run("watch", "c.json", "log.jsonl", *lenient)
     assert (done.code, done.out) == (1, "")
-    assert "columns cost, success could all be meant" in done.err
-    assert "2, mean cost 0.5000" in run("watch", "c.json", "log.jsonl", "--cost", "cost", *lenient).out
+    assert "--success" in done.err
+    assert "--reward" in done.err
 
 
 def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path):
@@ -248,4 +250,4 @@ def test_failures_in_ones_own_words_are_counted_from_the_first_on(run, tmp_path)
     assert (worst.code, worst.out.startswith("ADVERSE")) == (0, True)
     assert "so every trial counts as a failure" in worst.err
     refused = run("certify", "worst.csv", *words, "-o", "d.json")
-    assert (refused.code, "if every trial failed, write no in that column" in refused.err) == (1, True)
+    assert (refused.code, "--success-values" in refused.err, "write no" in refused.err) == (1, True, True)

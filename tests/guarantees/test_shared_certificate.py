@@ -7,6 +7,7 @@ from scipy.stats import binom
 import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 from boundwatch.watching.watch import build_detectors
 
@@ -42,10 +43,16 @@ def alarm_chances(lines, rate):
     return 1 - alive[:, : HORIZON + 1].sum(axis=1)
 
 
+def line_of(test, side):
+    """The counts of a side that alarm, after 0, 1, … trials."""
+    evidence = test._evidence
+    return alarm_line(*evidence._references[side], evidence.levels[side]).needed(HORIZON)[: HORIZON + 1]
+
+
 def any_alarm(build, streams, side, rates):
     """The largest chance, over some common rates, that any of the streams alarms wrongly."""
     tests = [build(streams, failures) for failures in range(LAB + 1)]
-    lines = np.array([test._evidence._extended(HORIZON)[side][: HORIZON + 1] for test in tests])
+    lines = np.array([line_of(test, side) for test in tests])
     found = []
     for rate in rates:
         # Given the lab, streams of one rate are independent.
@@ -73,7 +80,7 @@ def test_dividing_delta_finds_more_than_the_certified_limits(old, new, trials, s
     bets, uppers = Bets.for_costs(binary=True), clopper_pearson_upper(labs, LAB, DELTA).tolist()
     share = ALPHA / streams
     jointly = np.array(
-        [divided(streams, int(k))._evidence._extended(HORIZON)[0][: HORIZON + 1] for k in labs]
+        [line_of(divided(streams, int(k)), 0) for k in labs]
     )
     by_limits = np.array([alarm_counts(bets, u, np.log(exact_threshold(u, share)), HORIZON) for u in uppers])
     powers = []

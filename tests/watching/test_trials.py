@@ -25,7 +25,7 @@ SHEETS = {
     "JSON lines": '{"n": 1, "ok": true}\n{"n": 2, "ok": false}\n',
     "bare numbers": "0.5\n0.25\n1\n",
     "notes in quotes over two lines": 'ok,note\nyes,"a\nb"\nno,c\n',
-    "repeated header": "ok\nyes\nok\nno\n",
+    "repeated header": "trial,ok\n1,yes\ntrial,ok\n2,no\n",
 }
 
 

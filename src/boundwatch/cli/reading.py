@@ -11,7 +11,7 @@ import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load, no_certificate
-from boundwatch.cli.family import METRIC, measures, of_column
+from boundwatch.cli.family import METRIC, is_of_metrics, measures, of_column, tasks_of_metrics
 from boundwatch.cli.options import (
     Cluster,
     CostColumn,
