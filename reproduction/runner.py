@@ -167,7 +167,7 @@ def _with_seed(settings: Any, offset: int) -> Any:
     return replace(settings, **changes)
 
 
-def reproduce(
+def reproduce(  # noqa: PLR0913  (the options of the command)
     names: Sequence[str],
     folder: str | Path,
     settings: Mapping[str, Any],

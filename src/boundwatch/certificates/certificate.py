@@ -90,7 +90,7 @@ class Certificate(InNotebook):
                 raise InvalidSetting(f"is not a {name.title()}", name=name, value=value, remedy="make one")
 
     @classmethod
-    def from_held_out(
+    def from_held_out(  # noqa: PLR0913  (every fact that a certificate keeps)
         cls,
         costs: ArrayLike | Measured | None = None,
         delta: float = 0.01,
@@ -141,7 +141,7 @@ class Certificate(InNotebook):
         return cls._finish([draft_held_out(costs, (delta, delta_upper, delta_lower), **given)])[0]
 
     @classmethod
-    def from_pac_bayes(
+    def from_pac_bayes(  # noqa: PLR0913  (the same)
         cls,
         costs: ArrayLike,
         delta: float = 0.01,

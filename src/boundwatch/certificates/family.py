@@ -97,7 +97,7 @@ class CertificateFamily(Mapping[str, Certificate]):
                 )
 
     @classmethod
-    def from_held_out(
+    def from_held_out(  # noqa: PLR0913  (those of a certificate)
         cls,
         costs: Mapping[str, ArrayLike],
         delta: float = 0.01,

@@ -45,7 +45,7 @@ def derive_all(facts: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     return [found[place] for place in range(len(facts))]
 
 
-def derive(
+def derive(  # noqa: PLR0913  (the facts from which limits follow)
     source: str,
     method: str,
     *,

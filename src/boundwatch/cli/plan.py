@@ -146,13 +146,8 @@ def plan(
     given |= {"margin": margin, "alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "n": n}
     given |= {"paired": paired, "correlation": correlation or None, "horizon": horizon, "alpha": alpha}
     given |= {"seed": seed or None, "certificate": certificate}
-    question = (
-        "--compare"
-        if compare is not None
-        else "a CERTIFICATE"
-        if certificate
-        else "a plan without CERTIFICATE"
-    )
+    without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
+    question = without if compare is None else "--compare"
     others = {name: value for name, value in given.items() if name not in _OPTIONS[question]}
     refuse(others, f"does not go with {question}; leave it out")
     answer: Plan | TrialPlan | ComparisonPlan
@@ -162,17 +157,13 @@ def plan(
         pairs: dict[str, Any] = {"paired": paired, "correlation": correlation, "horizon": horizon}
         answer = plan_comparison(cost_a=compare[0], cost_b=compare[1], alpha=level, **pairs)
     elif certificate is None:
-        if cost is None or new_cost is None or len(n or ()) > 1:
-            raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
-        book: dict[str, Any] = {"lab_trials": lab_trials, "trials": n[0] if n else None, "margin": margin}
-        answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **book)
+        booked = {"lab_trials": lab_trials, "margin": margin, "alpha": alpha_adverse}
+        answer = _before_a_certificate(cost, new_cost, n or [], booked)
     else:
         if (cost is None) == (costs is None):
             raise typer.BadParameter("give either --cost or --costs")
         loaded = Certificate.load(certificate)
-        if costs is not None:
-            episodes = reading.read(costs, certificate=loaded, allow_own=True)
-            out.print_warnings(episodes)
+        episodes = None if costs is None else reading.read(costs, certificate=loaded, allow_own=True)
         sample = None if episodes is None else episodes.costs
         either = alpha_adverse if alpha_benign is None else alpha_benign
         answer = plan_against(loaded, cost=cost, costs=sample, alpha=either, sizes=n or SIZES, seed=seed)
@@ -180,11 +171,10 @@ def plan(
         del wrong[f"alpha_{answer.verdict.value}"]
         alone = f"give --alpha-{answer.verdict.value} alone"
         refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
+    if episodes is not None:
+        out.print_warnings(episodes)
     if plot is not None:
-        from boundwatch.reporting import comparison_plots, plots
-
-        draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
-        plots.save_figure(draw.get(type(answer), comparison_plots.plot_comparison_plan)(answer), plot)
+        _draw(answer, plot)
     if as_json:
         out.print_json(answer.to_dict() | ({} if episodes is None else out.source_fields(episodes)))
         return
@@ -192,6 +182,21 @@ def plan(
     show.get(type(answer), _print_comparison)(answer)
     if episodes is not None:
         print(f"\n  costs: {out.describe_source(episodes)}")
+
+
+def _before_a_certificate(
+    cost: float | None, new_cost: float | None, trials: list[int], booked: dict[str, Any]
+) -> TrialPlan:
+    if cost is None or new_cost is None or len(trials) > 1:
+        raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
+    return plan_trials(cost=cost, new_cost=new_cost, trials=trials[0] if trials else None, **booked)
+
+
+def _draw(answer: Plan | TrialPlan | ComparisonPlan, path: Path) -> None:
+    from boundwatch.reporting import comparison_plots, plots
+
+    draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
+    plots.save_figure(draw.get(type(answer), comparison_plots.plot_comparison_plan)(answer), path)
 
 
 def _print_comparison(answer: ComparisonPlan) -> None:

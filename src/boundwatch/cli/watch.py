@@ -139,9 +139,7 @@ def watch(
     robots, each is watched at an equal share of the level. Of more than 100 lines that come at once, only
     alarms and the last show e-values and p-values; --json has them all.
     """
-    if (predicted is None) != (unlabeled is None):
-        raise typer.BadParameter("--predicted and --unlabeled must be given together")
-    _refuse_with(detector, margin=margin, predicted=predicted, interval=interval)
+    _refuse_with(detector, margin=margin, predictions=(predicted, unlabeled), interval=interval)
     reading.refuse_strata("watch judges one mixture or each task by itself: use --by")
     if follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
@@ -153,14 +151,8 @@ def watch(
         check_command(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    where = conditions(reading.where)
     by = _streams(loaded, by, certificate)
-    declared: dict[str, Any] = {"by": by, "id": None if number == "line" else number, "where": where}
-    if where is None:
-        declared["where"] = _each(loaded)[0].design.where
-    design = Design(**declared)
-    if predicted is not None and unlabeled is not None:
-        design = WithPredictions(**declared, predicted=predicted, unlabeled=unlabeled)
+    design = _design(loaded, reading, by, number, (predicted, unlabeled))
     by_line = follow or skip_malformed or is_pipe(stream) or stream == "-"
     by_line = by_line or any(option is not None for option in (state, number, predicted))
     if metrics := isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
@@ -191,14 +183,19 @@ def watch(
             found = session.run_whole(_whole(loaded, stream, reading, design.by, metrics=metrics))
         for events in found:
             (printing.print_json if as_json else printing.print_text)(events, interval)
-    for note in [] if reader is None else reader.notes:
-        printing.warn(f"note: {name_of(stream)}: {note}")
+    _conclude(session, as_json=as_json, exit_code=exit_code)
+
+
+def _conclude(session: Watch, *, as_json: bool, exit_code: bool) -> None:
+    """Say what is known in the end, and end with the code that says it, too."""
+    for note in [] if session.reader is None else session.reader.notes:
+        printing.warn(f"note: {session.source}: {note}")
     if session.unfinished is not None:
         printing.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
     if session.episodes == 0:
         raise InvalidCost(
             "no episode was counted, so nothing was judged",
-            where=Place(name_of(stream)),
+            where=Place(session.source),
             remedy="send at least one",
         )
     if not as_json:
@@ -210,8 +207,31 @@ def watch(
         raise typer.Exit(1)
 
 
-def _refuse_with(detector: str, *, margin: float | None, predicted: str | None, interval: bool) -> None:
+def _design(
+    loaded: Certificate | CertificateFamily,
+    reading: Reading,
+    by: str | None,
+    number: str | None,
+    predictions: tuple[str | None, str | None],
+) -> Design:
+    """Return how lines relate: the certificate's rows are meant unless others are."""
+    where = conditions(reading.where)
+    declared: dict[str, Any] = {"by": by, "id": None if number == "line" else number, "where": where}
+    if where is None:
+        declared["where"] = _each(loaded)[0].design.where
+    predicted, unlabeled = predictions
+    if predicted is None or unlabeled is None:
+        return Design(**declared)
+    return WithPredictions(**declared, predicted=predicted, unlabeled=unlabeled)
+
+
+def _refuse_with(
+    detector: str, *, margin: float | None, predictions: tuple[str | None, str | None], interval: bool
+) -> None:
     """Refuse what a detector does not have."""
+    predicted, unlabeled = predictions
+    if (predicted is None) != (unlabeled is None):
+        raise typer.BadParameter("--predicted and --unlabeled must be given together")
     if predicted is not None and (detector != "sequential-test" or margin is not None):
         raise typer.BadParameter(
             "--predicted cannot be used with --detector change-detector or with --margin"

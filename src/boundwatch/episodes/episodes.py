@@ -68,7 +68,7 @@ class Episodes:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def __init__(  # each is a field that a file fills in; people give two or three
+    def __init__(  # each is a field that a file fills in; people give two or three  # noqa: PLR0913  (what a reader found out, by name)
         self,
         costs: ArrayLike,
         *,

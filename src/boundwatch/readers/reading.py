@@ -138,7 +138,7 @@ class _Gathered:
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def read_costs(
+def read_costs(  # noqa: PLR0913  (each is declared by itself)
     path: str | os.PathLike[str],
     *,
     success: str | None = None,

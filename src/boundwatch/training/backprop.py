@@ -39,7 +39,7 @@ from boundwatch.training.run import Run, check_theorem
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
 
 
-def train_backprop(
+def train_backprop(  # noqa: PLR0913  (the settings of Algorithm 3)
     posterior: GaussianPosterior,
     surrogate: Surrogate,
     data: Sequence[Tensor | NDArray[Any]],

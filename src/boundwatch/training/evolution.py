@@ -33,7 +33,7 @@ from boundwatch.training.rollouts import TrainingCosts
 from boundwatch.training.run import Run, check_theorem
 
 
-def train_evolution(
+def train_evolution(  # noqa: PLR0913  (the settings of Algorithm 4)
     posterior: GaussianPosterior,
     rollouts: TrainingCosts,
     *,

@@ -22,7 +22,7 @@ from boundwatch.training.environments import check_disjoint, environment_hash
 _SECONDS = 5.0  # between two checkpoints: what a kill may cost
 
 
-def train_prior(
+def train_prior(  # noqa: PLR0913  (the settings of a training)
     module: nn.Module,
     loss: Callable[..., Tensor],
     data: Sequence[Tensor | NDArray[Any]],
