@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,17 +47,30 @@ per task (`task`, `verdict`, `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjuste
 `no_worse`, and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
 `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
 `certificates` with the four fields of each task.
+
+## Options of the file
+
+Commands that read a file have these; where all are the same, they are one line below.
+
+```text
+{options}
+```
 """
+
+OPTIONS = re.compile(r"^  --success COL .*?^  --evaluation K [^\n]*(?:\n {20,}[^\n]*)*", re.M | re.S)
+"""The options of the file, in what --help prints; most commands have the same."""
 
 
 def render(width: int = 100) -> str:
     """Return the page."""
     root = typer.main.get_command(app)
+    (options,) = OPTIONS.findall(_help(("certify",), width))
+    once = "  --success COL ...".ljust(34) + "See the options of the file."
     sections = [
-        f"## {' '.join(path)}\n\n```text\n{_help(path[1:], width)}\n```\n"
+        f"## {' '.join(path)}\n\n```text\n{_help(path[1:], width).replace(options, once)}\n```\n"
         for path in _paths(root, "boundwatch")
     ]
-    return "\n".join([INTRODUCTION, *sections])
+    return "\n".join([INTRODUCTION.replace("{options}", options), *sections])
 
 
 def _paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 DIR is what ``python -m reproduction all -o DIR`` wrote; RUN says in one sentence when, from which commit
 and on what it ran, and what it took. The page is ``docs/reproduction-results.md``, or PAGE for a run of some
-experiments: ``docs/reproduction-hardware.md`` is the replay of the recorded trials alone.
+experiments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     yield f"{run} [The paper, reproduced](reproduction.md) says how to run it and how claims are judged.\n"
     for name, result in found.items():
         yield f"## {'The trials' if alone else EXPERIMENTS[name].TITLE} {{ #{name} }}\n"
-        yield f"![{result['caption']['see']}](assets/reproduction/{name}.png)\n"
+        yield f"![{EXPERIMENTS[name].TITLE}](assets/reproduction/{name}.png)\n"
         yield f"{result['caption']['see']} [Numbers and tables](#{name}-numbers).\n"
     yield "## The paper's claims { #claims }\n"
     yield "Click on a column's head to sort.\n"
