@@ -97,3 +97,22 @@ def test_a_missing_column_is_refused_by_its_name():
     fault = reader({"success": "grasped"}).read(lines('{"ok": true}\n')).fault
     assert isinstance(fault, InvalidCost | InvalidSetting)
     assert "grasped" in str(fault)
+
+
+def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_file(tmp_path):
+    text = "site,ok\nfield,yes\nlab,\nlab,aborted\nfield,no\n"
+    (tmp_path / "f.csv").write_text(text)
+    whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
+    for size in (1, 2, 5):
+        some, given = reader({"success": "ok"}, design=Design(where={"site": "field"})), lines(text)
+        taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
+        assert [each.fault for each in taken] == [None] * len(taken)
+        found = [one for each in taken for one in each.trials]
+        assert [(one.number, one.costs) for one in found] == [(one.number, one.costs) for one in whole]
+    assert [one.costs for one in whole] == [(0.0,), (1.0,)]
+
+
+def test_an_id_of_thousands_of_digits_is_a_name():
+    digits = "9" * 5000
+    taken = reader({"success": "ok"}, design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
+    assert [one.id for one in taken.trials] == [7, digits]
