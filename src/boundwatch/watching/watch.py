@@ -227,15 +227,20 @@ class Watch:
         taken = self.reader.read(batch.lines, lenient=self.lenient)
         lines, fault = taken.lines, taken.fault
         counted, stopped = self._count(taken.trials, events)
+        raw = b"" if fault is None else batch.lines[lines].raw
+        if stopped is not None or counted < len(taken.trials):
+            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
+        elif self._is_over:  # the last trial before a line that nobody asks about any more
+            fault = None
         last = taken.trials[-1].number if taken.trials else 0
+        reached = batch.lines[lines - 1].number if lines else 0
         for number, refusal in taken.skipped:
+            if number > reached:  # those who come back read it then
+                break
             if refusal.problem == CUT_OFF and not self.lenient:
                 self._torn = refusal if number > last else None
             else:
                 self._skip(number, refusal, events)
-        raw = b"" if fault is None else batch.lines[lines].raw
-        if stopped is not None or counted < len(taken.trials):
-            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
         if lines:
             self.position = batch.position(lines)
         self.save()
