@@ -97,3 +97,47 @@ def test_a_missing_column_is_refused_by_its_name():
     fault = reader({"success": "grasped"}).read(lines('{"ok": true}\n')).fault
     assert isinstance(fault, InvalidCost | InvalidSetting)
     assert "grasped" in str(fault)
+
+
+def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_file(tmp_path):
+    text = "site,ok\nfield,yes\nlab,\nlab,aborted\nfield,no\n"
+    (tmp_path / "f.csv").write_text(text)
+    whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
+    for size in (1, 2, 5):
+        some, given = reader({"success": "ok"}, design=Design(where={"site": "field"})), lines(text)
+        taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
+        assert [each.fault for each in taken] == [None] * len(taken)
+        found = [one for each in taken for one in each.trials]
+        assert [(one.number, one.costs) for one in found] == [(one.number, one.costs) for one in whole]
+    assert [one.costs for one in whole] == [(0.0,), (1.0,)]
+
+
+def test_an_id_of_thousands_of_digits_is_a_name():
+    digits = "9" * 5000
+    taken = reader({"success": "ok"}, design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
+    assert [one.id for one in taken.trials] == [7, digits]
+
+
+MIXED = {
+    "a word above numbers": ["yes", "0.5", "0.25"],
+    "a number below words": ["no", "yes", "0.5"],
+    "far below": ["no"] * 700 + ["1"],
+    "a word below numbers": ["0.5", "yes"],
+}
+
+
+@pytest.mark.parametrize("mixed", MIXED)
+def test_words_and_numbers_in_a_column_of_costs_are_refused_however_lines_come(tmp_path, mixed):
+    text = "".join(f"{cell}\n" for cell in ["v", *MIXED[mixed]])
+    (tmp_path / "f.csv").write_text(text)
+    with pytest.raises(InvalidCost):
+        read_costs(tmp_path / "f.csv", cost="v")
+    for size in (1, 2, 1000):
+        some, given = reader({"cost": "v"}), lines(text)
+        faults = [some.read(given[at : at + size]).fault for at in range(0, len(given), size)]
+        assert any(isinstance(fault, InvalidCost) for fault in faults)
+
+
+def test_a_row_that_was_not_asked_for_may_be_empty_below_a_word(tmp_path):
+    (tmp_path / "f.csv").write_text("site,v\nlab,no\nfield,\n")
+    assert read_costs(tmp_path / "f.csv", cost="v", where={"site": "lab"}).costs.tolist() == [0.0]

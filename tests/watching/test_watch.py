@@ -397,3 +397,20 @@ def test_a_second_watch_of_a_state_is_refused_while_the_first_counts(tmp_path):
             watch(tmp_path / "s")
         other.kill()
     watch(tmp_path / "s").store.close()
+
+
+def test_a_malformed_line_after_the_alarm_is_not_read_however_lines_come(tmp_path):
+    for name, texts in {"at once": ["1 1 1 1 x"], "one by one": ["1", "1", "1", "1", "x"]}.items():
+        session = watch(tmp_path / name, until_alarm=True)
+        assert costs(run(session, *texts)) == [1, 1, 1]
+
+
+def test_malformed_lines_after_the_last_one_counted_are_skipped_once(tmp_path):
+    session = watch(tmp_path / "s", number="n", lenient=True)
+    first, gap, last = '{"n":1,"cost":0.5}', '{"n":3,"cost":0.5}', '{"n":2,"cost":0.5}'
+    with pytest.raises(InvalidSetting, match="missing"):
+        run(session, f"{first} x {gap} y")
+    assert (session.skipped, session.position.lines) == (0, 1)
+    session = again(session, number="n", lenient=True)
+    assert costs(run(session, f"x {last} {gap} y")) == [0.5, 0.5]
+    assert (session.skipped, session.episodes) == (2, 3)

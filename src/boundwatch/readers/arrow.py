@@ -86,11 +86,12 @@ def _all_numbered(column: Any) -> bool:
 
 
 def _words(column: Any, rows: Rows) -> list[str] | None:
-    """Return words; None if a row may be blank, a remark or the header once more."""
+    """Return words; None if a row may be blank, a remark, the header once more, or not alike."""
     texts = _texts(column)
     known = set(texts)
     unusual = known & {"", rows.column.strip()} or any(text.startswith("#") for text in known)
-    return None if unusual else texts
+    mixed = rows.measure.kind != "success" and any(map(rows.is_number, known))
+    return None if unusual or mixed else texts
 
 
 def _numbers(column: Any, rows: Rows, data: bytes) -> NDArray[np.float64] | None:

@@ -175,17 +175,29 @@ class Rows:
             mark = "." if any("." in cell for cell in cells) else ""
             if self.note_numbers(mark):
                 return np.array([float(cell) for cell in cells])
-        if self.numeric is None and self.measure.kind != "success" and self._is_text(cells[0]):
-            others = list(map(self._is_text, cells[1:]))
-            if others and not any(others):
+        measures = self.measure.kind != "success"
+        if self.numeric is None and measures and self._is_text(cells[0]):  # a unit, say: it is named
+            others = [cell for cell in cells[1:] if self.is_number(cell)]
+            if others and not any(map(self._is_text, cells[1:])):
                 raise self._another_kind(numbers[0], cells[0], len(others))
         for above, (number, cell) in enumerate(zip(numbers, cells, strict=True), start=self.counted):
             missing = is_missing(cell)
-            if self.numeric is None and not missing:
-                self.numeric = not self._is_text(cell) and not isinstance(cell, bool)
+            if self.numeric is None and not missing and not isinstance(cell, bool):
+                self.numeric = not self._is_text(cell)
             if self.numeric and isinstance(cell, str) and not missing:
                 self._check_number(number, cell, above)
+            if self.numeric is False and measures and self.is_number(cell):
+                problem = f"is a number where the row{'s' if above > 1 else ''} above had words"
+                where, remedy = self.place(number, self.column), "write all cells of a column in one way"
+                raise InvalidCost(problem, where=where, value=cell, remedy=remedy)
         return cells
+
+    @staticmethod
+    def is_number(cell: Any) -> bool:
+        """Return whether a cell is a number, however it is written."""
+        if isinstance(cell, str):
+            return _NUMBER(cell) is not None
+        return isinstance(cell, int | float) and not isinstance(cell, bool) and not is_missing(cell)
 
     @staticmethod
     def _is_text(cell: Any) -> bool:

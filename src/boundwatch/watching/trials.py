@@ -14,14 +14,15 @@ from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.episodes.outcomes import answer, normal
+from boundwatch.episodes.outcomes import answer
 from boundwatch.errors import InvalidCost, Place, Refusal
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
-from boundwatch.readers.steps import label
+from boundwatch.readers.steps import filtered, label
 from boundwatch.readers.text import TextRows
 from boundwatch.watching.sources import TORN
 
+_LONGEST_NUMBER = 100  # digits; a longer id is a name
 CUT_OFF = "was cut off: its sender ended in the middle of it"
 
 
@@ -201,7 +202,7 @@ class TrialReader:
         for line in lines:
             if line.raw.endswith(TORN):
                 raise InvalidCost(CUT_OFF, where=self._at(line.number))
-        blocks = {metric: column.rows.take(lines) for metric, column in self.columns.items()}
+        blocks = {metric: _kept(column, column.rows.take(lines)) for metric, column in self.columns.items()}
         block = next(iter(blocks.values()))
         if block is None:
             return []
@@ -241,11 +242,8 @@ class TrialReader:
     def _trials(self, block: Block, costs: list[tuple[float, ...]]) -> Iterator[Trial]:
         design, rows = self._first.declared.design, self._first.rows.rows
         at = self._first.declared.locate(() if rows is None else rows.names)
-        wanted = {column: normal(value) for column, value in design.where.items()}
         for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
             cells = {column: block.columns[name][row] for column, name in at.items()}
-            if any(normal(label(cells[column])) != value for column, value in wanted.items()):
-                continue
             for column in self._asked:
                 self._ask(column, block.columns[column][row], number)
             stream = "" if design.by is None else self._text(cells, number, design.by)
@@ -270,7 +268,7 @@ class TrialReader:
 
     def _id(self, cell: Any) -> Any:
         is_text = isinstance(cell, str) and self._first.rows.file_format != "jsonl"
-        return int(cell) if is_text and cell.isdecimal() else cell
+        return int(cell) if is_text and cell.isdecimal() and len(cell) <= _LONGEST_NUMBER else cell
 
     def _predictions(
         self, cells: Mapping[str, Any], number: int, design: WithPredictions
@@ -300,6 +298,16 @@ class TrialReader:
 
     def _at(self, number: int, column: str | None = None) -> Place:
         return Place(self.source, "line", number, column)
+
+
+def _kept(column: Column, block: Block | None) -> Block | None:
+    """Return the rows that were asked for, before anything else is read from them, as in a whole file."""
+    where, rows = column.declared.design.where, column.rows.rows
+    if block is None or rows is None or not where:
+        return block
+    at = column.declared.locate(rows.names)
+    kept = filtered(block, {at[name]: value for name, value in where.items()})
+    return kept if len(kept) else None
 
 
 def trials_of(episodes: Episodes) -> list[Trial]:

@@ -227,15 +227,19 @@ class Watch:
         taken = self.reader.read(batch.lines, lenient=self.lenient)
         lines, fault = taken.lines, taken.fault
         counted, stopped = self._count(taken.trials, events)
+        raw = b"" if fault is None else batch.lines[lines].raw
+        if stopped is not None or counted < len(taken.trials):
+            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
+        elif self._is_over:  # the last trial before a line that nobody asks about any more
+            fault = None
         last = taken.trials[-1].number if taken.trials else 0
-        for number, refusal in taken.skipped:
+        reached = batch.lines[lines - 1].number if lines else 0
+        # Those who come back read the lines after that then.
+        for number, refusal in [each for each in taken.skipped if each[0] <= reached]:
             if refusal.problem == CUT_OFF and not self.lenient:
                 self._torn = refusal if number > last else None
             else:
                 self._skip(number, refusal, events)
-        raw = b"" if fault is None else batch.lines[lines].raw
-        if stopped is not None or counted < len(taken.trials):
-            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
         if lines:
             self.position = batch.position(lines)
         self.save()
@@ -277,8 +281,9 @@ class Watch:
             detector = self.detectors.get(stream)
             if detector is None:
                 problem, _, remedy = no_certificate(stream, self.detectors).partition("; ")
-                problem = f"is of {shown(stream)}, which {problem}"
-                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
+                raise InvalidCost(
+                    f"is of {shown(stream)}, which {problem}", where=self._at(trial), remedy=remedy
+                )
             if detector.certificate.binary and cost not in (0, 1):
                 problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
                 raise InvalidCost(problem, where=self._at(trial))
@@ -296,8 +301,9 @@ class Watch:
             if counted != list(trial.costs):
                 was, now = (", ".join(map(shortest, each)) for each in (counted, trial.costs))
                 problem = f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}"
-                remedy = "an id names one episode: correct it"
-                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
+                raise InvalidCost(
+                    problem, where=self._at(trial), remedy="an id names one episode: correct it"
+                )
             self.repeated += 1
             return True
         highest = self.highest.get(stream)
@@ -336,7 +342,7 @@ class Watch:
         detector, measure = self.detectors[stream], self.measure_of(stream)
         if measure is None:  # a whole file was compared when it was read
             return None
-        called = f"{self.source}: {stream}" if stream else self.source
+        called = ": ".join(filter(None, (self.source, stream)))
         if detector.n == 0:
             self.likeness[stream] = Likeness(detector.certificate, measure)
             doubts = measured_otherwise(detector.certificate, measure)
@@ -349,11 +355,11 @@ class Watch:
                 self.alarms.told.pop(stream, None)
                 del self.likeness[stream]
                 where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
-                remedy = "watch only what comes after them"
-                return ProvenanceMismatch(f"these {OWN}", where=where, remedy=remedy)
-            events.append(
-                Notice(f"{'note' if doubt.kind == 'chance' else 'warning'}: {called}: so far, {doubt}")
-            )
+                return ProvenanceMismatch(
+                    f"these {OWN}", where=where, remedy="watch only what comes after them"
+                )
+            how = "note" if doubt.kind == "chance" else "warning"
+            events.append(Notice(f"{how}: {called}: so far, {doubt}"))
         if likeness.is_settled:
             del self.likeness[stream]
         return None
