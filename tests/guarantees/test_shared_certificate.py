@@ -79,9 +79,7 @@ def test_dividing_delta_finds_more_than_the_certified_limits(old, new, trials, s
     labs = np.arange(LAB + 1)
     bets, uppers = Bets.for_costs(binary=True), clopper_pearson_upper(labs, LAB, DELTA).tolist()
     share = ALPHA / streams
-    jointly = np.array(
-        [line_of(divided(streams, int(k)), 0) for k in labs]
-    )
+    jointly = np.array([line_of(divided(streams, int(k)), 0) for k in labs])
     by_limits = np.array([alarm_counts(bets, u, np.log(exact_threshold(u, share)), HORIZON) for u in uppers])
     powers = []
     for lines in (jointly, by_limits):
