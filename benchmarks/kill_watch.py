@@ -193,17 +193,18 @@ def _followed(
     turns = {"renamed": _rewrite, "numbered": _rotate, "dated": _date, "emptied": _empty}
 
     def write() -> None:
-        rest, written, turned = "", 0, 0.0
+        rest, written, turned, before = "", 0, 0.0, -1
         for piece in _pieces(lines, kills):
             whole, newline, rest = (rest + piece).rpartition("\n")
             with log.open("a") as file:
                 file.write(whole + newline)
             written += (whole + newline).count("\n")
-            # A writer ends its line before it rotates, and not twice between two looks.
-            due = time.monotonic() - turned > 1.5 and rng.random() < 0.2
-            if way in turns and due and (way != "emptied" or watches.counted() == written):
-                turns[way](log, written)
-                turned = time.monotonic()
+            # A writer ends its line before it rotates, and not twice before any of the file was counted.
+            if way in turns and time.monotonic() - turned > 1.5 and rng.random() < 0.2:
+                counted = watches.counted()
+                if counted == written if way == "emptied" else counted > before:
+                    turns[way](log, written)
+                    turned, before = time.monotonic(), written
         with log.open("a") as file:
             file.write(rest)
 
