@@ -12,6 +12,7 @@ from boundwatch.errors import InvalidCost, InvalidSetting, MissingFile, SchemaMi
 from boundwatch.readers import GrowingFile, PipeLines, Position
 from boundwatch.readers import growing as module
 from boundwatch.readers import lines as lines_module
+from program import LIMIT
 
 
 @pytest.fixture(autouse=True)
@@ -261,7 +262,7 @@ def test_a_named_pipe_is_read_and_senders_are_not_joined(tmp_path):
     os.mkfifo(fifo)
     batches = iter(GrowingFile(fifo, follow=True))
     seen = []
-    ends = time.monotonic() + 50
+    ends = time.monotonic() + LIMIT
     for text in (b"cost\n0.", b"1\n"):
         sender = threading.Thread(target=fifo.write_bytes, args=(text,), daemon=True)
         sender.start()
@@ -269,7 +270,7 @@ def test_a_named_pipe_is_read_and_senders_are_not_joined(tmp_path):
         while len(seen) < expected and time.monotonic() < ends:
             batch = next(batches)
             seen += [(line.raw, batch.torn) for line in batch.lines]
-        sender.join(50)
+        sender.join(LIMIT)
     assert seen == [(b"cost", False), (b"0.", True), (b"1", False)]
 
 
