@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -34,8 +36,9 @@ from boundwatch.watching.watch import Counted, Watch, build_detectors
 
 WAYS = ("file", "renamed", "numbered", "dated", "emptied", "pipe", "ids")
 LIFE = 0.5  # seconds that a watch lives at most
+STALL = 30.0  # seconds without progress after which a watch, or what starts them, is given up
 _SERVER = """
-import json, os, sys
+import json, os, select, signal, sys
 from benchmarks.kill_watch import watch
 print("ready", flush=True)
 for line in sys.stdin:
@@ -54,8 +57,10 @@ for line in sys.stdin:
         sys.stdout.flush()
         os._exit(0)
     print(child, flush=True)
-    _, status = os.waitpid(child, 0)
-    print(status, flush=True)
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if select.select([0], [], [], 0.01)[0]:  # nobody asks before the answer: whoever did is gone
+            os.kill(child, signal.SIGKILL)
+    print(ended[1], flush=True)
 """
 
 
@@ -66,8 +71,9 @@ def watch(certificate: str, stream: str, state: str, number: str | None) -> None
         reader = TrialReader(declare({}, Design(id=number)), stream)
         session = Watch(build_detectors(loaded, "sequential-test", {}), stream, store, reader)
         resume(session, {})
-        print(json.dumps({"n": session.episodes}), flush=True)
-        for events in session.run(open_source(session, stream, follow=stream != "-")):
+        source = open_source(session, stream, follow=stream != "-")
+        print(json.dumps({"n": session.episodes}), flush=True)  # which file it is, is in the state by now
+        for events in session.run(source):
             for event in events:
                 if isinstance(event, Counted):
                     print(json.dumps({"n": event.finding.n}), flush=True)
@@ -83,33 +89,57 @@ class Watches:
             [sys.executable, "-c", _SERVER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            bufsize=0,  # what was read ahead would not be waited for
             pass_fds=() if keep is None else (keep,),
         )
-        self.wait()  # until it is ready
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._orders, self._answers = self._server.stdin, self._server.stdout
+        self._answer()  # it is ready
 
     def start(self, stdin: int | str = os.devnull) -> int:
         """Start a watch and return its process."""
         order = {"arguments": self.arguments, "stdin": stdin}
         order |= {"stdout": str(self.output), "stderr": str(self.errors)}
-        self._server.stdin.write(json.dumps(order) + "\n")  # type: ignore[union-attr]
-        self._server.stdin.flush()  # type: ignore[union-attr]
-        return int(self._server.stdout.readline())  # type: ignore[union-attr]
+        self._orders.write(json.dumps(order).encode() + b"\n")
+        return int(self._answer())
 
-    def wait(self) -> None:
-        """Wait for its end."""
-        self._server.stdout.readline()  # type: ignore[union-attr]
+    def counted(self) -> int:
+        """Return how many were printed; -1 if nothing was. What is printed is in the state."""
+        try:
+            return int(json.loads(self.output.read_text().splitlines()[-1])["n"])
+        except (OSError, ValueError, IndexError):
+            return -1
 
-    def kill(self, process: int, after: float) -> None:
+    def kill(self, process: int, after: float = 0) -> None:
         """Kill it after so many seconds, unless it has ended by then."""
         time.sleep(after)
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        self.wait()
+        self._answer()
+
+    def finish(self, process: int, enough: float = math.inf) -> None:
+        """Let it count so many, or end by itself; kill it then, or when it stalls: the rest is lost."""
+        best, limit = -2, 0.0
+        while not self._has_answered(0.02) and best < enough:
+            if (count := self.counted()) > best:
+                best, limit = count, time.monotonic() + STALL
+            if time.monotonic() > limit:
+                break
+        self.kill(process)
 
     def close(self) -> None:
         """End."""
-        self._server.communicate()
+        self._server.communicate(timeout=STALL)
+
+    def _has_answered(self, seconds: float) -> bool:
+        return bool(select.select([self._answers], [], [], seconds)[0])
+
+    def _answer(self) -> bytes:
+        if not self._has_answered(STALL):
+            self._server.kill()
+            raise TimeoutError("the process that starts watches does not answer")
+        return self._answers.readline()
 
 
 def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dict[str, Any]:
@@ -143,22 +173,6 @@ def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dic
     }
 
 
-def _counted(folder: Path) -> int:
-    """Return how many were printed; what is printed is in the state."""
-    try:
-        printed = (folder / "printed").read_text().splitlines()
-        return int(json.loads(printed[-1])["n"]) if printed else 0
-    except (OSError, ValueError):
-        return 0
-
-
-def _wait_until(test: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 900  # a machine may be busy with other things
-    while not test():
-        assert time.monotonic() < limit, "the watch did not finish"
-        time.sleep(0.02)
-
-
 def _pieces(lines: list[str], kills: int) -> Iterator[str]:
     """Yield the stream in pieces that end in the middle of lines, at a pace that outlasts the kills."""
     text = "".join(lines)
@@ -174,25 +188,23 @@ def _followed(
     log = folder / "log.jsonl"
     log.touch()
     watches = Watches(arguments, folder)
-    process = watches.start()
-    # What is rotated away before a watch was ever begun is nobody's loss.
-    _wait_until(lambda: (folder / "state").exists() and (folder / "state").stat().st_size > 0)
-    time.sleep(0.3)
-    watches.kill(process, 0)
+    # What is rotated away before a watch has seen it is nobody's loss.
+    watches.finish(watches.start(), enough=0)
     turns = {"renamed": _rewrite, "numbered": _rotate, "dated": _date, "emptied": _empty}
 
     def write() -> None:
-        rest, written, turned = "", 0, 0.0
+        rest, written, turned, before = "", 0, 0.0, -1
         for piece in _pieces(lines, kills):
             whole, newline, rest = (rest + piece).rpartition("\n")
             with log.open("a") as file:
                 file.write(whole + newline)
             written += (whole + newline).count("\n")
-            # A writer ends its line before it rotates, and not twice between two looks.
-            due = time.monotonic() - turned > 1.5 and rng.random() < 0.2
-            if way in turns and due and (way != "emptied" or _counted(folder) == written):
-                turns[way](log, written)
-                turned = time.monotonic()
+            # A writer ends its line before it rotates, and not twice before any of the file was counted.
+            if way in turns and time.monotonic() - turned > 1.5 and rng.random() < 0.2:
+                counted = watches.counted()
+                if counted == written if way == "emptied" else counted > before:
+                    turns[way](log, written)
+                    turned, before = time.monotonic(), written
         with log.open("a") as file:
             file.write(rest)
 
@@ -203,9 +215,7 @@ def _followed(
         watches.kill(watches.start(), rng.uniform(0, LIFE))
         busy += writer.is_alive()
     writer.join()
-    process = watches.start()
-    _wait_until(lambda: _counted(folder) >= len(lines))
-    watches.kill(process, 0)
+    watches.finish(watches.start(), enough=len(lines))
     watches.close()
     return busy
 
@@ -216,9 +226,9 @@ def _kept(arguments: list[str | None], lines: list[str], kills: int, rng: random
     watches = Watches(arguments, folder, keep=receive)
 
     def write() -> None:
-        for piece in _pieces(lines, kills):
-            os.write(send, piece.encode())
-        os.close(send)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(send, "wb", buffering=0) as pipe:
+            for piece in _pieces(lines, kills):
+                pipe.write(piece.encode())
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -226,11 +236,10 @@ def _kept(arguments: list[str | None], lines: list[str], kills: int, rng: random
     for _ in range(kills):
         watches.kill(watches.start(receive), rng.uniform(0, LIFE))
         busy += writer.is_alive()
-    watches.start(receive)
-    watches.wait()
-    writer.join()
-    os.close(receive)
+    watches.finish(watches.start(receive))
     watches.close()
+    os.close(receive)  # nobody reads any more: a writer that is not done ends, too
+    writer.join()
     return busy
 
 
@@ -244,12 +253,16 @@ def _numbered(
         fifo = folder / f"fifo{attempt}"
         os.mkfifo(fifo)
         start = max(0, printed - rng.choice([0, 0, 5, 50]))
-        threading.Thread(target=_send, args=(fifo, lines[start:]), daemon=True).start()
+        ended = threading.Event()
+        sender = threading.Thread(target=_send, args=(fifo, lines[start:], ended))
+        sender.start()
         process = watches.start(str(fifo))
         if attempt < kills:
             watches.kill(process, rng.uniform(0, LIFE))
         else:
-            watches.wait()
+            watches.finish(process)
+        ended.set()
+        sender.join()
         for line in watches.output.read_text().splitlines(keepends=True):
             if line.startswith("{") and line.endswith("\n"):
                 printed = max(printed, json.loads(line)["n"])
@@ -282,12 +295,21 @@ def _empty(log: Path, _: int) -> None:
     os.truncate(log, 0)
 
 
-def _send(fifo: Path, lines: list[str]) -> None:
-    with contextlib.suppress(BrokenPipeError), fifo.open("w") as pipe:
-        for place in range(0, len(lines), 5):
-            pipe.write("".join(lines[place : place + 5]))
-            pipe.flush()
-            time.sleep(0.004)
+def _send(fifo: Path, lines: list[str], ended: threading.Event) -> None:
+    """Send lines to whoever reads; to nobody if the reader has ended before it opened the pipe."""
+    while not ended.is_set():
+        try:
+            handle = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # there is no reader yet
+            time.sleep(0.002)
+            continue
+        os.set_blocking(handle, True)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(handle, "w") as pipe:
+            for place in range(0, len(lines), 5):
+                pipe.write("".join(lines[place : place + 5]))
+                pipe.flush()
+                time.sleep(0.004)
+        return
 
 
 def campaign(kills: int, episodes: int, seed: int) -> dict[str, Any]:

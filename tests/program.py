@@ -4,7 +4,7 @@ Behind `forked` a process has imported the program and waits at a socket. What a
 arguments, folder, environment and open files; the process forks, and its child is the program from `main` on.
 SIGINT and SIGTERM are passed on. `Forked` does the same without a shell. Tests of starting, and of dying by
 SIGKILL, use `PROGRAM`. A program ends with whoever asked for it, and all end with the tests,
-however these end.
+however these end. `started` is for processes that a test waits for: no such wait is longer than `LIMIT`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 PROGRAM = [sys.executable, "-c", "from boundwatch.cli import main; main()"]
+LIMIT = 50.0  # seconds that a process of a test may take
 
 CLIENT = """
 import marshal, os, signal, socket, sys
@@ -44,6 +46,26 @@ for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _: os.kill(program, number))
 os._exit(told())
 """
+
+
+@contextlib.contextmanager
+def started(command: list[Any], seconds: float = LIMIT, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that writes text; kill it after so many seconds, and when the test fails before.
+
+    Whoever waits for its end or its output then goes on, and fails.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    limit = threading.Timer(seconds, process.kill)
+    limit.start()
+    try:
+        with process:  # whose end is waited for
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+    finally:
+        limit.cancel()
 
 
 @cache

@@ -1,5 +1,6 @@
 """What starts the program for other tests: if nobody can tell how it ended, that is no success."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -29,7 +30,7 @@ def dying(request):
         thread = threading.Thread(target=answer)
         thread.start()
         yield Path(folder)
-        thread.join()
+        thread.join(program.LIMIT)
         connections[0].close()
 
 
@@ -44,3 +45,18 @@ def test_an_end_that_nobody_saw_is_an_error_in_a_shell(dying):
     done = subprocess.run(client, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "has ended" in done.stderr
+
+
+ENDLESS = [sys.executable, "-c", "print('here', flush=True)\nwhile True: pass"]
+
+
+def test_what_a_test_waits_for_ends():
+    with program.started(ENDLESS, seconds=2) as endless:
+        assert endless.stdout.read() in ("here\n", "")
+    assert endless.returncode == -signal.SIGKILL
+
+
+def test_what_a_failing_test_has_started_ends_with_it():
+    with pytest.raises(AssertionError), program.started(ENDLESS) as endless:
+        assert endless.stdout.readline() == "there\n"
+    assert endless.returncode == -signal.SIGKILL

@@ -1,11 +1,10 @@
 """boundwatch certify with a stopping rule."""
 
 import json
-import subprocess
 import time
 
 import boundwatch as bw
-from program import PROGRAM
+from program import PROGRAM, started
 
 
 def trials(count: int, every: int) -> str:
@@ -75,16 +74,14 @@ def test_a_growing_file_is_followed(tmp_path):
     path = tmp_path / "trials.jsonl"
     path.write_text('{"ok": true}\n')
     command = [*PROGRAM, "certify", str(path), "--success", "ok", "--at-most", "3"]
-    with subprocess.Popen(
-        [*command, "--follow", "-o", str(tmp_path / "c.json")], stdout=subprocess.PIPE, text=True
-    ) as running:
+    with started([*command, "--follow", "-o", str(tmp_path / "c.json")]) as running:
         assert running.stdout.readline().startswith("trial     1")
         with path.open("a") as file:
             for _ in range(2):
                 file.write('{"ok": false}\n')
                 file.flush()
                 time.sleep(0.01)
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate()
     assert running.returncode == 0
     assert "after 3 trials" in out
     assert bw.Certificate.load(tmp_path / "c.json").failures == 2

@@ -2,12 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+
+from program import PROGRAM, started
 
 
 @pytest.fixture
@@ -142,16 +142,14 @@ def test_a_log_that_names_its_tasks_says_its_strata(compare, files):
 def test_following_two_files_ends_at_the_verdict(files):
     for name, success in (("a", 1), ("b", 0)):
         (files / f"{name}.csv").write_text(f"success\n{success}\n")
-    command = [sys.executable, "-c", "from boundwatch.cli import main; main()", "compare", "a.csv", "b.csv"]
-    with subprocess.Popen([*command, "--follow"], cwd=files, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    with started([*PROGRAM, "compare", "a.csv", "b.csv", "--follow"], cwd=files) as process:
         assert "UNDECIDED" in process.stdout.readline()
         for _ in range(6):
             with (files / "a.csv").open("a") as one, (files / "b.csv").open("a") as other:
                 one.write("1\n")
                 other.write("0\n")
         assert "A_BETTER: evidence that a fails less often than b" in process.stdout.read()
-        assert process.wait(60) == 0
+    assert process.returncode == 0
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from program import PROGRAM, forked
+from program import PROGRAM, forked, started
 
 COSTS = np.random.default_rng(8).beta(1.0, 4.0, 60).round(3)
 
@@ -224,7 +224,7 @@ def test_a_second_watch_of_the_same_state_is_refused(certificate, tmp_path):
     log, state = tmp_path / "log", tmp_path / "state"
     log.write_text("0.1\n")
     follow = [*PROGRAM, "watch", str(certificate), str(log), "--state", str(state), "--follow"]
-    with subprocess.Popen(follow, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+    with started(follow, stderr=subprocess.PIPE) as program:
         program.stdout.readline()
         done = run(certificate, log, "--state", state)
         program.send_signal(signal.SIGTERM)
@@ -242,7 +242,7 @@ def test_a_growing_file_is_resumed_without_loss_or_repetition(certificate, tmp_p
     with log.open("a") as file:
         file.write("5\n" + as_lines(COSTS[20:]))
     follow = [*PROGRAM, "watch", str(certificate), str(log), "--state", str(state), "--json", "--follow"]
-    with subprocess.Popen(follow, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+    with started(follow, stderr=subprocess.PIPE) as program:
         for _ in range(41):
             line = json.loads(program.stdout.readline())
         program.send_signal(signal.SIGINT)

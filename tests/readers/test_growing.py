@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import threading
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from boundwatch.errors import InvalidCost, InvalidSetting, MissingFile, SchemaMi
 from boundwatch.readers import GrowingFile, PipeLines, Position
 from boundwatch.readers import growing as module
 from boundwatch.readers import lines as lines_module
+from program import LIMIT
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +117,17 @@ def test_a_rotation_is_followed_when_the_old_file_still_has_a_name(log):
     append(log.with_name("log.csv.1"), "5\n")
     log.write_text("cost\n6\n")
     assert follower.look() == ["5", "cost", "6"]
+
+
+def test_a_name_that_stays_free_after_a_rotation_is_waited_for_and_said_once(log):
+    follower = Follower(log)
+    follower.look()
+    log.rename(f"{log}.1")
+    for _ in range(3 * module._PATIENCE):
+        assert follower.look() == []
+    assert follower.notes == ["the file was renamed, and its name is still free; waiting"]
+    log.write_text("cost\n6\n")
+    assert follower.look() == ["cost", "6"]
 
 
 def test_a_file_that_is_replaced_by_another_one_is_refused(log):
@@ -249,14 +262,15 @@ def test_a_named_pipe_is_read_and_senders_are_not_joined(tmp_path):
     os.mkfifo(fifo)
     batches = iter(GrowingFile(fifo, follow=True))
     seen = []
+    ends = time.monotonic() + LIMIT
     for text in (b"cost\n0.", b"1\n"):
         sender = threading.Thread(target=fifo.write_bytes, args=(text,), daemon=True)
         sender.start()
         expected = len(seen) + text.count(b"\n") + (not text.endswith(b"\n"))
-        while len(seen) < expected:
+        while len(seen) < expected and time.monotonic() < ends:
             batch = next(batches)
             seen += [(line.raw, batch.torn) for line in batch.lines]
-        sender.join()
+        sender.join(LIMIT)
     assert seen == [(b"cost", False), (b"0.", True), (b"1", False)]
 
 

@@ -13,6 +13,7 @@ from reproduction.source import sources
 
 from boundwatch.errors import InvalidSetting
 from doctored.number import Number
+from program import started
 from reproduction import artifacts
 
 HOLD = """
@@ -29,7 +30,7 @@ def test_a_second_run_is_refused_while_the_first_computes(tmp_path):
     cache = Cache(tmp_path / "cache")
     cache.build([Number(1)], lambda _: None)
     command = [sys.executable, "-c", HOLD, str(cache.root)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+    with started(command, stdin=subprocess.PIPE) as first:
         assert first.stdout.readline() == "locked\n"
         with pytest.raises(InvalidSetting, match=r"another run is computing in .*cache; wait until it ends"):
             cache.build([Number(2)], lambda _: None)
@@ -53,7 +54,7 @@ Cache(Path(sys.argv[1])).build(numbers, lambda number: print(number.value, flush
 def test_a_killed_run_goes_on_where_it_was(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with started(command, env=environment) as process:
         assert [process.stdout.readline() for _ in range(3)] == ["0\n", "1\n", "2\n"]
         process.kill()
     complete = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("number-*")}

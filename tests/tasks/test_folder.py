@@ -10,6 +10,7 @@ import pytest
 
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 from boundwatch.tasks import folder as folders
+from program import started
 
 HOLD = """
 import sys
@@ -22,17 +23,17 @@ with claim(sys.argv[1], "coin", {"seed": 1}) as claimed:
 
 def test_a_second_training_is_refused_and_a_killed_one_is_continued(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
-        started = first.stdout.readline().strip()
+    with started(command, stdin=subprocess.PIPE) as first:
+        then = first.stdout.readline().strip()
         refused = pytest.raises(InvalidSetting, match=r"another training is computing in .*; wait until")
         with refused, folders.claim(tmp_path, "coin", {"seed": 1}):
             pass
         (tmp_path / "checkpoints" / "half").write_text("done")
-        (tmp_path / "checkpoints" / "started").write_text(started.replace("20", "19", 1))
+        (tmp_path / "checkpoints" / "started").write_text(then.replace("20", "19", 1))
         first.kill()
     with folders.claim(tmp_path, "coin", {"seed": 1}) as claimed:
         assert not claimed.finished
-        assert claimed.started == started.replace("20", "19", 1)  # that of the first start
+        assert claimed.started == then.replace("20", "19", 1)  # that of the first start
         assert (claimed.checkpoints / "half").read_text() == "done"
         claimed.finish({"cost": 0.5})
     assert not claimed.checkpoints.exists()

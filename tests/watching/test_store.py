@@ -10,6 +10,7 @@ import pytest
 
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 from boundwatch.watching.store import Store
+from program import started
 
 HOLD = (
     "import sys\nfrom boundwatch.watching.store import Store\n"
@@ -44,7 +45,7 @@ def test_what_was_committed_is_there_and_nothing_else(tmp_path):
 def test_a_store_has_one_owner_by_any_path_and_survives_its_kill(tmp_path, kind):
     path, link = tmp_path / "s", tmp_path / "link"
     command = [sys.executable, "-c", HOLD, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with started(command, stdin=subprocess.PIPE) as other:
         assert other.stdout.readline() == "locked\n"
         if kind != "path":
             (os.link if kind == "hard link" else os.symlink)(path, link)
@@ -57,7 +58,7 @@ def test_a_store_has_one_owner_by_any_path_and_survives_its_kill(tmp_path, kind)
         assert store.facts["n"] == 1  # 2 was not committed
         with pytest.raises(InvalidSetting):
             Store(path, "watch")  # in this process, which must not give up the lock by looking
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as other:
+        with started(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as other:
             assert "is in use" in other.stderr.read()
 
 

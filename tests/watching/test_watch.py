@@ -18,6 +18,7 @@ from boundwatch.watching.resuming import open_source, resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
 from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
+from program import LIMIT, started
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
@@ -324,7 +325,7 @@ def test_a_named_pipe_is_read_and_its_lines_are_kept(tmp_path):
         assert costs(follow(session, fifo)) == [0.1, 0.2]
         assert session.episodes == expected
         session.store.close()
-        sender.join()
+        sender.join(LIMIT)
     assert oct((tmp_path / "s-pipe").stat().st_mode)[-3:] == "600"
 
 
@@ -335,19 +336,19 @@ def test_a_torn_line_is_never_joined_to_another_senders(tmp_path):
     session = watch(tmp_path / "s", source=str(fifo))
     with pytest.raises(InvalidCost, match="was cut off"):
         follow(session, fifo)
-    sender.join()
+    sender.join(LIMIT)
     sender = send(fifo, "1\n0.4\n")
     session = again(session, source=str(fifo))
     with pytest.raises(InvalidCost, match="was cut off"):
         follow(session, fifo)
-    sender.join()
+    sender.join(LIMIT)
     assert session.episodes == 1
     kept = tmp_path / "s-pipe"
     kept.write_text(kept.read_text().replace("0. <cut off>", "0.2"))
     sender = send(fifo, "")
     session = again(session, source=str(fifo))
     assert costs(follow(session, fifo)) == [0.2, 1.0, 0.4]
-    sender.join()
+    sender.join(LIMIT)
 
 
 def test_a_numbered_sender_sends_a_torn_line_again(tmp_path):
@@ -358,11 +359,11 @@ def test_a_numbered_sender_sends_a_torn_line_again(tmp_path):
     session = watch(tmp_path / "s", source=str(fifo), number="n")
     with pytest.raises(InvalidCost, match="was cut off"):  # its sender may not know
         follow(session, fifo)
-    sender.join()
+    sender.join(LIMIT)
     sender = send(fifo, "".join(lines))
     session = again(session, source=str(fifo), number="n")
     assert (costs(follow(session, fifo)), session.repeated) == ([0.2, 0.3, 0.4], 1)
-    sender.join()
+    sender.join(LIMIT)
 
 
 def test_a_replayed_pipe_is_counted_after_what_was_counted(tmp_path):
@@ -374,7 +375,7 @@ def test_a_replayed_pipe_is_counted_after_what_was_counted(tmp_path):
         session = watch(tmp_path / "s", source=str(fifo), number="line")
         assert costs(follow(session, fifo)) == expected
         session.store.close()
-        sender.join()
+        sender.join(LIMIT)
     for text in ("0.1\n0.9\n0.3\n", "0.1\n"):
         sender = send(fifo, text)
         session = watch(tmp_path / "s", source=str(fifo), number="line")
@@ -382,7 +383,7 @@ def test_a_replayed_pipe_is_counted_after_what_was_counted(tmp_path):
             follow(session, fifo)
         assert refused.value.where.source == str(fifo)
         session.store.close()
-        sender.join()
+        sender.join(LIMIT)
 
 
 def test_a_second_watch_of_a_state_is_refused_while_the_first_counts(tmp_path):
@@ -391,7 +392,7 @@ def test_a_second_watch_of_a_state_is_refused_while_the_first_counts(tmp_path):
         "store = Store(sys.argv[1], 'watch')\nprint('locked', flush=True)\nsys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with started(command, stdin=subprocess.PIPE) as other:
         assert other.stdout.readline() == "locked\n"
         with pytest.raises(InvalidSetting, match="is in use by another process"):
             watch(tmp_path / "s")

@@ -55,7 +55,7 @@ class GrowingFile:
         self._file: IO[bytes]
         self._lines: LineSplitter
         self._edges = (b"", b"")
-        self._rest, self._told = b"", 0
+        self._rest, self._told, self._away = b"", 0, 0
 
     def __iter__(self) -> Iterator[Batch]:
         try:
@@ -74,7 +74,7 @@ class GrowingFile:
                     yield from self._lines.finish()
                     return
                 else:
-                    yield Batch(start=self._lines.at, note=self._unfinished())
+                    yield Batch(start=self._lines.at, note=self._unfinished() or self._nameless())
                     time.sleep(POLL)
         except FileNotFoundError as error:
             raise MissingFile("no such file", where=self._place, remedy="check the path") from error
@@ -93,16 +93,12 @@ class GrowingFile:
 
     def _await_name(self) -> None:
         """Wait a little for the name of a file that was counted before: it may just be rotated."""
-        looks = _PATIENCE if self.follow and self.known != Position() else 0
+        looks = _PATIENCE if self.known.inode else 0
         while looks and not self.path.exists():
             looks -= 1
             time.sleep(POLL)
 
     def _is_pipe(self) -> bool:
-        for _ in range(_PATIENCE if self.known.inode else 0):  # while a log is rotated, its name may be gone
-            if self.path.exists():
-                break
-            time.sleep(POLL)
         return stat.S_ISFIFO(self.path.stat().st_mode)
 
     def _pipe(self) -> Iterator[Batch]:
@@ -167,6 +163,11 @@ class GrowingFile:
             return ""
         self._told = number
         return f"line {number} has no newline yet; it is counted once it has one"
+
+    def _nameless(self) -> str:
+        """Say once that nothing is under the name, when it stays so: its writer may write elsewhere."""
+        self._away = 0 if self.path.exists() else self._away + 1
+        return "the file was renamed, and its name is still free; waiting" if self._away == _PATIENCE else ""
 
     # Turning to the next file.
 

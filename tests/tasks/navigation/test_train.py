@@ -167,7 +167,7 @@ def test_a_killed_training_continues_to_the_same_bytes(tiny, run_folder, tmp_pat
     folder = tmp_path / "run"
     process = PROCESSES.Process(target=train_until, args=(moment, tiny, folder))
     process.start()
-    process.join()
+    process.join(300)
     assert process.exitcode == -signal.SIGKILL
     with pytest.raises(SchemaMismatch, match=r"has not finished"):
         load_run(folder)
