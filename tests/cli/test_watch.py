@@ -100,7 +100,7 @@ def test_a_malformed_line_ends_the_watch_unless_it_may_be_skipped(certificate):
     strict = run(certificate, "-", text=text)
     assert strict.returncode == 1
     assert strict.stderr.splitlines()[-1].startswith("boundwatch: standard input: line 2")
-    assert strict.stderr.endswith("or pass --skip-malformed\n")
+    assert "--skip-malformed" not in strict.stderr  # it may be a trial
     assert strict.stderr.count("\n") == 2  # what is taken on trust, and the error
     assert "episode     1" in strict.stdout
     done = run(certificate, "-", "--skip-malformed", text=text)

@@ -203,13 +203,34 @@ def test_a_certificate_of_rewards_turns_no_cost_round(run, tmp_path):
     assert "ADVERSE: evidence that the expected cost is higher" in other.out
 
 
-@pytest.mark.parametrize("lines", [[], ["--state", "s"]])
-def test_a_json_document_is_read_as_a_whole_or_not_at_all(run, tmp_path, lines):
+DOCUMENTS = [
+    '{"episodes": [\n{"success": true},\n{"success": false}\n]}\n',
+    '[\n{"success": true},\n{"success": false}\n]\n',
+    '{\n"success": true\n}\n',
+    '[{"success": true}, {"success": false}]',
+    '{"episodes": [{"success": true}, {"success": false}]}',
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_json_document_is_never_read_line_by_line(run, tmp_path, document):
+    """Nor does anybody wait for the end of its only line."""
     run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
-    (tmp_path / "log.json").write_text('{"episodes": [\n{"success": true},\n{"success": false}\n]}\n')
-    done = run("watch", "c.json", "log.json", *lines)
-    assert done.code == 1
-    assert "trial     1" not in done.out
+    (tmp_path / "log.json").write_text(document)
+    (tmp_path / "log.csv").write_text("success\n1\n")
+    watch = ("watch", "c.json", "log.json")
+    for command in (
+        (*watch, "--state", "s"),
+        (*watch, "--state", "s", "--skip-malformed"),
+        (*watch, "--follow"),
+        ("certify", "log.json", "-o", "d.json", "--at-most", "9", "--follow"),
+        ("compare", "log.csv", "log.json", "--follow"),
+    ):
+        done = run(*command)
+        assert (done.code, done.out) == (1, "")
+        assert "log.json: line 1 " in done.err
+        assert "one object per line" in done.err
+        assert "--skip-malformed" not in done.err
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-be"])

@@ -271,7 +271,7 @@ def test_messages(tmp_path):
         (b"PK\x03\x04 cut", {}),
         (b"\xd0\xcf\x11\xe0 old", {}),
         (b"<html><table>", {}),
-        (gzip.compress(CSV.encode())[:-9], {}),
+        (gzip.compress(CSV.encode(), mtime=0)[:-9], {}),
         (b'{\n "cost": [1, 0]\n}\n', {}),
         (b'{"cost": {"0": 1, "1": 0}}\n', {}),
         (b'{"columns": ["cost"], "data": [[1], [0]]}\n', {}),

@@ -158,7 +158,7 @@ REFUSED = {
 def test_refused_at_a_place_also_line_by_line(text, declared, number, column, value):
     data = text if isinstance(text, bytes) else text.encode()
     for cuts in [(), range(1, len(lines(data)))]:
-        with pytest.raises(InvalidCost) as refused:
+        with pytest.raises((InvalidCost, InvalidSetting)) as refused:
             read(data, of(**declared), cuts)
         where = refused.value.where
         assert (where.source, where.number, where.column) == ("lab.csv", number, column)

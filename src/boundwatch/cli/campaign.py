@@ -23,7 +23,7 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place
 from boundwatch.reporting import wording
 from boundwatch.watching.sources import is_pipe, name_of, open_lines
-from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, trials_of
+from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, refuse_document, trials_of
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,11 @@ def _refuse(rule: StoppingRule, stream: str, follow: bool) -> None:
 
 
 def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
-    reading.refuse_whole_files("a stopping rule, where lines come one by one,")
+    reading.refuse_whole_files("--follow or a pipe")
     words = tuple(reading.success_values or ())
     declared = declare(reading.columns, reading.design(), cost_range=reading.cost_range, success_values=words)
-    reader = TrialReader(declared, name_of(stream), answers=["where"])
+    reader = TrialReader(declared, name_of(stream), answers=reading.answers("where"))
+    refuse_document(stream, reader)
     for found in read_on(open_lines(stream, follow=follow), reader):
         if isinstance(found, str):
             _note(name_of(stream), found)

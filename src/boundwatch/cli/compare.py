@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -21,13 +21,12 @@ from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.turns import align, tasks_of
-from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import comparison as words
 from boundwatch.watching.sources import open_lines
-from boundwatch.watching.trials import TrialReader, declare, read_on
+from boundwatch.watching.trials import TrialReader, declare, read_on, refuse_document
 
 
 @command(
@@ -295,7 +294,12 @@ def _follow(
         cost_range=reading.cost_range,
         success_values=tuple(reading.success_values or ()),
     )
-    a, b = (_arrivals(path, declared, binary=binary) for path in paths)
+    readers = [
+        TrialReader(declared, path, binary=binary, answers=reading.answers(*ANSWERS)) for path in paths
+    ]
+    for path, reader in zip(paths, readers, strict=True):
+        refuse_document(path, reader)
+    a, b = (_arrivals(path, reader, binary=binary) for path, reader in zip(paths, readers, strict=True))
     following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while not following.over:
@@ -309,9 +313,8 @@ def _begins(path: str) -> bytes:
         return opened.read(8)
 
 
-def _arrivals(path: str, declared: Mapping[str, Declared], *, binary: bool) -> Arrivals:
+def _arrivals(path: str, reader: TrialReader, *, binary: bool) -> Arrivals:
     """Return the trials of a file as its lines are written."""
-    reader = TrialReader(declared, path, binary=binary, answers=ANSWERS)
 
     def trials() -> Iterator[Arrival | None]:
         for found in read_on(open_lines(path, follow=True), reader):

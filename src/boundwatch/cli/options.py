@@ -81,6 +81,13 @@ Cluster = Annotated[
         metavar="COL", help="Column of scenes, seeds or days whose repeats are not independent; kept."
     ),
 ]
+AsIs = Annotated[
+    bool,
+    typer.Option(
+        "--as-is",
+        help="Tasks come in random order: ask nothing about their column where the order of trials matters.",
+    ),
+]
 FileFormat = Annotated[
     Format | None, typer.Option("--format", help="Format of the file. [default: recognized by content]")
 ]

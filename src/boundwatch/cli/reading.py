@@ -13,6 +13,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load, no_certificate
 from boundwatch.cli.family import METRIC, is_of_metrics, measures, of_column, tasks_of_metrics
 from boundwatch.cli.options import (
+    AsIs,
     Cluster,
     CostColumn,
     CostRange,
@@ -78,6 +79,7 @@ class Reading:
     cluster: Cluster = None
     episode: Episode = None
     reduce: Reduce = None
+    as_is: AsIs = False
     file_format: FileFormat = None
     sheet: Sheet = None
     evaluation: Evaluation = None
@@ -93,6 +95,10 @@ class Reading:
         """The arguments of `read_costs`."""
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return given | {"success_values": self.success_values or (), "where": conditions(self.where)}
+
+    def answers(self, *arguments: str) -> tuple[str, ...]:
+        """Return the arguments by which tasks must be declared where lines are read; none with --as-is."""
+        return () if self.as_is else arguments
 
     def design(self, **others: Any) -> Design:
         """Return how rows relate, as far as options say so; `others` are further fields."""
@@ -223,7 +229,7 @@ class Reading:
         given = {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
         if self.file_format not in LINE_FORMATS:
             given["file_format"] = self.file_format
-        refuse(given, f"does not go with {where}, which reads line by line")
+        refuse(given, f"does not go with {where}, where trials are read line by line")
 
 
 def is_certificate(path: str) -> bool:

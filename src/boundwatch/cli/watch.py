@@ -28,7 +28,14 @@ from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import open_source, resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, declare, trials_of
+from boundwatch.watching.trials import (
+    Trial,
+    TrialReader,
+    WithPredictions,
+    declare,
+    refuse_document,
+    trials_of,
+)
 from boundwatch.watching.watch import Watch, build_detectors
 
 
@@ -176,6 +183,8 @@ def watch(
             until_alarm=until_alarm,
         )
         if by_line:
+            if session.reader is not None:
+                refuse_document(stream, session.reader)
             resume(session, levels)
             printing.say_where(session)
             found = session.run(open_source(session, stream, follow=follow))
@@ -291,7 +300,12 @@ def _line_reader(
         success_values=tuple(reading.success_values or ()),
         certified={column: _certified(loaded, column if several else None) for column in names},
     )
-    return TrialReader(declared, name_of(stream), binary=all(one.binary for one in _each(loaded)))
+    return TrialReader(
+        declared,
+        name_of(stream),
+        binary=all(one.binary for one in _each(loaded)),
+        answers=reading.answers("by", "where"),
+    )
 
 
 def _certified(loaded: Certificate | CertificateFamily, metric: str | None) -> Measure | None:
@@ -307,9 +321,7 @@ def _certified(loaded: Certificate | CertificateFamily, metric: str | None) -> M
 
 def _refuse_whole(reading: Reading, stream: str) -> None:
     """Refuse what is no text, and options of files that are read as a whole."""
-    reading.refuse_whole_files(
-        "lines that are read one by one (--follow, --state, --id, --skip-malformed, a pipe)"
-    )
+    reading.refuse_whole_files("--follow, --state, --id, --skip-malformed or a pipe")
     if is_pipe(stream) or stream == "-" or not Path(stream).exists():
         return
     head = b""

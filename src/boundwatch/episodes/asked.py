@@ -70,6 +70,7 @@ def one_value(values: Iterable[str], where: Place, answers: Sequence[str], known
     for place, answer in enumerate(answers):
         value: object = {column: several[0]} if answer == "where" else column
         remedy += [", or " if place else "", Argument(answer, value), f" ({_MEANINGS[answer]})"]
+    remedy += [", or ", Argument("as_is", True), " (they come in random order)"]
     raise InvalidSetting(
         f"has several values ({', '.join(several[:2])}), and the order of trials matters here",
         where=where,

@@ -19,9 +19,12 @@ _NOTHING = object()
 def open_lines(number: int, text: str, declared: Declared, source: str) -> Rows:
     """Return the rows of JSON lines from the first one; refuse a document that holds all episodes."""
     where = Place(source, "line", number)
-    if text.lstrip().startswith("["):
-        problem, remedy = "begins a JSON array, which is read as a whole", f"give it as a file, or {_ONE}"
-        raise InvalidCost(problem, where=where, remedy=remedy)
+    array = text.lstrip().startswith("[")
+    open_ended = text.count("{") > text.count("}") and text.rstrip().endswith(("{", "[", ",", ":"))
+    if array or open_ended:  # not a line that may be skipped: what is within is no list of episodes
+        problem = f"begins a JSON {'array' if array else 'object over several lines'}"
+        problem += ", which cannot be read line by line"
+        raise InvalidSetting(problem, where=where, remedy="write one object per line, one per episode")
     first = _parse(text, where)
     names = tuple(first)
     lists = [name for name, value in first.items() if isinstance(value, list)]

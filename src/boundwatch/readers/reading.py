@@ -158,6 +158,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     certificate: Certificate | Mapping[str, Certificate] | None = None,
     allow_own: bool = False,
     answers: Sequence[str] = (),
+    as_is: bool = False,
     file_format: Format | None = None,
     sheet: str | None = None,
     evaluation: int | None = None,
@@ -197,6 +198,8 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     answers
         For those who take rows as time, as `compare` and `watch` do: the arguments (``strata``, ``by``,
         ``where``) by which a column called ``task`` must then be declared if it has several values.
+    as_is
+        Tasks come in random order: ask nothing about their column.
     file_format
         Left out, the format is recognized by content.
     sheet, evaluation
@@ -217,6 +220,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
     cost_range, allow_own = check_range(cost_range), check_flag(allow_own, "allow_own")
+    as_is = check_flag(as_is, "as_is")
     binary = None if binary is None else check_flag(binary, "binary")
     known = _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
@@ -230,7 +234,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         design=_design(given, known),
         certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
     )
-    declared = dataclasses.replace(declared, answers=tuple(answers))
+    declared = dataclasses.replace(declared, answers=() if as_is else tuple(answers))
     if binary is None and known:
         binary = all(one.binary for one in known) or None
     opened = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)

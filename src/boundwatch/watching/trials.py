@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from boundwatch._support.text import shown
 from boundwatch.episodes.asked import one_value
 from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
@@ -15,12 +18,12 @@ from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.episodes.outcomes import answer
-from boundwatch.errors import InvalidCost, Place, Refusal
+from boundwatch.errors import Argument, InvalidCost, Place, Refusal
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.steps import filtered, label
-from boundwatch.readers.text import TextRows
-from boundwatch.watching.sources import TORN
+from boundwatch.readers.text import LONGEST_LINE, TextRows
+from boundwatch.watching.sources import TORN, is_pipe
 
 _LONGEST_NUMBER = 100  # digits; a longer id is a name
 CUT_OFF = "was cut off: its sender ended in the middle of it"
@@ -316,6 +319,41 @@ def trials_of(episodes: Episodes) -> list[Trial]:
     tasks = episodes.keys.get("by", ("",) * len(episodes))
     found = zip(numbers, episodes.costs.tolist(), tasks, strict=True)
     return [Trial(int(number), (cost,), (task,)) for number, cost, task in found]
+
+
+def explained(fault: Refusal, raw: bytes = b"") -> Refusal:
+    """Return a refusal that says what can be done about its line."""
+    if not isinstance(fault, InvalidCost):
+        return fault
+    said = fault.remedy or ("correct it",)
+    if raw.endswith(TORN):
+        kept = shown(raw.decode("utf-8", "replace"))
+        said = (f"replace {kept} in the file that ends with -pipe, if you know how the episode ended",)
+    if fault.where and fault.where.number and not fault.where.column:  # a cell may be an outcome
+        said += ("; if it is not a trial, pass ", Argument("skip_malformed", True))
+    changed = copy.copy(fault)
+    changed.remedy = said
+    return changed
+
+
+def refuse_document(path: str, reader: TrialReader) -> None:
+    """Refuse a file whose only line, which has no newline, is JSON that no newline would make an episode."""
+    if is_pipe(path) or not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        head = file.read(LONGEST_LINE + 1)
+    if b"\n" in head or not head.lstrip().startswith((b"[", b"{")):
+        return
+    if head.lstrip().startswith(b"{"):
+        try:
+            json.loads(head)
+        except ValueError:  # it is still being written
+            return
+    before = reader.state
+    fault = reader.read([Line(1, head)]).fault
+    reader.restore(before)
+    if fault is not None:
+        raise fault
 
 
 def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +20,9 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
-from boundwatch.watching.sources import TORN, Identity, KeptPipe, until_interrupted
+from boundwatch.watching.sources import Identity, KeptPipe, until_interrupted
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import CUT_OFF, Trial, TrialReader
+from boundwatch.watching.trials import CUT_OFF, Trial, TrialReader, explained
 
 Detector = SequentialTest | ChangeDetector | PredictedTest
 DETECTORS: dict[str, type[Detector]] = {
@@ -192,7 +191,7 @@ class Watch:
             return None
         number = held.lines[-1].number
         problem = "has no newline, and another file or sender followed"
-        fault = self._explained(InvalidCost(problem, where=Place(self.source, "line", number)))
+        fault = explained(InvalidCost(problem, where=Place(self.source, "line", number)))
         if not self.lenient:
             return fault
         self._skip(number, fault, events)
@@ -243,7 +242,7 @@ class Watch:
         if lines:
             self.position = batch.position(lines)
         self.save()
-        return None if fault is None else self._explained(fault, raw)
+        return None if fault is None else explained(fault, raw)
 
     def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
         """Count trials; return how many were, and what made it stop, if that was not an alarm."""
@@ -370,18 +369,6 @@ class Watch:
             return None
         measures = self.reader.measures
         return measures.get(stream.rpartition("/")[2]) or measures.get("")
-
-    def _explained(self, fault: Refusal, raw: bytes = b"") -> Refusal:
-        """Return a refusal that says what can be done about its line."""
-        if not isinstance(fault, InvalidCost):
-            return fault
-        said = fault.remedy or ("correct it",)
-        if raw.endswith(TORN):
-            kept = shown(raw.decode("utf-8", "replace"))
-            said = (f"replace {kept} in the file that ends with -pipe, if you know how the episode ended",)
-        explained = copy.copy(fault)
-        explained.remedy = (*said, ", or pass ", Argument("skip_malformed", True))
-        return explained
 
     def _at(self, trial: Trial) -> Place:
         return Place(self.source, "line", trial.number)
