@@ -41,6 +41,7 @@ def test_several_tasks_are_asked_about_in_every_format(tmp_path, name):
         Argument("strata", "Task"),
         Argument("by", "Task"),
         Argument("where", {"Task": "mug"}),
+        Argument("as_is", True),
     ]
     assert read_costs(path).costs.tolist() == [0, 1, 0]  # nobody who reads them as a whole is asked
     assert read_costs(path, where={"task": "mug"}, answers=ANSWERS).costs.tolist() == [0]

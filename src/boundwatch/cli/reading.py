@@ -132,7 +132,7 @@ class Reading:
             if allow_own is not None:
                 error.remedy += (" (", Argument("allow_own", True), " shows what it would say)")
             raise
-        except InvalidCost:
+        except (InvalidCost, InvalidSetting):
             if path != "-" and is_certificate(path):
                 raise InvalidSetting(
                     "is a certificate, not costs",
