@@ -5,8 +5,8 @@ from __future__ import annotations
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.outcomes import normal
 from boundwatch.reporting import family as words
 from boundwatch.reporting import wording
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import Argument, InvalidSetting, Place
 
 ASKED = ("task",)

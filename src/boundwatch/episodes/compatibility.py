@@ -15,10 +15,10 @@ from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CERTIFY_IT, no_certificate
 from boundwatch.certificates.provenance import costs_digest
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import is_customary
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
 
 if TYPE_CHECKING:

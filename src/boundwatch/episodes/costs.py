@@ -7,19 +7,18 @@ import math
 import numbers
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
-from boundwatch.episodes.decimals import Mark, is_missing, number
-from boundwatch.episodes.outcomes import INITIALS, answer, normal, succeeded
-from boundwatch.errors import Argument, InvalidCost
+from boundwatch.episodes.cells import INITIALS, Mark, is_missing, normal, number, outcome
+from boundwatch.errors import Argument, InvalidCost, Remedy
 
 if TYPE_CHECKING:
     from boundwatch.episodes.measure import Measure
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 Cells = Sequence[Any] | NDArray[Any]
 Costs = NDArray[np.float64]
 
-_FORMULA = "open and save it in a spreadsheet program, or give it as CSV"
-_COUNTS = r"\d+\s*(/|of|von|out of)\s*\d+"
+_SEVERAL = re.compile(r"\d+\s*(/|of|von|out of)\s*\d+|[\d.,]+\s*[%％]", re.IGNORECASE).fullmatch
+_DIGITS = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*").fullmatch
 _NAME_WORDS = Argument("success_values")
 _MOST_WORDS = 5
 _LARGEST_WHOLE = 1 << 53  # up to which whole numbers are floats
@@ -65,87 +64,100 @@ def convert(
     measure: Measure, cells: Cells, notation: Notation | None = None, *, binary: bool = False
 ) -> Converted:
     """Return the cost of every cell; the same for a whole column as for its cells one after the other."""
-    state = notation or Notation()
-    array = _plain(cells)
-    if measure.kind == "success":
-        found = _successes(measure, cells, array, state)
-    elif array is not None:
-        found = Converted(_scaled(measure, array), state)
-    else:
-        found = _numbers(measure, list(cells), state)
-    if binary and not (whole := np.isin(found.costs, (0, 1))).all():
+    state, others = notation or Notation(), dict[str, int]()
+    values = _plain(measure, cells)
+    if values is None:
+        values, state, others = _read(measure, cells, state)
+    low, high = measure.ends
+    costs = (values - low if measure.kind == "cost" else high - values) / (high - low)
+    if binary and not (whole := np.isin(costs, (0, 1))).all():
         place = int(np.argmin(whole))
-        remedy = ("certify with ", Argument("binary", False))
+        value = cells[place].item() if isinstance(cells[place], np.generic) else cells[place]
         problem = "is not 0 or 1, but costs of 0 and 1 were promised"
-        raise InvalidCost(problem, value=_python(cells[place]), remedy=remedy).of(place)
-    return found
+        remedy = ("certify with ", Argument("binary", False))
+        raise InvalidCost(problem, value=value, remedy=remedy).of(place)
+    return Converted(costs, state, others)
 
 
-def _plain(cells: Cells) -> Costs | None:
-    """Return cells that need no reading; None if there are texts among them."""
-    if isinstance(cells, np.ndarray):
-        return cells.astype(np.float64, copy=False) if cells.dtype.kind in "biuf" else None
-    kinds = set(map(type, cells))
-    return np.array(cells, dtype=np.float64) if kinds <= {int, float, bool} and _small(cells, kinds) else None
+def _plain(measure: Measure, cells: Cells) -> Costs | None:
+    """Return cells that are numbers in their range; None if one of them needs a look."""
+    is_array = isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"
+    if not is_array and not set(map(type, cells)) <= {int, float, bool}:
+        return None
+    try:
+        values = np.asarray(cells, dtype=np.float64)
+    except OverflowError:
+        return None
+    low, high = measure.ends
+    fits = not values.size or (values.min() >= low and values.max() <= high)
+    if measure.kind == "success":
+        fits = not measure.success_values and np.isin(values, (0, 1)).all()
+    return values if fits else None
 
 
-def _small(cells: Sequence[Any], kinds: set[type]) -> bool:
-    """Return whether all whole numbers fit into a float."""
-    return int not in kinds or max(map(abs, cells)) < 1 << 1000
+def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, Notation, dict[str, int]]:
+    """Return what cells hold: each different one is understood once, in the order in which they appear."""
+    listed = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    words = {_key(word) for word in measure.success_values}
+    try:
+        known = dict.fromkeys(listed, 0.0)
+    except TypeError:  # a list, say; what is wrong above it comes first
+        place = next(at for at, cell in enumerate(listed) if not isinstance(cell, Hashable))
+        _read(measure, listed[:place], state)
+        remedy = "give one value per episode"
+        raise InvalidCost("is not one value", value=listed[place], remedy=remedy).of(place) from None
+    for cell in known:
+        value = cell.item() if isinstance(cell, np.generic) else cell
+        try:
+            _refuse_strangers(value, "outcome" if measure.kind == "success" else "number")
+            if measure.kind != "success":
+                known[cell], state = _number(measure, value, state)
+            elif words:
+                known[cell] = _named(value, words)
+            else:
+                known[cell], state = _success(value, state)
+        except InvalidCost as error:
+            raise _placed(error, listed, cell) from None
+    values = np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
+    odd = {cell for cell in known if words and not known[cell] and _usual(cell) is not False}
+    others = Counter(str(cell).strip() for cell in listed if cell in odd) if odd else {}
+    return values, state, dict(others)
 
 
-def _python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _refused(error: InvalidCost, cells: Sequence[Any], place: int) -> InvalidCost:
-    """Return a refusal with its value and place; of nothing, with how far that goes on."""
-    last = place
-    if is_missing(cells[place]):
-        while last + 1 < len(cells) and is_missing(cells[last + 1]):
-            last += 1
+def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
+    """Return a refusal with its place: of nothing, with how far that goes on; of a word, with the others."""
+    place = last = next(at for at, other in enumerate(cells) if other is cell)
+    while is_missing(cell) and last + 1 < len(cells) and is_missing(cells[last + 1]):
+        last += 1
+    if _NAME_WORDS in error.remedy:
+        words = [shown(word.strip() if isinstance(word, str) else word) for word in cells if word != ""]
+        words = list(dict.fromkeys(words))
+        more = ", ..." if len(words) > _MOST_WORDS else ""
+        error.remedy += (f"; the column holds {', '.join(words[:_MOST_WORDS])}{more}",)
     return error.of(place, last)
 
 
-# Successes.
+def _refuse_strangers(cell: Any, what: str) -> None:
+    """Refuse what is neither text nor number: nothing, a formula, a date, a duration."""
+    if is_missing(cell):
+        stopped = "no" if what == "outcome" else "what it cost"
+        remedy = f"not run yet? then end the table above; stopped? then write {stopped}"
+        raise InvalidCost(f"has no {what}", remedy=remedy)
+    if isinstance(cell, str) and cell.startswith("="):
+        remedy = "open and save it in a spreadsheet program, or give it as CSV"
+        raise InvalidCost("is a formula whose result is not in the file", value=cell, remedy=remedy)
+    if isinstance(cell, datetime.date):
+        remedy = "format the cell as text and write it again"
+        raise InvalidCost(f"is a date; was it {cell.month}/{cell.day}?", value=str(cell), remedy=remedy)
+    if isinstance(cell, datetime.timedelta | datetime.time):
+        remedy = "write it as a number, such as its seconds"
+        raise InvalidCost("is a duration", value=str(cell), remedy=remedy)
 
 
-def _successes(measure: Measure, cells: Cells, array: Costs | None, state: Notation) -> Converted:
-    words = {_key(word) for word in measure.success_values}
-    if array is not None and not words and np.isin(array, (0, 1)).all():
-        return Converted(1.0 - array, state)
-    listed = [_python(cell) for cell in cells]
-    known: dict[Any, bool] = {}
-    others: set[Any] = set()
-    # A column has few different cells: each is understood once, in the order in which they appear.
-    for cell in _different(listed):
-        try:
-            known[cell], state = _success(cell, words, state)
-        except InvalidCost as error:
-            place = next(at for at, other in enumerate(listed) if other is cell)
-            raise _refused(_with_words(error, listed), listed, place) from None
-        if words and not known[cell] and _usual(cell) is not False:
-            others.add(cell)
-    costs = 1.0 - np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
-    counted = Counter(str(cell).strip() for cell in listed if cell in others) if others else Counter()
-    return Converted(costs, state, dict(counted))
-
-
-def _different(cells: list[Any]) -> Iterator[Any]:
-    """Yield every different cell once; refuse one that cannot be compared, such as a list, in its turn."""
-    place = next((at for at, cell in enumerate(cells) if not isinstance(cell, Hashable)), None)
-    yield from dict.fromkeys(cells[:place])
-    if place is not None:
-        problem, remedy = "is neither a success nor a failure", "write yes or no, or 1 or 0"
-        raise InvalidCost(problem, value=cells[place], remedy=remedy).of(place)
-
-
-def _success(cell: Any, words: set[str], state: Notation) -> tuple[bool, Notation]:
-    _refuse_strangers(cell, "outcome", "no")
-    if words:
-        return _named(cell, words), state
+def _success(cell: Any, state: Notation) -> tuple[bool, Notation]:
+    """Return whether a cell says success; S and F do where no other word is."""
     initial = INITIALS.get(normal(cell)) if isinstance(cell, str) else None
-    if initial and not state.initials and state.initials is not False:
+    if initial and state.initials is None:
         state = replace(state, initials=True)
     if initial is not None and state.initials:
         return initial, state
@@ -162,8 +174,8 @@ def _success(cell: Any, words: set[str], state: Notation) -> tuple[bool, Notatio
 def _usual(cell: Any) -> bool | None:
     """Return what a cell means in a column of successes: True, False or, if it is neither, None."""
     if isinstance(cell, str):
-        if (found := succeeded(cell)) is not None:
-            return found
+        if (said := outcome(cell)) is not None:
+            return said.success
         written = number(cell)
         cell = None if written is None or written.percent else written.value
     return bool(cell) if isinstance(cell, numbers.Real) and cell in (0, 1) else None
@@ -176,7 +188,7 @@ def _named(cell: Any, words: set[str]) -> bool:
         return True
     if _usual(cell):
         problem = "usually means success, but is not among the words that were declared to"
-        raise InvalidCost(problem, value=cell, remedy=("add it to ", _NAME_WORDS, ", or change the cell"))
+        raise InvalidCost(problem, value=cell, remedy=("change the cell, or add it to ", _NAME_WORDS))
     slips = get_close_matches(key, list(words), n=1, cutoff=0.8)
     if slips and slips[0] not in key:
         remedy = ("correct it, or add it to ", _NAME_WORDS)
@@ -196,133 +208,73 @@ def _key(value: object) -> str:
 
 def _unknown(cell: Any) -> InvalidCost:
     text = cell.strip() if isinstance(cell, str) else ""
-    written = number(text)
-    if written is not None and written.percent:
-        remedy: tuple[str | Argument, ...] = ("give one row per trial",)
-        return InvalidCost("is a percentage, not one trial", value=cell, remedy=remedy)
-    if written is not None or isinstance(cell, numbers.Real):
+    if _SEVERAL(text):
+        return InvalidCost("is not one trial", value=cell, remedy="give one row per trial")
+    remedy: Remedy = ("write yes or no, or name the words that mean success with ", _NAME_WORDS)
+    if isinstance(cell, numbers.Real) or number(text) is not None:
         remedy = ("if it is a score, where more is better, use ", Argument("reward"), " with ")
         remedy += (Argument("cost_range"),)
         return InvalidCost("is neither 0 nor 1", value=cell, remedy=remedy)
-    if re.fullmatch(_COUNTS, text, re.IGNORECASE):
-        return InvalidCost("counts several trials", value=cell, remedy="give one row per trial")
-    remedy = ("write yes or no, or name the words that mean success with ", _NAME_WORDS)
     return InvalidCost("is not a known word for success or failure", value=cell, remedy=remedy)
 
 
-def _with_words(error: InvalidCost, cells: list[Any]) -> InvalidCost:
-    """Return a refusal that asks for words, with those that the column holds."""
-    if _NAME_WORDS in error.remedy and len(error.remedy) == 2:
-        words = [shown(word.strip() if isinstance(word, str) else word) for word in cells if word != ""]
-        words = list(dict.fromkeys(words))
-        more = ", ..." if len(words) > _MOST_WORDS else ""
-        error.remedy += (f"; the column holds {', '.join(words[:_MOST_WORDS])}{more}",)
-    return error
-
-
-# Costs and rewards.
-
-
-def _numbers(measure: Measure, cells: list[Any], state: Notation) -> Converted:
-    values = np.empty(len(cells))
-    known: dict[Any, float] = {}
-    for place, cell in enumerate(cells):
-        try:
-            if (value := known.get(cell)) is None:
-                value, state = _number(measure, _python(cell), state)
-                known[cell] = value
-        except TypeError:
-            problem = "is not a number"
-            raise InvalidCost(problem, value=cell, remedy="give one number per episode").of(place) from None
-        except InvalidCost as error:
-            raise _refused(error, cells, place) from None
-        values[place] = value
-    return Converted(_scaled(measure, values), state)
-
-
 def _number(measure: Measure, cell: Any, state: Notation) -> tuple[float, Notation]:
-    _refuse_strangers(cell, "number", "what it cost")
-    if isinstance(cell, str):
-        if measure.kind == "cost" and (said := answer(cell)) is not None:
-            if said == "judges":
-                remedy = ("read the column with ", Argument("success", measure.column))
-                raise InvalidCost("says how the trial went, not what it cost", value=cell, remedy=remedy)
-            return _within(measure, float(said), cell), state
+    """Return the cost or the reward in a cell, which must be in its range."""
+    said = outcome(cell) if isinstance(cell, str) and measure.kind == "cost" else None
+    if said is not None and said.judges:
+        remedy: Remedy = ("read the column with ", Argument("success", measure.column))
+        raise InvalidCost("says how the trial went, not what it cost", value=cell, remedy=remedy)
+    if said is not None:
+        value = float(said.success)
+    elif isinstance(cell, str):
         value, state = _written(measure, cell, state)
     else:
         try:
             value = float(cell)
-        except (ValueError, OverflowError):
-            value = math.inf
-    return _within(measure, value, cell), state
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+    low, high = measure.ends
+    if low <= value <= high:
+        return value, state
+    if not math.isfinite(value):
+        remedy = "give every episode a number (a failed one usually the worst)"
+        raise InvalidCost("is not a finite number", value=cell, remedy=remedy)
+    remedy = ("pass the range that it can have, known in advance, as ", Argument("cost_range"))
+    raise InvalidCost(f"is outside [{shortest(low)}, {shortest(high)}]", value=cell, remedy=remedy)
 
 
 def _written(measure: Measure, text: str, state: Notation) -> tuple[float, Notation]:
     """Return the number in a text, which must be written like those before it."""
     found = number(text)
     if found is None:
-        remedy = "every episode needs one"
-        if re.fullmatch(r"[-+]?\d[\d.,' \u00a0\u202f]*", text.strip()):
+        remedy: Remedy = "every episode needs one"
+        if _DIGITS(text.strip()):
             remedy = "write decimals with a point, and nothing between thousands (1234.5)"
         raise InvalidCost("is not a number", value=text, remedy=remedy)
     alike = "write all numbers of the column alike"
-    if found.ambiguous and state.decimal != ",":
-        remedy = "write 1234, or 1.234 with a decimal point"
-        raise InvalidCost(
-            "could have a decimal comma, or a comma between thousands", value=text, remedy=remedy
-        )
-    if found.mark and state.decimal and found.mark != state.decimal:
-        marks = {".": "point", ",": "comma"}
-        problem = f"has a decimal {marks[found.mark]}, unlike the rows above it"
-        raise InvalidCost(problem, value=text, remedy=alike)
-    if state.percent is not None and found.percent != state.percent:
-        problem = f"has {'a' if found.percent else 'no'} %, unlike the rows above it"
-        raise InvalidCost(problem, value=text, remedy=alike)
-    if found.percent and measure.cost_range != (0.0, 100.0):
-        ends = Argument("cost_range", (0, 100))
-        raise InvalidCost("is a percentage", value=text, remedy=("pass ", ends))
+    faults: list[tuple[object, str, Remedy]] = [
+        (
+            found.ambiguous and state.decimal != ",",
+            "could have a decimal comma, or a comma between thousands",
+            "write 1234, or 1.234 with a decimal point",
+        ),
+        (
+            found.mark and state.decimal and found.mark != state.decimal,
+            f"has a decimal {'comma' if found.mark == ',' else 'point'}, unlike the rows above it",
+            alike,
+        ),
+        (
+            state.percent is not None and found.percent != state.percent,
+            f"has {'a' if found.percent else 'no'} %, unlike the rows above it",
+            alike,
+        ),
+        (
+            found.percent and measure.cost_range != (0, 100),
+            "is a percentage",
+            ("pass ", Argument("cost_range", (0, 100))),
+        ),
+    ]
+    for is_wrong, problem, remedy in faults:
+        if is_wrong:
+            raise InvalidCost(problem, value=text, remedy=remedy)
     return found.value, replace(state, decimal=found.mark or state.decimal, percent=found.percent)
-
-
-def _within(measure: Measure, value: float, cell: Any) -> float:
-    low, high = measure.ends
-    if low <= value <= high:
-        return value
-    if not math.isfinite(value):
-        remedy = "give every episode a number (a failed one usually the worst)"
-        raise InvalidCost("is not finite", value=cell, remedy=remedy)
-    problem = f"is outside [{shortest(low)}, {shortest(high)}]"
-    remedies = ("pass the range that it can have, known in advance, as ", Argument("cost_range"))
-    raise InvalidCost(problem, value=cell, remedy=remedies)
-
-
-def _scaled(measure: Measure, values: Costs) -> Costs:
-    low, high = measure.ends
-    if values.size and not (values.min() >= low and values.max() <= high):
-        listed = values.tolist()
-        place = int(np.argmin((values >= low) & (values <= high)))
-        try:
-            _refuse_strangers(listed[place], "number", "what it cost")
-            _within(measure, listed[place], listed[place])
-        except InvalidCost as error:
-            raise _refused(error, listed, place) from None
-    if (measure.kind, low, high) == ("cost", 0, 1):
-        return values
-    scaled: Costs = (high - values if measure.kind == "reward" else values - low) / (high - low)
-    return scaled
-
-
-def _refuse_strangers(cell: Any, what: Literal["outcome", "number"], stopped: str) -> None:
-    """Refuse what is neither text nor number: nothing, a formula, a date, a duration."""
-    if is_missing(cell):
-        remedy = f"not run yet? then end the table above; stopped? then write {stopped}"
-        raise InvalidCost(f"has no {what}", remedy=remedy)
-    if isinstance(cell, str) and cell.startswith("="):
-        raise InvalidCost("is a formula whose result is not in the file", value=cell, remedy=_FORMULA)
-    if isinstance(cell, datetime.date):
-        remedy = "format the cell as text and write it again"
-        raise InvalidCost(f"is a date; was it {cell.month}/{cell.day}?", value=str(cell), remedy=remedy)
-    if isinstance(cell, datetime.timedelta | datetime.time):
-        raise InvalidCost(
-            "is a duration", value=str(cell), remedy="write it as a number, such as its seconds"
-        )

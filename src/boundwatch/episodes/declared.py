@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS, Kind, Measure
-from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import Argument, InvalidSetting, Remedy
 
 DEFAULTS: Mapping[str, Kind] = {

@@ -8,8 +8,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import DEFAULTS, Declared
-from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra, Place
 from boundwatch.readers.block import Block, Table, damaged, wanted
 from boundwatch.readers.rows import Rows

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from boundwatch.episodes.asked import asked
-from boundwatch.episodes.decimals import is_missing
+from boundwatch.episodes.cells import is_missing, normal, outcome
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.outcomes import normal, outcome, succeeded
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers.block import ONLY, Block, Cells, measured, required
 
@@ -213,8 +212,8 @@ class Rows:
     def _check_number(self, number: int, cell: str, above: int) -> None:
         """Refuse text among numbers, and a number that is written unlike those above it."""
         if self._is_text(cell):
-            outcome = self.measure.success_values or succeeded(cell) is not None
-            if self.measure.kind == "success" and outcome:
+            known = self.measure.success_values or outcome(cell) is not None
+            if self.measure.kind == "success" and known:
                 return  # 1 and yes say the same
             raise self._another_kind(number, cell, above)
         percent = cell.endswith(("%", "％"))

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.validation import shortest
+from boundwatch.episodes.cells import normal, number
 from boundwatch.episodes.costs import convert
-from boundwatch.episodes.decimals import number
 from boundwatch.episodes.design import Reduction
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.episodes.outcomes import normal
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers.block import Block, Cells
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.text import shown
 from boundwatch.episodes.asked import one_value
+from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.episodes.outcomes import answer
 from boundwatch.errors import Argument, InvalidCost, Place, Refusal
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
@@ -126,7 +126,7 @@ class TrialReader:
     def says_yes_or_no(self) -> bool:
         """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
         first, measure = self._first.first, self._first.measure
-        words = isinstance(first, str) and answer(first) is not None
+        words = isinstance(first, str) and outcome(first) is not None
         return words or isinstance(first, bool) or (measure is not None and measure.kind == "success")
 
     @property
