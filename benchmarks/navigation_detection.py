@@ -10,7 +10,7 @@ from benchmarks import trained
 from boundwatch.detectors import HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.tasks.navigation.recipe import Recipe
-from boundwatch.tasks.navigation.runs import Run
+from boundwatch.tasks.navigation.train import Run
 
 SEED = 0
 WORLDS = dict.fromkeys(("training", "easier", "harder", "task-irrelevant"), 20480) | {

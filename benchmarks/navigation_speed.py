@@ -91,7 +91,7 @@ def evaluate_in_a_process(folder: str) -> dict[str, float]:
     """Evaluate a policy with images in a fresh process, so that its peak memory is its own."""
     code = (
         "import sys, time; from benchmarks.navigation_speed import peak_gigabytes\n"
-        "from boundwatch.tasks.navigation.runs import load_run\n"
+        "from boundwatch.tasks.navigation.train import load_run\n"
         f"run = load_run({folder!r}); start = time.perf_counter()\n"
         f"run.deploy('training', {EVALUATED}); print(time.perf_counter() - start, peak_gigabytes())"
     )

@@ -9,7 +9,7 @@ from benchmarks import trained
 from boundwatch import bounds
 from boundwatch.tasks.navigation import THRESHOLDS
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import Run
+from boundwatch.tasks.navigation.train import Run
 
 HELD_OUT = 50_000
 SEED = 1

@@ -16,7 +16,7 @@ from boundwatch.detectors import ConfidenceInterval
 from boundwatch.tasks.navigation import TRAINING, Wind
 from boundwatch.tasks.navigation.policy import Navigation
 from boundwatch.tasks.navigation.recipe import QUICK, Draw
-from boundwatch.tasks.navigation.runs import Run
+from boundwatch.tasks.navigation.train import Run
 
 SEED = 0
 FLIGHTS = 1024

@@ -75,8 +75,8 @@ def measure_arm() -> dict[str, Any]:
     import torch
     from torch import nn
 
+    from boundwatch.tasks.grasping.policy import Grasping
     from boundwatch.tasks.grasping.recipe import Draw
-    from boundwatch.tasks.grasping.task import Grasping
 
     run = trained.arm()
     rng = np.random.default_rng(SEED)

@@ -18,8 +18,8 @@ from boundwatch.tasks.grasping.recipe import Recipe as ArmRecipe
 from boundwatch.tasks.navigation.recipe import Recipe as DroneRecipe
 
 if TYPE_CHECKING:  # simulators are imported where a policy is trained
-    from boundwatch.tasks.grasping.runs import Run as ArmRun
-    from boundwatch.tasks.navigation.runs import Run as DroneRun
+    from boundwatch.tasks.grasping.train import Run as ArmRun
+    from boundwatch.tasks.navigation.train import Run as DroneRun
 
 CACHE = Path.home() / ".cache" / "boundwatch-benchmarks"
 SEED = 20

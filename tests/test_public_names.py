@@ -20,9 +20,9 @@ from boundwatch.detectors import baselines
 from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation
-from boundwatch.tasks.grasping import runs as grasping_runs
+from boundwatch.tasks.grasping import train as grasping_train
 from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
-from boundwatch.tasks.navigation import runs as navigation_runs
+from boundwatch.tasks.navigation import train as navigation_train
 from boundwatch.tasks.navigation.recipe import Recipe as NavigationRecipe
 
 PATH = bw.Measure("cost", "path", (0, 10))
@@ -37,7 +37,7 @@ MODULES = ["", "comparison", "detectors", "episodes", "gym", "planning", "predic
 MODULES += ["certificates.verification", "comparison.ranking", "detectors.base", "detectors.baselines"]
 MODULES += ["selftest.simulation", "server.client", "tasks.folder"]
 TASKS = ("tasks.grasping", "tasks.navigation")
-MODULES += [task + part for task in TASKS for part in ("", ".recipe", ".runs")]
+MODULES += [task + part for task in TASKS for part in ("", ".recipe", ".train")]
 
 
 def public_classes():
@@ -169,11 +169,11 @@ def of_tasks():
         folder.Saved({"steps": 3}, {"cost": 0.5}, CERTIFICATE, Path("run/policy.safetensors")),
         *(world, environments, world.recordings, world.drone, world.drone.primitives[0], world.scene),
         *(navigation.Wind(speed=2.0), navigation.TRAINING, recipe),
-        navigation_runs.Run(recipe, world, policy, CERTIFICATE, logits, {"trained": {"cost": 0.3}}),
-        navigation_runs.Deployment(np.zeros(50), logits),
+        navigation_train.Run(recipe, world, policy, CERTIFICATE, logits, {"trained": {"cost": 0.3}}),
+        navigation_train.Deployment(np.zeros(50), logits),
         *(scene, grasp, outcome, physics, GraspingRecipe()),
-        grasping_runs.Run(GraspingRecipe(), physics, policy, CERTIFICATE, {"prior_cost": 0.3}),
-        grasping_runs.Deployment(physics, [scene] * 20, [image] * 20, [grasp] * 20, [outcome] * 20),
+        grasping_train.Run(GraspingRecipe(), physics, policy, CERTIFICATE, {"prior_cost": 0.3}),
+        grasping_train.Deployment(physics, [scene] * 20, [image] * 20, [grasp] * 20, [outcome] * 20),
     ]
 
 

@@ -149,7 +149,7 @@ def test_policies_depend_on_their_task_and_not_on_what_draws_and_explains():
     names = ("world", "scene", "drone", "recordings", "train")
     world = {f"boundwatch.tasks.navigation.{name}" for name in names}
     assert world | {"boundwatch.bounds.pac_bayes", "boundwatch.training.certify"} <= drone
-    assert {"boundwatch.tasks.grasping.world", "boundwatch.tasks.grasping.objects"} <= arm
+    assert {"boundwatch.tasks.grasping.world", "boundwatch.tasks.grasping.scenes"} <= arm
     assert not world & arm
     assert drone | {"reproduction.wind", "boundwatch.detectors.hypothesis_test"} <= figure
     explains = {f"reproduction.{name}" for name in ("wind", "style", "index")}

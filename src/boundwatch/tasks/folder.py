@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from boundwatch import bounds
-from boundwatch._support.describing import one_line
 from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_text
 from boundwatch._support.locks import locked
 from boundwatch._version import __version__
@@ -40,10 +39,6 @@ class Claim:
     """Whether the folder holds this training already, to the end."""
     started: str = ""
     """When it started first, UTC in ISO 8601; an interruption does not change it."""
-
-    def __str__(self) -> str:
-        held = "with a finished training" if self.finished else "claimed to train"
-        return f"The folder {self.folder}, {held}"
 
     @property
     def checkpoints(self) -> Path:
@@ -72,25 +67,11 @@ class Claim:
 
 @contextmanager
 def claim(folder: str | Path, task: str, settings: Mapping[str, Any]) -> Iterator[Claim]:
-    """Claim a folder for a training with these settings, before minutes are spent on it.
+    """Claim a folder for a training, before minutes are spent on it.
 
-    Parameters
-    ----------
-    folder
-        Where the training goes. One with the same settings, by this version, is kept, and continued if it was
-        killed; any other makes way as long as it has not drawn its policy.
-    task, settings
-        The task's name, and everything that determines the training, as plain JSON values.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> with claim(folder, "coin", {"seed": 1}) as claimed:
-    ...     claimed.finish({"cost": 0.5})
-    >>> with claim(folder, "coin", {"seed": 1}) as claimed:
-    ...     claimed.finished
-    True
+    ``settings`` are everything that determines the training, as plain JSON values. A training with the same
+    ones, by this version, is kept, and continued if it was killed; any other makes way as long as it has not
+    drawn its policy.
     """
     path = Path(folder)
     text = json.dumps({"boundwatch": __version__, "task": task, **settings}, indent=2) + "\n"
@@ -124,22 +105,9 @@ class Saved:
     policy: Path
     """The file of the certified policy, for `boundwatch.training.load_policy`."""
 
-    def __repr__(self) -> str:
-        return one_line(self, {"policy": str(self.policy), "certificate": self.certificate})
-
-    def __str__(self) -> str:
-        return f"A finished training in {self.policy.parent}. {self.certificate}"
-
 
 def load(folder: str | Path, task: str) -> Saved:
-    """Load a finished training of a task; refuse a damaged one, and a policy that was not certified.
-
-    Examples
-    --------
-    >>> load("no/such/folder", "navigation")
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: no/such/folder holds no settings.json; give the folder that ...
-    """
+    """Load a finished training of a task; refuse a damaged one, and a policy that was not certified."""
     path = Path(folder)
     if not (path / "settings.json").is_file():
         raise SchemaMismatch(f"{path} holds no settings.json; give the folder that `boundwatch train` wrote")

@@ -9,8 +9,7 @@ import pytest
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.grasping import Bowl, Mug, Physics, Scene, VariedMug, draw_scenes, panda, photograph
 from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, FULL_SCALE, PIXELS, VIEW
-from boundwatch.tasks.grasping.objects import FAMILIES
-from boundwatch.tasks.grasping.scenes import CENTER, PLACEMENTS
+from boundwatch.tasks.grasping.scenes import CENTER, FAMILIES, PLACEMENTS
 from boundwatch.tasks.grasping.world import OBJECT_GROUP, arm_alone, compile_scene
 
 MUG = Mug(radius=0.045, height=0.1, wall=0.005, taper=0.9, handle_reach=0.035, handle_height=0.55)

@@ -20,8 +20,7 @@ from boundwatch.tasks.base import Deployment, Run
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
 from boundwatch.tasks.navigation.policy import BATCH, Policy, logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import load_run
-from boundwatch.tasks.navigation.train import train
+from boundwatch.tasks.navigation.train import load_run, train
 from boundwatch.training import tensorfile
 from doctored.killed import train_until
 from processes import PROCESSES

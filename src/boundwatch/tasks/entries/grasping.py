@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from boundwatch.tasks.entries.options import Backend, Bound, Delta
+from boundwatch.tasks.entries import Backend, Bound, Delta
 
 if TYPE_CHECKING:  # torch comes with it, and --help does without
-    from boundwatch.tasks.grasping.runs import Deployment, Run
+    from boundwatch.tasks.grasping.train import Deployment, Run
 
 MOST_FILMS = 10
 Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")]
@@ -66,7 +66,7 @@ def train(
 def load(folder: Path) -> Run:
     """Load what `train` wrote."""
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.grasping.runs import load_run
+    from boundwatch.tasks.grasping.train import load_run
 
     return load_run(folder)
 
@@ -120,15 +120,8 @@ def deploy(
     if render is not None:
         from boundwatch.tasks.grasping import pictures  # noqa: F401  (names its extra before the work)
     given = {name: v for name, v in (("pad_friction", friction), ("density", density)) if v is not None}
-    deployed = run.deploy(
-        n,
-        objects=objects,
-        placement=placement,
-        physics=replace(run.physics, **given),
-        seed=seed,
-        jobs=jobs,
-        backend=backend,
-    )
+    options: dict[str, Any] = {"objects": objects, "placement": placement, "seed": seed, "jobs": jobs}
+    deployed = run.deploy(n, physics=replace(run.physics, **given), backend=backend, **options)
     if render is None:
         return deployed
     title = f"{objects or run.recipe.objects}, placement {placement}"

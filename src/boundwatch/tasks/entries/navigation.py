@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from boundwatch._support import files
-from boundwatch.tasks.entries.options import Bound, Delta
+from boundwatch.tasks.entries import Bound, Delta
 
 if TYPE_CHECKING:  # torch comes with them, and --help does without
-    from boundwatch.tasks.navigation.runs import Deployment, Run
+    from boundwatch.tasks.navigation.train import Deployment, Run
 
 
 def train(
@@ -61,7 +61,7 @@ def train(
 def load(folder: Path) -> Run:
     """Load what `train` wrote."""
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.navigation.runs import load_run
+    from boundwatch.tasks.navigation.train import load_run
 
     return load_run(folder)
 

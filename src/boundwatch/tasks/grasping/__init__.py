@@ -1,9 +1,9 @@
 """Robotic grasping: a Panda arm lifts mugs and bowls, in the MuJoCo physics engine.
 
-Open `attempt` first: it simulates one grasp (`motion`) of one object (`objects`) that stands somewhere on
-the table (`scenes`), in a `world` with gravity, friction and the arm (`panda`). The `expert` knows the
-object; a `policy` sees it from above (`camera`). `recipe` and `train` clone, train and certify a policy,
-`runs` loads it again, and `pictures` draws what happened. The guide is ``docs/grasping.md``.
+Open `attempt` first: it simulates one grasp (`motion`), an expert's or a policy's, of one object that stands
+somewhere on the table (`scenes`), in a `world` with gravity, friction and the arm (`panda`). A `policy` sees
+the object from above (`camera`). `recipe` and `train` clone, train and certify a policy, and load it again;
+`pictures` draws what happened. The guide is ``docs/grasping.md``.
 """
 
 from boundwatch.errors import MissingExtra
@@ -14,12 +14,10 @@ try:
 except ImportError as error:
     raise MissingExtra("boundwatch.tasks.grasping", "sim") from error
 
-from boundwatch.tasks.grasping.attempt import Outcome, attempt
+from boundwatch.tasks.grasping.attempt import Outcome, attempt, expert_grasp
 from boundwatch.tasks.grasping.camera import photograph
-from boundwatch.tasks.grasping.expert import expert_grasp
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.objects import Bowl, Mug, VariedMug
-from boundwatch.tasks.grasping.scenes import DRAWS, PLACEMENTS, Scene, draw_scenes
+from boundwatch.tasks.grasping.scenes import DRAWS, PLACEMENTS, Bowl, Mug, Scene, VariedMug, draw_scenes
 from boundwatch.tasks.grasping.world import Physics
 
 __all__ = ["DRAWS", "PLACEMENTS", "Bowl", "Grasp", "Mug", "Outcome", "Physics", "Scene", "VariedMug"]

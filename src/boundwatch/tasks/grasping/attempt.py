@@ -1,7 +1,8 @@
-"""One grasp in simulation: descend, close, lift, and see whether the object came along."""
+"""One grasp in simulation: descend, close, lift, and see whether the object came along; and the expert's."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ REFLEX = 100.0
 """Force, newtons, on a finger at which the arm stops on its way down, as the real one's collision reflex
 does; any force on the palm does. Of 200 noisy grasps none felt between 30 (brushing a wall) and 100
 (landing on a rim)."""
+DEPTH = 0.035
+"""How far the fingertips reach below the rim, meters."""
+ARC = 0.5 * math.pi
+"""Largest angle, either way, between the grasp and the point of the rim opposite the handle, radians."""
 LIFTED = 0.1
 """The object's center of mass must rise by this much, meters."""
 
@@ -44,15 +49,6 @@ def attempt(
     ``observer(model, data)`` is called after every time step; it must not change anything.
 
     **Guarantee**: the same arguments give the same outcome, bit for bit, in every process on one machine.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from boundwatch.tasks.grasping import draw_scenes, expert_grasp
-    >>> scene = draw_scenes(1, np.random.default_rng(0))[0]
-    >>> outcome = attempt(scene, expert_grasp(scene, 0.0))
-    >>> outcome.reason, outcome.cost
-    ('lifted', 0.0)
     """
     physics = Physics() if physics is None else physics
     motion = plan(grasp, physics.timestep)
@@ -74,3 +70,21 @@ def attempt(
     mujoco.mj_forward(model, data)
     rise = float(data.subtree_com[body, 2]) - before
     return Outcome(rise, "lifted" if rise >= LIFTED else "not lifted")
+
+
+def expert_grasp(scene: Scene, angle: float, *, outward: float = 0.0, upward: float = 0.0) -> Grasp:
+    """Return the grasp of a scripted expert who knows the object: of the rim, closing along the radius.
+
+    The angle says which point of the rim: 0 is opposite the handle. Demonstrations draw it between -ARC and
+    ARC. Over the whole circle the demonstrations of an object would form a ring, which the Gaussian latent
+    space of the policy can only cover with a hole in its middle; and the handle is in the way. ``outward``
+    and ``upward`` say how far off an unsteady expert grasps, along the radius and in height, meters.
+    """
+    direction = scene.yaw + math.pi + angle
+    radius = scene.item.radius - 0.5 * scene.item.wall + outward
+    return Grasp(
+        x=scene.x + radius * math.cos(direction),
+        y=scene.y + radius * math.sin(direction),
+        z=scene.item.height - DEPTH + upward,
+        yaw=direction,
+    )

@@ -84,16 +84,6 @@ def photograph(scene: Scene, *, noisy: bool = False) -> Image:
 
     ``noisy`` is as a Kinect sees it: with its axial and lateral noise. The noise belongs to the scene, so
     that the same scene gives the same image.
-
-    Examples
-    --------
-    >>> from boundwatch.tasks.grasping import draw_scenes
-    >>> scene = draw_scenes(1, np.random.default_rng(0))[0]
-    >>> image = photograph(scene)
-    >>> image.shape, image.dtype
-    ((128, 128), dtype('uint8'))
-    >>> bool((photograph(scene, noisy=True) == image).all())
-    False
     """
     model = compile_scene(scene, Physics())
     data = mujoco.MjData(model)

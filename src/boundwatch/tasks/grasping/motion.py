@@ -62,15 +62,7 @@ class Motion:
 
 
 def plan(grasp: Grasp, timestep: float) -> Motion | None:
-    """Return the motion for a grasp, or None if the arm cannot reach it.
-
-    Examples
-    --------
-    >>> plan(Grasp(0.5, 0.0, 0.06, 0.0), 0.004).controls.shape
-    (364, 9)
-    >>> plan(Grasp(1.5, 0.0, 0.06, 0.0), 0.004) is None
-    True
-    """
+    """Return the motion for a grasp, or None if the arm cannot reach it."""
     heights = np.linspace(0.0, APPROACH, WAYPOINTS)
     postures = reach_line(grasp, heights)
     if postures is None:

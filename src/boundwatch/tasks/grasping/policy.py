@@ -1,4 +1,4 @@
-"""The policy: a depth image and a latent vector to a grasp; and the variational autoencoder that teaches it.
+"""The policy: a depth image and a latent vector to a grasp; the autoencoder that teaches it; its costs.
 
 There are two networks. The paper's, whose convolutions see a part of the latent vector, finds points in the
 image. In the other, plain one the latent vector enters after the image features, so that the features of an
@@ -8,17 +8,28 @@ environment are computed once and serve every policy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from boundwatch.tasks.grasping.camera import PIXELS, Image
+from boundwatch._support.parallel import Backend, in_parallel
+from boundwatch.tasks.grasping.attempt import Outcome, attempt
+from boundwatch.tasks.grasping.camera import PIXELS, Image, photograph
 from boundwatch.tasks.grasping.motion import Grasp
-from boundwatch.tasks.grasping.scenes import CENTER
+from boundwatch.tasks.grasping.scenes import CENTER, Scene, draw_scenes
+from boundwatch.tasks.grasping.world import Physics
+from boundwatch.training import GaussianPosterior, environment_hash
+from boundwatch.training.determinism import single_thread
 from boundwatch.training.policies import draw_first_weights
+
+Costs = NDArray[np.float64]
 
 LATENT = 10
 """Length of the latent vector z."""
@@ -120,15 +131,7 @@ class PointNetwork(GraspNetwork):
 
 
 def spatial_softmax(maps: Tensor) -> Tensor:
-    """Return for each channel of maps (n, c, h, w) the mean place under its softmax: (n, 2 c), -1 to 1.
-
-    Examples
-    --------
-    >>> maps = torch.zeros(1, 1, 3, 3)
-    >>> maps[0, 0, 2, 0] = 50.0
-    >>> spatial_softmax(maps)
-    tensor([[ 1., -1.]])
-    """
+    """Return for each channel of maps (n, c, h, w) the mean place under its softmax: (n, 2 c), -1 to 1."""
     weights = maps.flatten(2).softmax(2).reshape(maps.shape)
     down, right = (torch.linspace(-1.0, 1.0, side) for side in maps.shape[2:])
     return torch.cat([weights.sum(3) @ down, weights.sum(2) @ right], dim=1)
@@ -165,13 +168,7 @@ class GraspAutoencoder(nn.Module):
 
 
 def to_action(grasp: Grasp) -> list[float]:
-    """Return a grasp in the units of the network's outputs.
-
-    Examples
-    --------
-    >>> to_action(Grasp(0.6, -0.1, 0.05, 0.0))
-    [1.0, -1.0, 0.5, 1.0, 0.0]
-    """
+    """Return a grasp in the units of the network's outputs."""
     x, y = ((value - middle) / SCALE for value, middle in zip((grasp.x, grasp.y), CENTER, strict=True))
     return [round(x, 9), round(y, 9), grasp.z / SCALE, math.cos(grasp.yaw), math.sin(grasp.yaw)]
 
@@ -191,3 +188,83 @@ def choose(policy: nn.Module, image: Image) -> Grasp:
     """
     with torch.no_grad():
         return to_grasp(policy(torch.from_numpy(np.ascontiguousarray(image))[None])[0])
+
+
+@dataclass(frozen=True)
+class Grasping:
+    """Lift an object: which objects, where they stand, and the physics."""
+
+    objects: str = "mugs"
+    """As in `boundwatch.tasks.grasping.draw_scenes`, like the placement."""
+    placement: int = 1
+    physics: Physics = field(default_factory=Physics)
+    jobs: int = 1
+    """Processes."""
+    backend: Backend = "loky"
+    """Where they run: ``"loky"``, on this machine, or ``"ray"``, on a Ray cluster (extra ``ray``)."""
+    depth_noise: bool = False
+    """Whether the camera sees as a real sensor does, with noise."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[Scene]:
+        """Draw n environments, independently of each other."""
+        return draw_scenes(n, rng, objects=self.objects, placement=self.placement)
+
+    def rollout(self, policy: nn.Module, environments: Sequence[Scene]) -> Costs:
+        """Return the policy's cost in each environment: 0 if it lifted the object, else 1."""
+        return self.costs(environments, self.grasps(policy, self.photographs(environments)))
+
+    def costs(self, scenes: Sequence[Scene], grasps: Sequence[Grasp], *, label: str = "grasps") -> Costs:
+        """Return the costs of one grasp in each scene."""
+        return np.array([outcome.cost for outcome in self.attempts(scenes, grasps, label=label)])
+
+    def photographs(self, scenes: Sequence[Scene]) -> list[Image]:
+        """Return the depth images of scenes."""
+        see = partial(photograph, noisy=self.depth_noise)
+        return self._each(see, [(scene,) for scene in scenes], "depth images")
+
+    def grasps(self, policy: nn.Module, images: Sequence[Image]) -> list[Grasp]:
+        """Return the grasps that a policy chooses."""
+        with single_thread():
+            return [choose(policy, image) for image in images]
+
+    def attempts(
+        self, scenes: Sequence[Scene], grasps: Sequence[Grasp], *, label: str = "grasps"
+    ) -> list[Outcome]:
+        """Simulate one grasp in each scene; the progress bar has the label, if there is one."""
+        work = [(scene, grasp, self.physics) for scene, grasp in zip(scenes, grasps, strict=True)]
+        return self._each(attempt, work, label)
+
+    def _each(self, function: Callable[..., Any], work: Sequence[tuple[Any, ...]], label: str) -> list[Any]:
+        return in_parallel(function, work, jobs=self.jobs, backend=self.backend, label=label)
+
+
+class LatentCosts:
+    """The training environments, as `train_evolution` runs them; the images' features are computed once."""
+
+    def __init__(
+        self, task: Grasping, network: GraspNetwork, scenes: Sequence[Scene], images: Sequence[Image]
+    ) -> None:
+        self._task, self._network, self._scenes, self._images = task, network, scenes, images
+        world = [list(scenes), task.physics]
+        self.fingerprint = environment_hash([*world, "noisy"] if task.depth_noise else world)
+        with torch.no_grad(), single_thread():
+            self._features = [network.features(torch.from_numpy(image)[None]) for image in images]
+
+    def __len__(self) -> int:
+        return len(self._scenes)
+
+    def __call__(self, policy: nn.Module) -> Costs:
+        """Return one policy's costs in all training environments."""
+        return self._task.costs(self._scenes, self._task.grasps(policy, self._images))
+
+    def costs(self, _posterior: GaussianPosterior, weights: Tensor, indices: NDArray[np.intp]) -> Costs:
+        """Return costs (n, b): those of latent vector ``weights[i]`` in the environments ``indices[i]``."""
+        with torch.no_grad(), single_thread():
+            grasps = [
+                to_grasp(self._network.decode(self._features[j], latent)[0])
+                for latent, row in zip(weights.float(), indices, strict=True)
+                for j in row
+            ]
+        scenes = [self._scenes[j] for j in indices.ravel().tolist()]
+        # Without a label: the training shows a bar already.
+        return self._task.costs(scenes, grasps, label="").reshape(indices.shape)

@@ -1,4 +1,4 @@
-"""The training recipe: demonstrations, a cloned policy as prior, a posterior, a certificate.
+"""The training recipe: demonstrations, a cloned policy as prior, a posterior, a certificate; what came out.
 
 1. The expert grasps mugs at random points of their rims; the successes are the demonstrations.
 2. A conditional variational autoencoder clones them. Its decoder, with a latent vector drawn from N(0, I),
@@ -9,30 +9,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from boundwatch._support.describing import one_line
+from boundwatch._support.files import make_folder
 from boundwatch._support.parallel import Backend
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks import folder as folders
-from boundwatch.tasks.grasping import runs
+from boundwatch.tasks.grasping.attempt import ARC, Outcome, expert_grasp
 from boundwatch.tasks.grasping.camera import Image
-from boundwatch.tasks.grasping.expert import ARC, expert_grasp
-from boundwatch.tasks.grasping.policy import LATENT, GraspAutoencoder, GraspNetwork, to_action
+from boundwatch.tasks.grasping.motion import Grasp
+from boundwatch.tasks.grasping.policy import (
+    LATENT,
+    NETWORKS,
+    GraspAutoencoder,
+    Grasping,
+    GraspNetwork,
+    LatentCosts,
+    to_action,
+)
 from boundwatch.tasks.grasping.recipe import Draw, Recipe
-from boundwatch.tasks.grasping.runs import Run
 from boundwatch.tasks.grasping.scenes import Scene
-from boundwatch.tasks.grasping.task import Grasping, LatentCosts
 from boundwatch.tasks.grasping.world import Physics
-from boundwatch.training import GaussianPosterior, check_disjoint, tensorfile, train_evolution, train_prior
+from boundwatch.training import (
+    GaussianPosterior,
+    check_disjoint,
+    load_policy,
+    tensorfile,
+    train_evolution,
+    train_prior,
+)
 
+_NAME = "grasping"
 _STAGES = ((1 / 2, 1.0), (1 / 3, 1 / 4), (1 / 6, 1 / 20))
 """Shares of the cloning steps, and their learning rates over the first."""
 _PART = 100  # demonstrations between two checkpoints, a few seconds
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What happened in new environments, one entry each."""
+
+    physics: Physics
+    scenes: list[Scene]
+    images: list[Image]
+    grasps: list[Grasp]
+    outcomes: list[Outcome]
+    films: Sequence[Path] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, {"n": len(self.outcomes), "mean_cost": float(self.costs.mean())})
+
+    @property
+    def costs(self) -> NDArray[np.float64]:
+        """0 where the object was lifted, else 1."""
+        return np.array([outcome.cost for outcome in self.outcomes])
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[object]]:
+        """How far each object rose, in meters, what happened, and its film where one was drawn."""
+        rises = [f"{outcome.rise:.4f}" for outcome in self.outcomes]
+        films = [*map(str, self.films), *[""] * (len(rises) - len(self.films))]
+        told = {"rise": rises, "reason": [outcome.reason for outcome in self.outcomes]}
+        return told | {"film": films} if self.films else told
+
+    def draw(self, folder: Path, title: str, most: int) -> Deployment:
+        """Draw films of the first grasps, at most so many, into a folder; return the deployment with them."""
+        from boundwatch.tasks.grasping.pictures import film
+
+        make_folder(folder)
+        paths = [folder / f"{number:02d}.gif" for number in range(1, min(most, len(self.scenes)) + 1)]
+        for path, scene, image, grasp in zip(paths, self.scenes, self.images, self.grasps, strict=False):
+            film(scene, image, grasp, self.physics, path, f"{title}, number {path.stem}: ")
+        return replace(self, films=paths)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training."""
+
+    recipe: Recipe
+    physics: Physics
+    policy: nn.Module
+    """The one that was drawn and certified."""
+    certificate: Certificate
+    summary: dict[str, float]
+    """Rates of success and failure along the way, divergences, and all three bounds. Only the one that the
+    recipe names is certified."""
+
+    def __repr__(self) -> str:
+        return one_line(self, {"recipe": self.recipe, "certificate": self.certificate})
+
+    def __str__(self) -> str:
+        return f"An arm trained on {self.recipe.environments} objects. {self.certificate}"
+
+    def deploy(
+        self,
+        n: int,
+        *,
+        objects: str | None = None,
+        placement: int = 1,
+        physics: Physics | None = None,
+        seed: int = 0,
+        jobs: int = 1,
+        backend: Backend = "loky",
+    ) -> Deployment:
+        """Try the policy on n new objects, by default such as it was trained on.
+
+        They are independent of all others, whatever the seed. Another ``physics`` meets the same objects.
+        """
+        objects = self.recipe.objects if objects is None else objects
+        physics = self.physics if physics is None else physics
+        task = Grasping(objects, placement, physics, jobs, backend, self.recipe.depth_noise)
+        rng = self.recipe.generator(Draw.DEPLOYMENT, seed, placement, *objects.encode())
+        scenes = task.draw(n, rng)
+        images = task.photographs(scenes)
+        grasps = task.grasps(self.policy, images)
+        return Deployment(task.physics, scenes, images, grasps, task.attempts(scenes, grasps))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How the expert and the prior did, and the other bounds."""
+        lifted, failed = 100 * self.summary["expert_success"], 100 * self.summary["prior_cost"]
+        return (
+            f"The expert lifted {lifted:.1f} % of its mugs. The cloned policy, before training, failed on "
+            f"{failed:.1f} % of {self.recipe.prior_environments} others.",
+            folders.compare_bounds(self.summary, self.recipe.bound),
+        )
+
+
+def load_run(folder: str | Path) -> Run:
+    """Load what `train` wrote; see `boundwatch.tasks.folder.load`."""
+    folder = Path(folder)
+    saved = folders.load(folder, _NAME)
+    with folders.whole(folder, _NAME):
+        recipe, physics = Recipe(**saved.settings["recipe"]), Physics(**saved.settings["physics"])
+        summary = {name: float(value) for name, value in saved.summary.items()}
+    policy = load_policy(saved.policy, NETWORKS[recipe.network]())
+    return Run(recipe, physics, policy, saved.certificate, summary)
 
 
 def train(
@@ -55,11 +177,12 @@ def train(
     first start, whatever interruption follows.
     """
     physics = Physics() if physics is None else physics
-    with folders.claim(folder, runs.NAME, runs.settings(recipe, physics)) as claimed:
+    settings = {"recipe": asdict(recipe), "physics": asdict(physics)}
+    with folders.claim(folder, _NAME, settings) as claimed:
         if not claimed.finished:
             task = Grasping(recipe.objects, 1, physics, jobs, backend, recipe.depth_noise)
             _train(claimed, recipe, task)
-    return runs.load_run(folder)
+    return load_run(folder)
 
 
 def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:

@@ -2,8 +2,7 @@
 
 Open `world` first: it draws environments (`scene`, `distributions`) and flies every primitive through them
 (`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `train` follows a `recipe` and
-certifies what it drew; `runs` loads it again.
-The guide is ``docs/navigation.md``.
+certifies what it drew, and loads it again. The guide is ``docs/navigation.md``.
 """
 
 from boundwatch.tasks.navigation.distributions import (

@@ -116,16 +116,11 @@ class Wind:
 
 
 def recorded_noise(settings: DroneSettings) -> NDArray[np.float64]:
-    """Draw the noise of the recorded rollouts, in standard units.
+    """Draw the noise of the recorded rollouts: start delay, trim, thrust; shape (primitives, rollouts, 3).
 
     The draw is standardized over the rollouts of each primitive (mean 0, standard deviation 1, one noise
     uncorrelated with another), so that five recordings already have the mean and the spread that were
     calibrated.
-
-    Returns
-    -------
-    array of shape (primitives, rollouts, 3)
-        Start delay, trim, thrust.
     """
     if settings.rollouts < 4:
         raise InvalidSetting(f"rollouts = {settings.rollouts} is below 4; three noises need more")
@@ -151,12 +146,6 @@ def fly(
     Each flight uses a ``primitive``, an array of any shape; ``noise``, shape ``(*primitive.shape, 3)``,
     is in standard units, zeros fly as commanded. The wind is the same for all except for its gusts, which
     ``rng`` draws. Returns positions x, y in meters, shape ``(*primitive.shape, steps, 2)``.
-
-    Examples
-    --------
-    >>> calm = fly(DroneSettings(), np.arange(7), np.zeros((7, 3)))
-    >>> calm.shape, bool(np.all(np.diff(calm[:, 200, 0]) > 0))  # primitives are ordered from left to right
-    ((7, 341, 2), True)
     """
     table = np.array([(p.bank_out, p.bank_back, p.time_back, p.trim_noise) for p in settings.primitives])
     bank_out, bank_back, time_back, trim_noise = np.moveaxis(table[primitive], -1, 0)

@@ -46,18 +46,13 @@ class Policy(nn.Module):
 
     ``directions`` principal components of the features are what the adapter can use; with 0 it has offsets
     only.
-
-    Examples
-    --------
-    >>> Policy(primitives=7)(torch.full((2, 50, 50), 7.0)).shape
-    torch.Size([2, 7])
     """
 
     centre: Tensor
     basis: Tensor
 
     def __init__(
-        self, *, primitives: int, pixels: int = 50, depth_range: float = 7.0, directions: int = 0
+        self, primitives: int, pixels: int = 50, depth_range: float = 7.0, directions: int = 0
     ) -> None:
         super().__init__()
         if not 0 <= directions <= HIDDEN:
@@ -126,15 +121,7 @@ def logits_of(policy: nn.Module, images: NDArray[np.float32]) -> NDArray[np.floa
 
 @dataclass(frozen=True)
 class Navigation:
-    """Fly through obstacle fields: a world, a distribution over its environments, and the cost's threshold.
-
-    Examples
-    --------
-    >>> from boundwatch.tasks.navigation.policy import Policy, logits_of
-    >>> costs, logits = Navigation().deploy(Policy(primitives=7), 20, seed=1)
-    >>> costs.shape, logits.shape
-    ((20,), (20, 7))
-    """
+    """Fly through obstacle fields: a world, a distribution over environments, and the cost's threshold."""
 
     world: World = field(default_factory=World)
     distribution: Distribution = TRAINING

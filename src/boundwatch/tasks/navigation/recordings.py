@@ -37,21 +37,10 @@ LONGEST_FLIGHT = 100.0  # meters; with a depth sensor of 7 m, a longer one means
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
-    """Flights of each primitive, drawn from at random whenever the policy selects it.
-
-    Attributes
-    ----------
-    paths
-        For each primitive an array of shape (rollouts, steps, 2): x and y in meters.
-
-    Examples
-    --------
-    >>> recordings = Recordings.from_drone(DroneSettings())
-    >>> recordings.counts
-    (5, 5, 5, 5, 5, 5, 5)
-    """
+    """Flights of each primitive, drawn from at random whenever the policy selects it."""
 
     paths: tuple[NDArray[np.float64], ...]
+    """For each primitive an array of shape (rollouts, steps, 2): x and y in meters."""
 
     def __post_init__(self) -> None:
         if len(self.paths) < 2:
@@ -63,9 +52,6 @@ class Recordings:
 
     def __repr__(self) -> str:
         return one_line(self, {"counts": self.counts})
-
-    def __str__(self) -> str:
-        return f"{sum(self.counts)} recorded flights of {len(self.counts)} primitives"
 
     @classmethod
     def from_drone(cls, drone: DroneSettings) -> Recordings:

@@ -1,4 +1,4 @@
-"""The training recipe: a prior on some environments, a posterior and a certificate on others.
+"""The training recipe: a prior on some environments, a posterior and a certificate on others; what came out.
 
 1. Prior: the network learns, by plain supervised learning, to score primitives by their clearance.
 2. Posterior: Algorithm 3 on other environments, over the adapter's few directions.
@@ -7,20 +7,29 @@
 
 from __future__ import annotations
 
+import io
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from boundwatch._support.describing import one_line
+from boundwatch._support.files import read_bytes, write_bytes
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.errors import SchemaMismatch
 from boundwatch.tasks import folder as folders
-from boundwatch.tasks.navigation import runs
 from boundwatch.tasks.navigation.distributions import distribution
+from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
 from boundwatch.tasks.navigation.policy import BATCH, Navigation, Policy, logits_of
 from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.runs import Run
+from boundwatch.tasks.navigation.recordings import Recordings
+from boundwatch.tasks.navigation.scene import Scene
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import (
     GaussianPosterior,
@@ -32,6 +41,94 @@ from boundwatch.training import (
 )
 from boundwatch.training.determinism import single_thread
 from boundwatch.training.policies import draw_first_weights
+
+_NAME, _LOGITS = "navigation", "logits.npy"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What happened in new environments, one entry each."""
+
+    costs: NDArray[np.float64]
+    """From the clearance of the primitive flown."""
+    logits: NDArray[np.float64]
+    """The network's outputs, shape (n, primitives)."""
+    columns: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    """Nothing: the cost says it all."""
+
+    def __repr__(self) -> str:
+        return one_line(self, {"n": self.costs.size, "mean_cost": float(self.costs.mean())})
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training."""
+
+    recipe: Recipe
+    world: World
+    policy: nn.Module
+    """The one that was drawn and certified."""
+    certificate: Certificate
+    logits: NDArray[np.float32]
+    """Its outputs on the training environments: what the baselines take their thresholds from."""
+    summary: dict[str, dict[str, float]]
+    """Training cost, divergences and all three bounds, of the certified policy and of an untrained draw."""
+
+    def __repr__(self) -> str:
+        return one_line(self, {"recipe": self.recipe, "certificate": self.certificate})
+
+    def __str__(self) -> str:
+        return f"A drone trained in {self.recipe.environments} environments. {self.certificate}"
+
+    def task(self, name: str | None = None) -> Navigation:
+        """Return the task in the distribution of that name; by default the one that was trained in."""
+        return Navigation(self.world, distribution(name or self.recipe.distribution), self.recipe.d_thresh)
+
+    def deploy(self, name: str, n: int, *, seed: int | tuple[int, ...] = 0) -> Deployment:
+        """Fly n new environments of a distribution, independent of the training's whatever the seed."""
+        seeds = (seed,) if isinstance(seed, int) else seed
+        stream = (self.recipe.seed, Draw.DEPLOYMENT, *seeds)
+        return Deployment(*self.task(name).deploy(self.policy, n, seed=stream))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """The other bounds, and what an untrained draw pays."""
+        untrained = self.summary["prior_draw"]
+        return (
+            folders.compare_bounds(self.summary["trained"], self.recipe.bound),
+            f"An untrained draw from the prior: training cost {untrained['cost']:.4f}, pointwise limit "
+            f"{untrained['upper_pointwise']:.4f}.",
+        )
+
+
+def load_run(folder: str | Path) -> Run:
+    """Load what `train` wrote; see `boundwatch.tasks.folder.load`."""
+    folder = Path(folder)
+    saved = folders.load(folder, _NAME)
+    with folders.whole(folder, _NAME):
+        recipe = Recipe(**saved.settings["recipe"])
+        world = _world(saved.settings, folder)
+        logits = np.load(io.BytesIO(read_bytes(folder / _LOGITS)), allow_pickle=False)
+        policy = load_policy(saved.policy, network(recipe, world))
+    return Run(recipe, world, policy, saved.certificate, logits, saved.summary)
+
+
+def _world(settings: dict[str, Any], folder: Path) -> World:
+    ranges = {name: tuple(settings["scene"][name]) for name in ("x_range", "y_range")}
+    scene = Scene(**settings["scene"] | ranges)
+    if settings["drone"] is None:
+        world = World(scene, recordings=Recordings.load(folder / "recordings.npz"))
+    else:
+        primitives = tuple(Primitive(**primitive) for primitive in settings["drone"]["primitives"])
+        world = World(scene, DroneSettings(**settings["drone"] | {"primitives": primitives}))
+    if world.recordings.sha256() != settings["recordings"]:
+        raise SchemaMismatch(f"the flights in {folder} are not those of the training; train again")
+    return world
+
+
+def network(recipe: Recipe, world: World) -> Policy:
+    """Return the policy's network, not yet trained."""
+    return Policy(world.primitives, world.scene.pixels, world.scene.depth_range, recipe.directions)
 
 
 def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run:
@@ -45,22 +142,18 @@ def train(recipe: Recipe, folder: str | Path, world: World | None = None) -> Run
     The same recipe and world give the same files, byte for byte, on one kind of machine; the certificate's
     date is that of the first start, whatever interruption follows.
     **Assumes**: the recipe, its seed among it, was not chosen by trying on the training environments.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> tiny = Recipe(environments=100, prior_environments=100, prior_steps=2, steps=1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = train(tiny, folder)
-    ...     flown = run.deploy("easier", 10)
-    >>> run.certificate.n, flown.costs.shape, flown.logits.shape
-    (100, (10,), (10, 7))
     """
     world = World() if world is None else world
-    with folders.claim(folder, runs.NAME, runs.settings(recipe, world)) as claimed:
+    settings = {
+        "recipe": asdict(recipe),
+        "scene": asdict(world.scene),
+        "drone": None if world.drone is None else asdict(world.drone),
+        "recordings": world.recordings.sha256(),
+    }
+    with folders.claim(folder, _NAME, settings) as claimed:
         if not claimed.finished:
             _train(claimed, recipe, world)
-    return runs.load_run(folder)
+    return load_run(folder)
 
 
 def _train(claimed: folders.Claim, recipe: Recipe, world: World) -> None:
@@ -78,8 +171,8 @@ def _train(claimed: folders.Claim, recipe: Recipe, world: World) -> None:
     rule = {"bound": recipe.bound, "delta": recipe.delta, "seed": recipe.seed}
     trained = claimed.certify(posterior, lambda drawn: task.rollout(drawn, training_set), **rule)
     history.save(claimed.folder / "training.json")
-    certified = load_policy(claimed.folder / folders.POLICY, runs.network(recipe, world))
-    runs.save_logits(claimed.folder, logits_of(certified, training_set.images))
+    certified = load_policy(claimed.folder / folders.POLICY, network(recipe, world))
+    save_logits(claimed.folder, logits_of(certified, training_set.images))
     # The draw is a stream of its own: comparing with it tells nothing about the certified one.
     noise = np.random.default_rng([recipe.seed, len(Draw)]).standard_normal(posterior.dim)
     untrained = posterior.prior_mean + posterior.prior_variance.sqrt() * torch.from_numpy(noise)
@@ -103,7 +196,7 @@ def _check_disjoint(prior_set: Environments, training_set: Environments) -> None
 
 def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpoints: Path) -> Policy:
     """Train the network on the prior's environments."""
-    policy = runs.network(recipe, world)
+    policy = network(recipe, world)
     policy.adapter.requires_grad_(False)
     draw_first_weights(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
@@ -170,3 +263,10 @@ def _posterior(
     whole = GaussianPosterior.over(policy, ["adapter"], prior_variance=variance)
     whole.move(small.mean, small.log_variance)
     return whole, history
+
+
+def save_logits(folder: Path, logits: NDArray[np.float64]) -> None:
+    """Write the certified policy's outputs on the training environments."""
+    buffer = io.BytesIO()
+    np.save(buffer, logits.astype(np.float32), allow_pickle=False)
+    write_bytes(folder / _LOGITS, buffer.getvalue())

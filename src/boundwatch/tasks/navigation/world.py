@@ -56,9 +56,6 @@ class Environments:
     def __repr__(self) -> str:
         return one_line(self, {"n": len(self), "obstacles": self.obstacles.shape[1]})
 
-    def __str__(self) -> str:
-        return f"{len(self)} environments with {self.obstacles.shape[1]} obstacles each"
-
     def costs(self, d_thresh: float) -> NDArray[np.float64]:
         """Return every primitive's cost, shape (n, primitives)."""
         return scenes.cost(self.clearances, d_thresh)
@@ -81,13 +78,6 @@ class World:
     """Draws environments and flies every primitive through them.
 
     Recorded flights may take the place of the drone's model; winds then cannot be flown.
-
-    Examples
-    --------
-    >>> from boundwatch.tasks.navigation import TRAINING, World
-    >>> environments = World().draw(TRAINING, 100, seed=0)
-    >>> environments.images.shape, environments.clearances.shape
-    ((100, 50, 50), (100, 7))
     """
 
     def __init__(
@@ -144,17 +134,11 @@ class World:
         flights: bool = False,
         workers: int | None = None,
     ) -> Iterator[Environments]:
-        """Draw `n` environments, yielding blocks of at most 1,024.
+        """Draw `n` environments, yielding blocks of at most 1,024; with one thread per core unless told.
 
-        Parameters
-        ----------
-        distribution, n
-            What to draw from, and how many.
-        seed
-            One number or several, of any type of integer; different seeds give independent environments.
-            Several that hold one number are that number; zeros at the end of more do not count.
-        images, flights, workers
-            Whether to compute depth images, and to keep the paths flown; threads, by default one a core.
+        The seed is one number or several, of any type of integer; different seeds give independent
+        environments. Several that hold one number are that number; zeros at the end of more do not count.
+        Depth images are computed, and the paths flown are kept, where asked for.
         """
         if n < 1:
             raise InvalidSetting(f"n = {n} is below 1; ask for at least one environment")
