@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidSetting, SchemaMismatch
@@ -64,12 +65,12 @@ def test_what_is_no_range_is_refused(ends):
 
 
 def test_one_column_is_read():
-    assert Measure.declared() is None
-    assert Measure.declared(cost="time", cost_range=(0, 60)) == Measure("cost", "time", (0, 60))
+    assert Declared.of().measure is None
+    assert Declared.of(cost="time", cost_range=(0, 60)).measure == Measure("cost", "time", (0, 60))
     with pytest.raises(InvalidSetting):
-        Measure.declared(cost="time", success="grasped")
+        Declared.of(cost="time", success="grasped")
     with pytest.raises(InvalidSetting) as refused:
-        Measure.declared(success=" ")
+        Declared.of(success=" ")
     assert refused.value.name == "success"
 
 

@@ -1,15 +1,15 @@
-"""What was declared about a file, and which of its columns that is."""
+"""What was declared about a file, which of its columns that is, and what must be asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import KINDS, Kind, Measure
-from boundwatch.errors import Argument, InvalidSetting, Remedy
+from boundwatch.episodes.measure import KINDS, Kind, Measure, check_range, split_words
+from boundwatch.errors import Argument, InvalidSetting, Place
 
 DEFAULTS: Mapping[str, Kind] = {
     "cost": "cost",
@@ -19,14 +19,21 @@ DEFAULTS: Mapping[str, Kind] = {
 }
 """The columns that are read without being asked for, in any case, and what they hold."""
 
-CUSTOMARY: Mapping[str, tuple[Kind, ...]] = {
-    "cost": ("cost",),
-    **dict.fromkeys(("success", "is_success", "next.success", "successes"), ("success",)),
-    **dict.fromkeys(("reward", "next.reward", "sum_reward", "results", "r"), ("reward",)),
-    "data": ("cost", "success", "reward"),
+CUSTOMARY: Mapping[str, Kind] = {
+    **DEFAULTS,
+    **dict.fromkeys(("next.success", "successes"), "success"),
+    **dict.fromkeys(("next.reward", "sum_reward", "results", "r"), "reward"),
 }
 """The names under which logs keep their outcomes, and what they hold: one is as good as the other."""
 
+ASKED: Mapping[str, str] = {"task": "has several values ({}), and the order of trials matters here"}
+"""The columns, in any case, that people are asked about where rows are read as time, and why."""
+
+_MEANINGS = {
+    "strata": "the mean over them is meant",
+    "by": "each is judged by itself",
+    "where": "only this one is meant",
+}
 _MOST_COLUMNS = 8
 
 
@@ -41,18 +48,9 @@ class Said(NamedTuple):
 class Declared:
     """What somebody declared about a file; its columns are compared in any case and with any spaces.
 
-    Attributes
-    ----------
-    measure
-        The column to read, if one was named.
-    design
-        How rows relate to each other.
-    certified
-        The measure of the certificate that will judge the episodes.
-    cost_range, success_values
-        What was declared without naming a column.
-    answers
-        The arguments by which the meaning of `asked.ASKED` can be declared, where rows are read as time.
+    `certified` is the measure of the certificate that will judge the episodes; `cost_range` and
+    `success_values` are what was declared without naming a column; `answers` are the arguments by which the
+    meaning of `ASKED` can be declared, where rows are read as time.
 
     Examples
     --------
@@ -83,18 +81,15 @@ class Declared:
         certified: Measure | None = None,
     ) -> Declared:
         """Return what arguments declare; ranges and words are the certificate's unless others are given."""
-        words = Measure("success", success_values=success_values).success_values  # type: ignore[arg-type]
+        beside = cls(None, design, certified, check_range(cost_range), split_words(success_values))
         named: dict[Kind, str | None] = {"success": success, "cost": cost, "reward": reward}
-        kinds = [kind for kind, column in named.items() if column is not None]
-        if len(kinds) != 1:
-            measure = Measure.declared(success=success, cost=cost, reward=reward)  # refuses several
-            return cls(measure, design, certified, cost_range, words)
-        if certified is not None and certified.kind == kinds[0]:
-            cost_range, words = cost_range or certified.cost_range, words or certified.success_values
-        measure = Measure.declared(
-            success=success, cost=cost, reward=reward, cost_range=cost_range, success_values=words
-        )
-        return cls(measure, design, certified)
+        given = [Said(kind, column) for kind, column in named.items() if column is not None]
+        if not given:
+            return beside
+        if len(given) > 1:
+            several = " and ".join(f"{kind}={column!r}" for kind, column in given)
+            raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
+        return cls(beside._measure(*given[0]), design, certified)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -113,75 +108,60 @@ class Declared:
         If none was declared to be read, it must have the certificate's or a customary one.
         """
         known = set(map(normal, names))
-        if not {normal(column) for column in self.columns} <= known:
+        if not known.issuperset(map(normal, self.columns)):
             return False
-        if self.measure is not None:
-            return True
-        certified = None if self.certified is None else self.certified.column
-        return not known.isdisjoint(DEFAULTS) or (certified is not None and normal(certified) in known)
+        certified = () if self.certified is None or not self.certified.column else (self.certified.column,)
+        return self.measure is not None or not known.isdisjoint([*DEFAULTS, *map(normal, certified)])
 
     def locate(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name in the file of every column of the design, by its name as declared.
-
-        Raises
-        ------
-        InvalidSetting
-            If one is not there, or twice.
-        """
-        return {column: self._find(names, column, self._role(column)) for column in self.design.columns}
+        """Return the name in the file of every column of the design, by its name as declared."""
+        arguments = {column: argument for argument, column in reversed(self.design.named)}
+        return {column: _find(names, column, arguments[column]) for column in self.design.columns}
 
     def resolve(self, names: Sequence[str], says: Said | None = None) -> Measure:
-        """Return how costs are read from a file with these columns.
+        """Return how costs are read from a file with these columns; a list of values has none.
 
         From the column that was declared; else the certificate's, if the file has it; else the one that the
         format names; else the only one with a customary name. A list says nothing about its values: without
         a declaration only a certificate of costs, or of such a list, can.
-
-        Parameters
-        ----------
-        names
-            The columns; none if the file is a list of values.
-        says
-            What the format says about itself.
-
-        Raises
-        ------
-        InvalidSetting
-            If the column is not there, or twice, or if none or several could be meant.
         """
-        if self.measure is not None:
-            return self._declared(names, self.measure)
-        if (found := self._as_certified(names, says)) is not None:
-            return found
-        if says is not None:
-            return self._measure(*says)
-        known = [name for name in names if normal(name) in DEFAULTS]
-        if len(known) != 1:
-            raise self._ask(names, known)
-        return self._measure(DEFAULTS[normal(known[0])], known[0])
-
-    def _declared(self, names: Sequence[str], measure: Measure) -> Measure:
+        measure = self.measure
+        if measure is None:
+            return self._measure(*(self._as_certified(names, says) or says or _only(names)))
         if measure.column is None or (not names and measure.column == "1"):
             return measure
-        return replace(measure, column=self._find(names, measure.column, measure.kind))
+        return replace(measure, column=_find(names, measure.column, measure.kind))
 
-    def _as_certified(self, names: Sequence[str], says: Said | None) -> Measure | None:
-        """Return the certificate's measure of the column that it means, if there is one."""
-        certified = self.certified
-        if certified is None:
+    def asked(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of a file that are asked about: none unless somebody can answer.
+
+        Examples
+        --------
+        >>> Declared(answers=("by", "where")).asked(["Task", "success"]), Declared().asked(["Task"])
+        (['Task'], [])
+        """
+        if not self.answers:
+            return []
+        # Strata that came with a certificate answer nothing where no strata are judged.
+        said = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
+        wanted = ASKED.keys() - set(map(normal, said))
+        return [name for name in dict.fromkeys(names) if normal(name) in wanted]
+
+    def _as_certified(self, names: Sequence[str], says: Said | None) -> Said | None:
+        """Return the column that the certificate means, if there is one."""
+        if self.certified is None:
             return None
-        column = certified.column
-        if column is not None and (found := [name for name in names if normal(name) == normal(column)]):
-            return self._measure(certified.kind, self._find(names, found[0], certified.kind))
+        kind, column = self.certified.kind, self.certified.column
+        if column is not None and normal(column) in map(normal, names):
+            return Said(kind, _find(names, column, kind))
         if says is None and not names:
-            same = certified.kind == "cost" or column in (None, "1")
-            return self._measure(certified.kind, None) if same else None
-        if not is_customary(certified):
+            return Said(kind, None) if kind == "cost" or column in (None, "1") else None
+        if not is_customary(self.certified):
             return None
-        if says is not None:  # a log: its own column, if it holds the same
-            return self._measure(*says) if says.kind == certified.kind else None
-        fitting = [name for name in names if certified.kind in CUSTOMARY.get(normal(name), ())]
-        return self._measure(certified.kind, fitting[0]) if len(fitting) == 1 else None
+        # In a log its own column, if it holds the same.
+        usual = [Said(kind, name) for name in names if CUSTOMARY.get(normal(name)) == kind]
+        fitting = usual if says is None else [says] if says.kind == kind else []
+        return fitting[0] if len(fitting) == 1 else None
 
     def _measure(self, kind: Kind, column: str | None) -> Measure:
         """Return the measure of a column, with what was declared or certified beside its name."""
@@ -191,42 +171,69 @@ class Declared:
             words = words or self.certified.success_values
         return Measure(kind, column, cost_range, words)
 
-    def _find(self, names: Sequence[str], column: str, argument: str) -> str:
-        found = [name for name in names if name == column]
-        found = found or [name for name in names if normal(name) == normal(column)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InvalidSetting(f"there are {len(found)} columns {column!r}", remedy="rename all but one")
-        remedy: Remedy = ("name another with ", Argument(argument), f"; {_listed(names)}")
-        raise InvalidSetting(f"there is no column {column!r}", remedy=remedy)
-
-    def _role(self, column: str) -> str:
-        """Return the argument that named a column of the design."""
-        single = ("strata", "cluster", "by", "policy", "episode", "id")
-        named = [role for role in single if getattr(self.design, role) == column]
-        return [*named, "pair_by" if column in self.design.pair_by else "where"][0]
-
-    def _ask(self, names: Sequence[str], known: Sequence[str]) -> InvalidSetting:
-        if known and len(set(map(normal, known))) == 1:
-            return InvalidSetting(f"there are {len(known)} columns {known[0]!r}", remedy="rename all but one")
-        problem = "it was not said what to read"
-        if known:
-            problem = f"columns {', '.join(known)} could all be meant"
-        elif not names:
-            problem = "is a list, and it was not said what its values are"
-        remedy: list[str | Argument] = ["name the column with "]
-        for kind, meaning in zip(KINDS, ("yes or no", "more is worse", "more is better"), strict=True):
-            joint = "" if kind == KINDS[0] else ", " if kind != KINDS[-1] else " or "
-            remedy += [joint, Argument(kind) if names else Argument(kind, "1"), f" ({meaning})"]
-        unnamed = "; if that is a value, the column is called 1" if len(names) == 1 else ""
-        return InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}{unnamed}" if names else ""))
-
 
 def is_customary(measure: Measure) -> bool:
     """Return whether a column says nothing by its name: it has none, or the usual one for what it holds."""
     name = normal(measure.column or "")
-    return not name or name.isdigit() or measure.kind in CUSTOMARY.get(name, ())
+    return not name or name.isdigit() or CUSTOMARY.get(name) == measure.kind
+
+
+def one_value(values: Iterable[str], where: Place, answers: Sequence[str], known: str = "") -> str:
+    """Return the value that a column of `ASKED` has in all rows so far; refuse a second one, unless empty.
+
+    Somebody chose the order of several tasks. A verdict after some of them may be about these. `known` is
+    what the rows above have, `answers` are the arguments by which the column can be declared.
+
+    Examples
+    --------
+    >>> one_value(["mug", "", "mug"], Place("log.csv", column="task"), ["by"])
+    'mug'
+    >>> one_value(["mug", "bowl"], Place("log.csv", column="task"), ["by"])
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: log.csv: column 'task' has several values (mug, bowl), and the...
+    """
+    several = [value for value in dict.fromkeys([known, *values]) if value]
+    if len(several) < 2:
+        return several[0] if several else ""
+    column = where.column or ""
+    remedy: list[str | Argument] = ["declare it: "]
+    for answer in answers:
+        value: object = {column: several[0]} if answer == "where" else column
+        remedy += [Argument(answer, value), f" ({_MEANINGS[answer]}), or "]
+    remedy += [Argument("as_is", True), " (they come in random order)"]
+    problem = ASKED[normal(column)].format(", ".join(several[:2]))
+    raise InvalidSetting(problem, where=where, remedy=tuple(remedy))
+
+
+def _find(names: Sequence[str], column: str, argument: str) -> str:
+    """Return the name of a column in the file; refuse one that is not there, or twice."""
+    found = [name for name in names if name == column]
+    found = found or [name for name in names if normal(name) == normal(column)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidSetting(f"there are {len(found)} columns {column!r}", remedy="rename all but one")
+    remedy = ("name another with ", Argument(argument), f"; {_listed(names)}")
+    raise InvalidSetting(f"there is no column {column!r}", remedy=remedy)
+
+
+def _only(names: Sequence[str]) -> Said:
+    """Return the only column with a customary name; ask if there is none, or several."""
+    known = [name for name in names if normal(name) in DEFAULTS]
+    if len(known) == 1:
+        return Said(DEFAULTS[normal(known[0])], known[0])
+    if len(set(map(normal, known))) == 1:
+        raise InvalidSetting(f"there are {len(known)} columns {known[0]!r}", remedy="rename all but one")
+    problem = "it was not said what to read"
+    if known:
+        problem = f"columns {', '.join(known)} could all be meant"
+    elif not names:
+        problem = "is a list, and it was not said what its values are"
+    remedy: list[str | Argument] = ["name the column with "]
+    for kind, meaning in zip(KINDS, ("yes or no), ", "more is worse) or ", "more is better)"), strict=True):
+        remedy += [Argument(kind) if names else Argument(kind, "1"), f" ({meaning}"]
+    unnamed = "; if that is a value, the column is called 1" if len(names) == 1 else ""
+    raise InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}{unnamed}" if names else ""))
 
 
 def _listed(names: Sequence[str]) -> str:

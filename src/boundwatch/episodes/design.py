@@ -72,10 +72,19 @@ class Design:
                 raise InvalidSetting(problem, name="reduce", value=self.reduce, remedy=remedy)
 
     @property
+    def named(self) -> list[tuple[str, str]]:
+        """Every argument that names a column, with that column."""
+        single = [(name, getattr(self, name)) for name in _SINGLE if getattr(self, name) is not None]
+        return [
+            *single,
+            *(("pair_by", each) for each in self.pair_by),
+            *(("where", each) for each in self.where),
+        ]
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are needed to place a row, each once."""
-        named = [getattr(self, name) for name in _SINGLE]
-        return tuple(dict.fromkeys(filter(None, [*named, *self.pair_by, *self.where])))
+        return tuple(dict.fromkeys(column for _, column in self.named))
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -94,7 +103,7 @@ class Design:
         return convert(cls, content, "design")
 
     def __str__(self) -> str:
-        named = [f"{name} {getattr(self, name)}" for name in _SINGLE if getattr(self, name) is not None]
+        named = [f"{name} {column}" for name, column in self.named if name in _SINGLE]
         named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
         named += [f"{column} is {value}" for column, value in self.where.items()]
         return ", ".join(["a step per row" if self.episode else "an episode per row", *named])

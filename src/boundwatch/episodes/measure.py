@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.schema import convert as convert_fields
-from boundwatch._support.validation import shortest
+from boundwatch._support.validation import check_choice, shortest
 from boundwatch.episodes.costs import Cells, convert
-from boundwatch.errors import Argument, InvalidSetting
+from boundwatch.errors import Argument, InvalidSetting, Remedy
 
 Kind = Literal["success", "cost", "reward"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -50,53 +50,27 @@ class Measure:
     success_values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        check_choice(self.kind, "kind", KINDS)
+        if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
             raise InvalidSetting(
-                "is no kind of measure", name="kind", value=self.kind, remedy=f"choose one of {KINDS}"
+                "is no name of a column", name=self.kind, value=self.column, remedy="give one"
             )
         object.__setattr__(self, "cost_range", check_range(self.cost_range))
-        object.__setattr__(self, "success_values", _words(self.success_values))
+        object.__setattr__(self, "success_values", split_words(self.success_values))
         self._refuse_contradictions()
-
-    @classmethod
-    def declared(
-        cls,
-        *,
-        success: str | None = None,
-        cost: str | None = None,
-        reward: str | None = None,
-        cost_range: tuple[float, float] | None = None,
-        success_values: Sequence[str] | str = (),
-    ) -> Self | None:
-        """Return the measure that somebody declared; None if they named no column."""
-        named = {"success": success, "cost": cost, "reward": reward}
-        given = {kind: column for kind, column in named.items() if column is not None}
-        if len(given) > 1:
-            several = " and ".join(f"{kind}={column!r}" for kind, column in given.items())
-            raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
-        for kind, column in given.items():
-            if not isinstance(column, str) or not column.strip():
-                raise InvalidSetting("is no name of a column", name=kind, value=column, remedy="give one")
-            return cls(kind, column, cost_range, _words(success_values))  # type: ignore[arg-type]
-        return None
 
     def _refuse_contradictions(self) -> None:
         whose = "" if self.column is None else f"column {self.column!r} holds "
+        ends, words = Argument("cost_range"), Argument("success_values")
         if self.kind == "success" and self.cost_range is not None:
-            raise InvalidSetting(
-                f"{whose}successes, not numbers in a range",
-                remedy=("leave out ", Argument("cost_range"), ", or read a score with ", Argument("reward")),
-            )
+            remedy: Remedy = ("leave out ", ends, ", or read a score with ", Argument("reward"))
+            raise InvalidSetting(f"{whose}successes, not numbers in a range", remedy=remedy)
         if self.kind == "reward" and self.cost_range is None:
-            raise InvalidSetting(
-                f"{whose}rewards, whose range is not known",
-                remedy=("pass the least and the greatest possible value as ", Argument("cost_range")),
-            )
+            remedy = ("pass the least and the greatest possible value as ", ends)
+            raise InvalidSetting(f"{whose}rewards, whose range is not known", remedy=remedy)
         if self.kind != "success" and self.success_values:
-            raise InvalidSetting(
-                f"{whose}a {self.kind}, and words for success were given",
-                remedy=("leave out ", Argument("success_values"), ", or use ", Argument("success")),
-            )
+            remedy = ("leave out ", words, ", or use ", Argument("success"))
+            raise InvalidSetting(f"{whose}a {self.kind}, and words for success were given", remedy=remedy)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -115,12 +89,9 @@ class Measure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {
-            "kind": self.kind,
-            "column": self.column,
-            "cost_range": None if self.cost_range is None else list(self.cost_range),
-            "success_values": list(self.success_values),
-        }
+        ends = None if self.cost_range is None else list(self.cost_range)
+        words = list(self.success_values)
+        return {"kind": self.kind, "column": self.column, "cost_range": ends, "success_values": words}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -156,7 +127,7 @@ def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | Non
     return low, high
 
 
-def _words(given: Iterable[str] | str) -> tuple[str, ...]:
+def split_words(given: Iterable[str] | str) -> tuple[str, ...]:
     """Return words one by one: several may be given with commas between them."""
     if not isinstance(given, Iterable):
         raise InvalidSetting("is no list of words", name="success_values", value=given, remedy="give one")

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import NDArray
 
-from boundwatch.episodes.asked import asked
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import InvalidCost, Place
@@ -88,7 +87,7 @@ def measured(measure: Measure) -> str:
 
 def wanted(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:
     """Return the columns to read: what is measured, those that place a row, and those to ask about."""
-    return list(dict.fromkeys([*required(names, declared, measure), *asked(names, declared)]))
+    return list(dict.fromkeys([*required(names, declared, measure), *declared.asked(names)]))
 
 
 def required(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.episodes.asked import asked, one_value
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.costs import Notation, convert
-from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes, Role
-from boundwatch.episodes.measure import Measure, check_range
+from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import repeats, suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
@@ -219,8 +218,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     >>> read.costs, read.binary, str(read.measure)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
-    cost_range, allow_own = check_range(cost_range), check_flag(allow_own, "allow_own")
-    as_is = check_flag(as_is, "as_is")
+    allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
     binary = None if binary is None else check_flag(binary, "binary")
     known = _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
@@ -324,7 +322,7 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
 def _with_own_strata(table: Table, declared: Declared) -> Declared:
     """Return what was declared with the tasks that the format names itself, where they are asked for."""
     own = table.strata
-    if own is None or own not in asked(table.names, declared) or "strata" not in declared.answers:
+    if own is None or own not in declared.asked(table.names) or "strata" not in declared.answers:
         return declared
     if declared.design.strata is not None:
         return declared
@@ -334,7 +332,7 @@ def _with_own_strata(table: Table, declared: Declared) -> Declared:
 
 def _of_one_value(blocks: Iterable[Block], table: Table, declared: Declared) -> Iterator[Block]:
     """Pass on blocks; refuse a second value of a column that is asked about."""
-    known = dict.fromkeys(asked(table.names, declared), "")
+    known = dict.fromkeys(declared.asked(table.names), "")
     for block in blocks:
         for column, value in known.items():
             where = Place(table.source, column=column)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from boundwatch.episodes.asked import asked
 from boundwatch.episodes.cells import is_missing, normal, outcome
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
@@ -61,7 +60,7 @@ class Rows:
     def __post_init__(self) -> None:
         self.column = measured(self.measure)
         self.wanted = required(self.names, self.declared, self.measure)
-        self.asked = asked(self.names, self.declared)
+        self.asked = self.declared.asked(self.names)
         self._places = [self.names.index(name) for name in self.wanted]
         self._header = [name.strip() for name in self.names]
         for index, name in enumerate(self.names):

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from boundwatch._support.text import shown
-from boundwatch.episodes.asked import one_value
 from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.costs import Notation, convert
-from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
@@ -49,9 +48,9 @@ class WithPredictions(Design):
     unlabeled: str = ""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are needed to place a row, and the predictions."""
-        return *super().columns, self.predicted, self.unlabeled
+    def named(self) -> list[tuple[str, str]]:
+        """Every argument that names a column, with that column."""
+        return [*super().named, ("predicted", self.predicted), ("unlabeled", self.unlabeled)]
 
     @property
     def lists(self) -> tuple[str, ...]:
