@@ -85,7 +85,7 @@ def _raise_alarms(url: str, channels: list[Channel], came: dict[str, float]) -> 
     database = Database(url)
     database.migrate()
     with database.write() as connection:
-        binding = Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="bench")["id"])
+        binding = Binding(upload(connection, Upload("lab", certificate.to_dict()), by="bench")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     courier = Courier(database, channels)
     sent = {}

@@ -175,7 +175,7 @@ def _fill(url: str, certificate: Path) -> float:
     with database.write() as connection:
         declare_fleet(connection, MANY_STREAMS)
         row = upload(connection, Upload("lab", json.loads(certificate.read_text())), by="benchmark")
-    ledger = Ledger(database, default=Binding.of(row["id"]))
+    ledger = Ledger(database, default=Binding(row["id"]))
     rng = np.random.default_rng(SEED)
     each = MANY_EPISODES // MANY_STREAMS
     began = time.perf_counter()

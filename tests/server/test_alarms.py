@@ -42,7 +42,7 @@ class Receiver(Listener):
 
 def alarm(database, certificate, *channels):
     with database.write() as connection:
-        binding = Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
+        binding = Binding(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
     ledger.submit([Report("arm-1", str(i), 1.0, None, '{"cell":2}') for i in range(30)]).result()
     ledger.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +14,7 @@ from boundwatch.server import counting
 from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.live_detectors import Curve, verify
+from boundwatch.server.live_detectors import POINTS, verify
 from boundwatch.server.models import Bind, Refused, Report, Upload
 from boundwatch.server.tables import alarms, checkpoints, episodes, watches
 
@@ -21,7 +22,7 @@ from boundwatch.server.tables import alarms, checkpoints, episodes, watches
 @pytest.fixture
 def binding(database, certificate):
     with database.write() as connection:
-        return Binding.of(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
+        return Binding(upload(connection, Upload("lab", certificate.to_dict()), by="test")["id"])
 
 
 @pytest.fixture
@@ -49,10 +50,9 @@ def test_counts_what_the_detector_counts(database, ledger, certificate):
     with database.read() as connection:
         row = connection.execute(select(watches)).mappings().one()
         alarm = connection.execute(select(alarms)).mappings().one()
-    points = Curve.from_json(row["curve"]).episodes
-    stored = bw.SequentialTest(certificate).update_many(costs[: points[-2]])
-    assert row["evidence_adverse"] == stored.e_adverse
-    assert (points[0], points[-2] <= 300 < points[-1]) == (1, True)
+    last = POINTS[len(json.loads(row["curve"])[0]) - 1]
+    assert last == max(point for point in POINTS if point <= 300)
+    assert row["evidence_adverse"] == bw.SequentialTest(certificate).update_many(costs[:last]).e_adverse
     assert row["first_alarm"] == alarm["number"] == finding.first_alarm
     assert_replays(database)
 
@@ -119,7 +119,7 @@ def test_a_stream_that_another_server_binds_in_between_is_not_an_error(postgres,
     databases[0].migrate()
     with databases[0].write() as connection:
         added = upload(connection, Upload("lab", certificate.to_dict()), by="test")
-    first, other = (Ledger(each, default=Binding.of(added["id"])) for each in databases)
+    first, other = (Ledger(each, default=Binding(added["id"])) for each in databases)
     real = counting._Count._lock
 
     def lock(self, connection, names):

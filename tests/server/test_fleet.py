@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sqlalchemy import select
@@ -10,8 +12,8 @@ import boundwatch as bw
 from boundwatch.server import queries
 from boundwatch.server.bindings import bind_streams, declare_fleet, upload
 from boundwatch.server.counting import Ledger
-from boundwatch.server.live_detectors import Curve, LiveDetector, evidence
-from boundwatch.server.metrics import _Standing
+from boundwatch.server.live_detectors import LiveDetector, evidence
+from boundwatch.server.metrics import collect
 from boundwatch.server.models import Bind, Report, Upload
 from boundwatch.server.tables import watches
 from rates import assert_rate_at_most
@@ -58,7 +60,7 @@ class _RefreshedAtTheAlarm(LiveDetector):
 def _largest_expectation(kind, upper=0.2, episodes=21):
     """Return the largest expected stored evidence of a rise, over all sequences of costs of 0 and 1."""
     certificate = bw.Certificate.from_bounds(lower=0.0, upper=upper, delta=0.01, binary=True)
-    reached = {(): (1.0, kind(bw.SequentialTest(certificate), Curve()).state())}
+    reached = {(): (1.0, kind(bw.SequentialTest(certificate)).state())}
     expectations = []
     for _ in range(episodes):
         merged = {}
@@ -128,13 +130,13 @@ def test_joint_counts_have_no_threshold(database):
         bind_streams(connection, Bind(["joint"], "lab"), by="test")
         bind_streams(connection, Bind(["limits"], "vendor"), by="test")
         bind_streams(connection, Bind(["change"], "lab", detector="change-detector"), by="test")
-        rows = {row["name"]: row for row in queries.list_streams(connection, queries.Filters())[0]}
-        exported = {metric.name: metric.samples for metric in _Standing(connection, None).collect()}
+        rows = {row["name"]: row for row in queries.list_streams(connection)[0]}
+        exported = "".join(collect(connection))
     shown = {name: queries.as_json(row)["threshold_adverse"] for name, row in rows.items()}
     assert shown.pop("joint") is None
     assert shown["limits"] == bw.SequentialTest(external).thresholds[0]
-    samples = {each.labels["stream"]: each.value for each in exported["boundwatch_stream_threshold"]}
-    assert samples == shown
+    samples = re.findall(r'^boundwatch_stream_threshold{stream="(.*)"} (.*)$', exported, re.M)
+    assert {name: float(value) for name, value in samples} == shown
 
 
 def test_every_watch_takes_its_own_place_and_the_size_is_said_once(database):

@@ -105,11 +105,6 @@ def settings_of(request: Request) -> Settings:
     return settings
 
 
-def silent_before(request: Request) -> float | None:
-    """Return the moment before which a stream's last episode makes it silent; None if none ever is."""
-    return queries.silent_before(settings_of(request).silent_minutes)
-
-
 async def read_json(request: Request) -> Any:
     """Return the JSON body of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -165,10 +160,10 @@ def list_streams(
     size: Size = 100,
 ) -> dict[str, Any]:
     """List streams, the strongest evidence first."""
-    filters = queries.Filters(verdict, search, certificate)
+    asked: dict[str, Any] = {"verdict": verdict, "search": search, "certificate": certificate}
     with reading(request) as connection:
-        rows, total = queries.list_streams(connection, filters, page=page, size=size)
-    silent = silent_before(request)
+        rows, total = queries.list_streams(connection, **asked, page=page, size=size)
+    silent = settings_of(request).silent_before
     return {"total": total, "page": page, "streams": [queries.as_json(row, silent) for row in rows]}
 
 
@@ -185,7 +180,7 @@ def show_stream(request: Request, stream: Stream, generation: Generation = None)
     """Say where one stream stands."""
     with reading(request) as connection:
         row = queries.find_stream(connection, stream, generation)
-    return queries.as_json(row, silent_before(request))
+    return queries.as_json(row, settings_of(request).silent_before)
 
 
 @router.get("/streams/{stream}/episodes", **_answers(200, models.Listed, 404, 422))

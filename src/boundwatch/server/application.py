@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import logging
 import os
@@ -17,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -96,12 +96,11 @@ def create_application(settings: Settings) -> FastAPI:
 def from_environment() -> FastAPI:
     """Return the application for one of several processes."""
     _configure_logs()
-    return create_application(Settings.from_json(os.environ[_SETTINGS_VARIABLE]))
+    return create_application(msgspec.json.decode(os.environ[_SETTINGS_VARIABLE], type=Settings))
 
 
 def default_binding(settings: Settings, database: Database) -> Binding | None:
     """Return what new streams are bound to, and keep its certificate."""
-    binding = Binding.of(0, settings.detector, settings.alpha_adverse, settings.alpha_benign)
     if settings.certificate is None:
         return None
     certificate = Certificate.load(settings.certificate)
@@ -112,7 +111,7 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
             bindings.upload(connection, Upload(name, certificate.to_dict()), by="command line")
     with database.read() as connection:
         found = connection.execute(known).scalar_one()
-    return dataclasses.replace(binding, certificate_id=found)
+    return Binding(found, settings.detector, settings.alpha_adverse, settings.alpha_benign)
 
 
 async def _say_status(request: Request) -> dict[str, str]:  # of the database, the guard knows
@@ -248,7 +247,7 @@ def run(settings: Settings) -> None:
     if settings.workers == 1:
         uvicorn.Server(uvicorn.Config(create_application(settings), **options)).run()
         return
-    os.environ[_SETTINGS_VARIABLE] = settings.to_json()
+    os.environ[_SETTINGS_VARIABLE] = msgspec.json.encode(settings).decode()
     uvicorn.run(
         "boundwatch.server.application:from_environment", factory=True, workers=settings.workers, **options
     )

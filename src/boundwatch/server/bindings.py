@@ -8,54 +8,39 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import RowMapping, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import ANYTIME_LEVEL, CHANGE_LEVEL
-from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.errors import InvalidSetting
 from boundwatch.server.access import record
 from boundwatch.server.database import lock
-from boundwatch.server.live_detectors import DETECTORS, load_certificate, parse_certificate, thresholds
+from boundwatch.server.live_detectors import DETECTORS, LiveDetector, load_certificate, thresholds
 from boundwatch.server.models import Bind, Refused, Upload
 from boundwatch.server.tables import certificates, declarations, streams, watches
 
 _LEVELS = {"sequential-test": ANYTIME_LEVEL, "change-detector": CHANGE_LEVEL}
 _FLEET_SIZE = select(declarations.c.value).where(declarations.c.name == "fleet_size")
 _USUAL_FLEET = 20
-_BINDING_LOCK = 0x706C6163
+BINDING_LOCK = 0x706C6163  # who binds streams holds it, and asks for it before locking any stream
 
 
-@dataclass(frozen=True)
-class Binding:
-    """What a stream is to be watched with.
-
-    Examples
-    --------
-    >>> Binding.of(7, "sequential-test").alpha_adverse
-    0.04
-    """
+class Binding(NamedTuple):
+    """What a stream is to be watched with."""
 
     certificate_id: int
-    detector: str
-    alpha_adverse: float
-    alpha_benign: float
+    detector: str = "sequential-test"
+    alpha_adverse: float | None = None
+    alpha_benign: float | None = None
 
-    @classmethod
-    def of(
-        cls,
-        certificate_id: int,
-        detector: str = "sequential-test",
-        alpha_adverse: float | None = None,
-        alpha_benign: float | None = None,
-    ) -> Binding:
-        """Return a binding with the detector's usual levels where none are given."""
-        usual = _LEVELS[detector]
-        adverse = usual if alpha_adverse is None else alpha_adverse
-        return cls(certificate_id, detector, adverse, usual if alpha_benign is None else alpha_benign)
+    @property
+    def levels(self) -> dict[str, Any]:
+        """The levels, the detector's usual ones where none are given."""
+        given = {"alpha_adverse": self.alpha_adverse, "alpha_benign": self.alpha_benign}
+        return {name: _LEVELS[self.detector] if alpha is None else alpha for name, alpha in given.items()}
 
 
 def upload(connection: Connection, sent: Upload, *, by: str) -> RowMapping:
@@ -63,18 +48,13 @@ def upload(connection: Connection, sent: Upload, *, by: str) -> RowMapping:
     certificate = Certificate.from_dict(sent.certificate)
     known = select(certificates).where(certificates.c.fingerprint == certificate.fingerprint)
     if (row := connection.execute(known).mappings().first()) is None:
-        stored = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
-        if parse_certificate(stored).fingerprint != certificate.fingerprint:
-            raise CertificateError(
-                "the certificate cannot be stored without loss", remedy="certify again from the costs"
-            )
         versions = select(certificates.c.version).where(certificates.c.name == sent.name)
         values = {
             "name": sent.name,
             "version": max(connection.execute(versions).scalars(), default=0) + 1,
             "fingerprint": certificate.fingerprint,
             "binary": int(certificate.binary),
-            "content": stored,
+            "content": json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False),
             "created": time.time(),
             "created_by": by,
         }
@@ -104,12 +84,12 @@ def bind_streams(connection: Connection, sent: Bind, *, by: str) -> dict[str, in
     if sent.new_generation and not why:
         raise InvalidSetting("is needed", name="reason", remedy="say why the stream starts anew")
     row = find_certificate(connection, sent.certificate.strip())
-    binding = Binding.of(row["id"], sent.detector, sent.alpha_adverse, sent.alpha_benign)
+    binding = Binding(row["id"], sent.detector, sent.alpha_adverse, sent.alpha_benign)
     bound = {
         name: bind(connection, name, binding, by=by, reason=why, new_generation=sent.new_generation)
         for name in sorted(set(sent.streams))
     }
-    levels = f"alpha_adverse {binding.alpha_adverse:g}, alpha_benign {binding.alpha_benign:g}"
+    levels = ", ".join(f"{name} {alpha:g}" for name, alpha in binding.levels.items())
     chosen = f"{row['name']} version {row['version']}, {sent.detector}, {levels}. {why}".strip()
     for name, generation in bound.items():
         record(connection, by, "stream bound", f"{name}, generation {generation}: {chosen}")
@@ -126,7 +106,7 @@ def bind(
     new_generation: bool = False,
 ) -> int:
     """Bind a stream and return its generation; an existing stream needs `new_generation`."""
-    lock_bindings(connection)
+    lock(connection, BINDING_LOCK)
     now = time.time()
     query = select(streams).where(streams.c.name == name).with_for_update()
     stream = connection.execute(query).mappings().first()
@@ -145,22 +125,16 @@ def bind(
         current = (watches.c.stream_id == stream["id"]) & watches.c.closed.is_(None)
         connection.execute(update(watches).where(current).values(closed=now))
     certificate = load_certificate(connection, binding.certificate_id)
-    levels: dict[str, Any] = {"alpha_adverse": binding.alpha_adverse, "alpha_benign": binding.alpha_benign}
-    adverse, benign = thresholds(DETECTORS[binding.detector](certificate, **levels))
-    is_test = binding.detector == "sequential-test"
-    kept = {"stream_id": stream["id"], "generation": generation, "certificate_id": binding.certificate_id}
-    kept |= {"detector": binding.detector, "place": _next_place(connection) if is_test else None, **levels}
-    kept |= {"threshold_adverse": adverse, "threshold_benign": benign}
-    kept |= {"created": now, "created_by": by, "reason": reason}
-    start = {"n": 0, "total": 0.0, "verdict": "within", "curve": "[[],[]]", "pruned": 0}
-    start |= dict.fromkeys(("evidence_adverse", "evidence_benign"), 1.0 if is_test else 0.0)
-    connection.execute(insert(watches).values(kept | start))
+    start = LiveDetector(DETECTORS[binding.detector](certificate, **binding.levels))
+    adverse, benign = thresholds(start.detector)
+    kept: dict[str, Any] = {"stream_id": stream["id"], "generation": generation, "pruned": 0}
+    kept |= {"created": now, "created_by": by, "reason": reason, **binding._asdict(), **binding.levels}
+    kept |= {"threshold_adverse": adverse, "threshold_benign": benign, "place": None}
+    if binding.detector == "sequential-test":  # how many of them have begun, of all streams and generations
+        declare_fleet(connection)
+        kept["place"] = (connection.execute(select(func.max(watches.c.place))).scalar() or 0) + 1
+    connection.execute(insert(watches).values(kept | start.summary() | {"last_cost": None}))
     return generation
-
-
-def lock_bindings(connection: Connection) -> None:
-    """Keep other servers from binding streams until the transaction ends; ask before locking any stream."""
-    lock(connection, _BINDING_LOCK)
 
 
 def declare_fleet(connection: Connection, size: int | None = None) -> int:
@@ -186,9 +160,3 @@ def declare_fleet(connection: Connection, size: int | None = None) -> int:
 def fleet_size(connection: Connection) -> int:
     """Return what `declare_fleet` would, without declaring it."""
     return connection.execute(_FLEET_SIZE).scalar() or _USUAL_FLEET
-
-
-def _next_place(connection: Connection) -> int:
-    """Return how many sequential tests have begun, of all streams and generations, and one."""
-    declare_fleet(connection)
-    return (connection.execute(select(func.max(watches.c.place))).scalar() or 0) + 1

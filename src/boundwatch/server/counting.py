@@ -24,11 +24,11 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from boundwatch.detectors import Verdict
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
-from boundwatch.server.bindings import Binding, bind, lock_bindings
-from boundwatch.server.database import Database, log_failure
-from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence, load_certificate, load_detector
+from boundwatch.server.bindings import BINDING_LOCK, Binding, bind
+from boundwatch.server.database import Database, lock, log_failure
+from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence, load_detector
 from boundwatch.server.models import Refused, Report
-from boundwatch.server.tables import alarms, checkpoints, streams, watches
+from boundwatch.server.tables import alarms, certificates, checkpoints, streams, watches
 
 MOST_PER_COMMIT = 4000
 MOST_WAITING = 2000
@@ -68,8 +68,6 @@ class Ledger:
     ) -> None:
         self.database, self.default = database, default
         self.channels, self.most_begun = tuple(channels), most_begun
-        self.counted = self.commits = 0
-        self._binary: dict[int, bool] = {}
         self._detectors: OrderedDict[int, LiveDetector] = OrderedDict()
         self._requests: queue.Queue[_Request | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
@@ -91,27 +89,22 @@ class Ledger:
         self._thread.join(_LONGEST_END)
 
     def _run(self) -> None:
-        while (first := self._requests.get()) is not None:
+        is_open = True
+        while is_open and (first := self._requests.get()) is not None:
             group, size = [first], len(first.reports)
             while size < MOST_PER_COMMIT and not self._requests.empty():  # nobody else takes from it
                 if (request := self._requests.get()) is None:
-                    self._commit(group)
-                    return
+                    is_open = False
+                    break
                 group.append(request)
                 size += len(request.reports)
-            self._commit(group)
+            for request, answer in zip(group, self._commit(group), strict=True):
+                if isinstance(answer, Refused):
+                    request.future.set_exception(answer)
+                else:
+                    request.future.set_result(answer)
 
-    def _commit(self, group: list[_Request]) -> None:
-        answers = self._try(group)
-        self.commits += 1
-        for request, answer in zip(group, answers, strict=True):
-            if isinstance(answer, Refused):
-                request.future.set_exception(answer)
-            else:
-                self.counted += answer["counted"]
-                request.future.set_result(answer)
-
-    def _try(self, group: list[_Request]) -> list[dict[str, Any] | Refused]:
+    def _commit(self, group: list[_Request]) -> list[dict[str, Any] | Refused]:
         new: list[str] = []
         for attempt in range(1, _ATTEMPTS + 1):
             count = _Count(self, group)
@@ -129,20 +122,13 @@ class Ledger:
         problem = "the database did not take it; nothing was counted"
         return [Refused(503, problem, remedy="send it again")] * len(group)
 
-    def is_binary(self, connection: Connection, certificate_id: int) -> bool:
-        """Return whether a certificate promises costs of 0 and 1; certificates never change."""
-        if certificate_id not in self._binary:
-            self._binary[certificate_id] = load_certificate(connection, certificate_id).binary
-        return self._binary[certificate_id]
-
     def live(self, connection: Connection, watch: RowMapping) -> LiveDetector:
         """Return the detector of a watch whose stream is locked: from memory, if nobody else has counted."""
         known = self._detectors.get(watch["id"])
         if known is not None and known.detector.n == watch["n"]:
             self._detectors.move_to_end(watch["id"])
             return known
-        loaded = load_detector(connection, watch, watch["n"])
-        self._detectors[watch["id"]] = loaded
+        loaded = self._detectors[watch["id"]] = load_detector(connection, watch)
         while len(self._detectors) > CACHED_DETECTORS:
             self._detectors.popitem(last=False)
         return loaded
@@ -152,11 +138,11 @@ class _Count:
     """One commit: looks everything up, judges each request, counts what is new."""
 
     def __init__(self, ledger: Ledger, group: list[_Request]) -> None:
-        self.ledger = ledger
-        self.group = group
+        self.ledger, self.group, self.now = ledger, group, time.time()
         self.touched: list[int] = []
         self.too_many: set[str] = set()
-        self.now = time.time()
+        self.new: dict[int, list[Report]] = defaultdict(list)
+        self.live: dict[int, LiveDetector] = {}
 
     def run(self, connection: Connection, new: list[str]) -> list[dict[str, Any] | Refused]:
         """Count, after binding new streams; raise `_Unbound` if others have to be bound first."""
@@ -166,17 +152,17 @@ class _Count:
         missing = [name for name in names if name not in self.streams and name not in self.too_many]
         if missing and self.ledger.default is not None:
             raise _Unbound(missing)
-        self.watches = self._find_watches(connection)
+        current = _WATCHES.where(watches.c.stream_id.in_([row["id"] for row in self.streams.values()]))
+        self.watches = {row["stream_id"]: row for row in connection.execute(current).mappings()}
         self.known = self._find_episodes(connection)
-        self.new: dict[int, list[Report]] = defaultdict(list)
-        judged = [self._judge(connection, request) for request in self.group]
+        judged = [self._judge(request) for request in self.group]
         self._write(connection)
         return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
 
     def _bind(self, connection: Connection, names: list[str]) -> None:
         if not names or self.ledger.default is None:
             return
-        lock_bindings(connection)
+        lock(connection, BINDING_LOCK)
         # Another server may have bound some of them since they were missed.
         bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
         by = {each.stream: request.actor for request in reversed(self.group) for each in request.reports}
@@ -202,12 +188,6 @@ class _Count:
         query = select(streams).where(streams.c.name.in_(names)).order_by(streams.c.id).with_for_update()
         return {row["name"]: row for row in connection.execute(query).mappings()}
 
-    def _find_watches(self, connection: Connection) -> dict[int, RowMapping]:
-        query = select(watches).where(
-            watches.c.stream_id.in_([row["id"] for row in self.streams.values()]), watches.c.closed.is_(None)
-        )
-        return {row["stream_id"]: row for row in connection.execute(query).mappings()}
-
     def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
         keys = {
             (self.streams[report.stream]["id"], report.episode)
@@ -226,7 +206,7 @@ class _Count:
         found = connection.exec_driver_sql(_FIND_EPISODES.replace("ASKED", table), values)
         return {(stream_id, episode): cost for stream_id, episode, cost in found}
 
-    def _judge(self, connection: Connection, request: _Request) -> Refused | dict[str, Any]:
+    def _judge(self, request: _Request) -> Refused | dict[str, Any]:
         fresh: dict[tuple[int, str], Report] = {}
         for index, report in enumerate(request.reports):
             where = f"episodes[{index}]." if len(request.reports) > 1 else ""
@@ -235,7 +215,7 @@ class _Count:
             key = stream["id"], report.episode
             seen = fresh[key].cost if key in fresh else self.known.get(key)
             if seen is None:
-                if refused := self._refuse(connection, report, self.watches[stream["id"]], where):
+                if refused := self._refuse(report, self.watches[stream["id"]], where):
                     return refused
                 fresh[key] = report
             elif seen != report.cost:
@@ -257,11 +237,9 @@ class _Count:
             remedy = "bind it to a certificate first, or start the server with --certificate for new streams"
         return Refused(status, problem, name=f"{where}stream", value=name, remedy=remedy)
 
-    def _refuse(
-        self, connection: Connection, report: Report, watch: RowMapping, where: str
-    ) -> Refused | None:
+    def _refuse(self, report: Report, watch: RowMapping, where: str) -> Refused | None:
         """Return why a watch does not count a new episode; None if it does."""
-        if report.cost not in (0.0, 1.0) and self.ledger.is_binary(connection, watch["certificate_id"]):
+        if watch["binary"] and report.cost not in (0.0, 1.0):
             problem = f"is not 0 or 1, as the certificate of stream {report.stream!r} promises"
             remedy = "send success, or a cost of 0 or 1"
             return Refused(422, problem, name=f"{where}cost", value=report.cost, remedy=remedy)
@@ -276,7 +254,6 @@ class _Count:
         return None
 
     def _write(self, connection: Connection) -> None:
-        self.live: dict[int, LiveDetector] = {}
         rows: list[tuple[Any, ...]] = []
         saved: list[dict[str, Any]] = []
         for stream_id, reports in self.new.items():
@@ -311,11 +288,9 @@ class _Count:
         alarm = {"id": secrets.token_hex(16), "verdict": verdict, "number": number, "created": self.now}
         connection.execute(insert(alarms).values(watch_id=watch["id"], **alarm))
         n, mean, generation = live.detector.n, live.total / live.detector.n, watch["generation"]
-        what, seen = (
-            "its costs have risen above what was certified",
-            f"mean cost {mean:.3g} over {n} episodes",
-        )
-        if live.detector.certificate.binary:
+        what = "its costs have risen above what was certified"
+        seen = f"mean cost {mean:.3g} over {n} episodes"
+        if watch["binary"]:
             what, seen = "it fails more often than certified", f"{live.total:.0f} of {n} episodes failed"
         payload = {
             "text": f"boundwatch: stream {stream} is ADVERSE: {what} ({seen}, generation {generation}).",
@@ -344,6 +319,7 @@ class _Count:
         return {**judged, "streams": standing}
 
 
+_WATCHES = select(watches, certificates.c.binary).join(certificates).where(watches.c.closed.is_(None))
 # The three statements of every commit, written out: building them anew each time took half of it.
 _EPISODE_COLUMNS = "watch_id, number, stream_id, episode, cost, time, received, meta"
 _INSERT_EPISODE = f"INSERT INTO episodes ({_EPISODE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608

@@ -60,7 +60,7 @@ def fill(database: Database, flights: dict[str, Any], count: int) -> None:
     with database.write() as connection:
         row = upload(connection, Upload("drone", flights["certificate"]), by="demo")
         bind_streams(connection, Bind(list(flights["drones"]), "drone"), by="demo")
-    ledger = Ledger(database, default=Binding.of(row["id"]))
+    ledger = Ledger(database, default=Binding(row["id"]))
     now = time.time()
     for name, costs in flights["drones"].items():
         reports = [

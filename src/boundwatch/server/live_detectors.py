@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -36,66 +35,29 @@ SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", "last_cos
 """The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
-@dataclass
-class Curve:
-    """The evidence at some episodes, as 1000 log10 of it, in whole numbers.
+def _points() -> Iterator[int]:
+    episode = 1
+    while episode < 2**31:
+        yield episode
+        episode += max(1, episode // 10)
 
-    Evidence takes a millisecond to compute, a verdict microseconds. So it is computed at every episode up to
-    the twentieth, and then whenever there are a tenth more: at 135 of a million.
 
-    Examples
-    --------
-    >>> curve = Curve([1000] * 28, [0] * 28)
-    >>> curve.episodes[-4:], curve.due
-    ([33, 36, 39, 42], 42)
-    """
+POINTS = tuple(_points())
+"""The episodes at which evidence is computed, which takes a millisecond; a verdict takes microseconds.
 
-    adverse: list[int] = field(default_factory=list)
-    benign: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.episodes = [1]
-        """The episodes of all points, and of the next one."""
-        for _ in self.adverse:
-            self._plan()
-        self._json: str | None = None  # it is stored with every commit, and grows rarely
-
-    @property
-    def due(self) -> int:
-        """The episode at which the evidence is to be added next."""
-        return self.episodes[-1]
-
-    def add(self, adverse: float, benign: float) -> None:
-        """Take the evidence at the episode that is due."""
-        self.adverse.append(_milli_log10(adverse))
-        self.benign.append(_milli_log10(benign))
-        self._plan()
-        self._json = None
-
-    def to_json(self) -> str:
-        """Return it as it is stored."""
-        if self._json is None:
-            self._json = str([self.adverse, self.benign]).replace(" ", "")  # ten times as quick as json.dumps
-        return self._json
-
-    @classmethod
-    def from_json(cls, text: str) -> Curve:
-        """Return what `to_json` stored."""
-        return cls(*json.loads(text))
-
-    def _plan(self) -> None:
-        last = self.episodes[-1]
-        self.episodes.append(last + max(1, last // 10))
+Every one up to the twentieth, and then whenever there are a tenth more: 135 of a million.
+"""
 
 
 class LiveDetector:
     """The detector of one watch with its curve: what the server keeps in memory of a stream."""
 
-    def __init__(self, detector: SequentialTest | ChangeDetector, curve: Curve) -> None:
+    def __init__(self, detector: SequentialTest | ChangeDetector) -> None:
         self.detector = detector
-        self.curve = curve
-        self.total = 0.0
-        self.last_cost = 0.0
+        self.total = self.last_cost = 0.0
+        self.curve: list[list[int]] = [[], []]
+        """The evidence of both sides at the first of `POINTS`, as 1000 log10 of it, in whole numbers."""
+        self._curve = ""  # it is stored with every commit, and grows rarely
         start = 1.0 if isinstance(detector, SequentialTest) else 0.0
         self.evidence = (start, start)
         """Of both sides, at the last point of the curve.
@@ -114,9 +76,11 @@ class LiveDetector:
         finding = self.detector.update(cost)
         self.total += cost
         self.last_cost = cost
-        if finding.n == self.curve.due:
+        if finding.n == POINTS[len(self.curve[0])]:
             self.evidence = self._evidence(finding)
-            self.curve.add(*self.evidence)
+            for side, value in zip(self.curve, self.evidence, strict=True):
+                side.append(round(1000 * math.log10(value)) if value > 1e-12 else -12000)
+            self._curve = ""
 
     def _evidence(self, finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
         if self._shared is None:
@@ -131,14 +95,15 @@ class LiveDetector:
     def summary(self) -> dict[str, Any]:
         """Return the columns of `watches` that say where it stands, after at least one episode."""
         detector = self.detector
+        self._curve = self._curve or str(self.curve).replace(" ", "")  # ten times as quick as json.dumps
         standing = detector.n, self.total, detector.verdict.value, detector.first_alarm, *self.evidence
-        return dict(zip(SUMMARY, (*standing, self.curve.to_json(), self.last_cost), strict=True))
+        return dict(zip(SUMMARY, (*standing, self._curve, self.last_cost), strict=True))
 
     def state(self) -> str:
         """Return everything as canonical JSON: equal states are equal bytes."""
         content = {
             "detector": self.detector.state_dict(),
-            "curve": json.loads(self.curve.to_json()),
+            "curve": self.curve,
             "total": self.total,
             "last_cost": self.last_cost,
             "evidence": self.evidence,
@@ -149,8 +114,8 @@ class LiveDetector:
     def from_state(cls, text: str, kind: str) -> LiveDetector:
         """Return the live whose `state` this is."""
         content = json.loads(text)
-        live = cls(DETECTORS[kind].from_state_dict(content["detector"]), Curve(*content["curve"]))
-        live.total, live.last_cost = content["total"], content["last_cost"]
+        live = cls(DETECTORS[kind].from_state_dict(content["detector"]))
+        live.total, live.last_cost, live.curve = content["total"], content["last_cost"], content["curve"]
         live.evidence = tuple(content["evidence"])
         return live
 
@@ -175,34 +140,20 @@ def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]
     return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
 
 
-def load_detector(connection: Connection, watch: RowMapping, upto: int | None = None) -> LiveDetector:
-    """Return a watch's detector as it is stored: the checkpoint, and the episodes after it."""
-    row = connection.execute(select(checkpoints).where(checkpoints.c.watch_id == watch["id"])).mappings()
+def load_detector(connection: Connection, watch: RowMapping, *, replay: bool = False) -> LiveDetector:
+    """Return a watch's detector: the checkpoint, unless all is to be replayed, and the episodes after it."""
     live = None
-    if (stored := row.first()) is not None and (upto is None or stored["n"] <= upto):
+    stored = select(checkpoints.c.state).where(checkpoints.c.watch_id == watch["id"])
+    if not replay and (state := connection.execute(stored).scalar()) is not None:
         with suppress(SchemaMismatch):  # written by another version of the detector: the episodes tell all
-            live = LiveDetector.from_state(stored["state"], watch["detector"])
+            live = LiveDetector.from_state(state, watch["detector"])
     if live is None:
-        live = _new_detector(connection, watch)
-    return _count_after(connection, watch, live, upto)
-
-
-def _new_detector(connection: Connection, watch: RowMapping) -> LiveDetector:
-    certificate = load_certificate(connection, watch["certificate_id"])
-    levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
-    return LiveDetector(DETECTORS[watch["detector"]](certificate, **levels), Curve())
-
-
-def _count_after(
-    connection: Connection, watch: RowMapping, live: LiveDetector, upto: int | None = None
-) -> LiveDetector:
-    """Count a watch's episodes after those that its detector has counted."""
+        certificate = load_certificate(connection, watch["certificate_id"])
+        levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
+        live = LiveDetector(DETECTORS[watch["detector"]](certificate, **levels))
     after = (episodes.c.watch_id == watch["id"]) & (episodes.c.number > live.detector.n)
-    query = select(episodes.c.cost).where(after)
-    if upto is not None:
-        query = query.where(episodes.c.number <= upto)
-    result = connection.execute(query.order_by(episodes.c.number), execution_options={"yield_per": 1000})
-    for cost in result.scalars():
+    query = select(episodes.c.cost).where(after).order_by(episodes.c.number)
+    for cost in connection.execute(query, execution_options={"yield_per": 1000}).scalars():
         live.count(cost)
     return live
 
@@ -238,7 +189,7 @@ def _fault(connection: Connection, watch: RowMapping) -> str:
     count, last = connection.execute(numbers).one()
     if not count == (last or 0) == watch["n"]:
         return f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
-    again = _count_after(connection, watch, _new_detector(connection, watch))
+    again = load_detector(connection, watch, replay=True)
     if again.state() != load_detector(connection, watch).state():
         return "the stored state differs from that of a replay"
     wrong = [name for name, value in again.summary().items() if watch["n"] and watch[name] != value]
@@ -255,7 +206,3 @@ def load_certificate(connection: Connection, certificate_id: int) -> Certificate
 def parse_certificate(content: str) -> Certificate:
     """Return the certificate that a text holds, verified."""
     return Certificate.from_dict(json.loads(content))
-
-
-def _milli_log10(value: float) -> int:
-    return round(1000 * math.log10(value)) if value > 1e-12 else -12000

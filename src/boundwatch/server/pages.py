@@ -13,14 +13,12 @@ from urllib.parse import quote, urlencode, urlsplit
 import fastapi
 from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from sqlalchemy import RowMapping
 from sqlalchemy.engine import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from boundwatch._support import schema
-from boundwatch.detectors.change import ChangeFinding
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
@@ -28,7 +26,7 @@ from boundwatch.server import api, bindings, live_detectors, models, outbox, que
 from boundwatch.server.access import SESSION_SECONDS, list_tokens
 from boundwatch.server.api import actor_of, reading, settings_of
 from boundwatch.server.guard import COOKIE, FORMS, problem
-from boundwatch.server.live_detectors import DETECTORS, Curve, parse_certificate
+from boundwatch.server.live_detectors import DETECTORS, parse_certificate
 from boundwatch.server.models import Refused
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -41,6 +39,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals |= {"quote": lambda text: quote(text, safe=""), "wording": wording, "phrases": showing}
+_templates.globals |= {"detectors": list(DETECTORS)}
 
 
 def render(request: Request, template: str, status: int = 200, **context: Any) -> Response:
@@ -48,10 +47,9 @@ def render(request: Request, template: str, status: int = 200, **context: Any) -
     actor, counts = request.state.actor, None
     if actor and actor.may("read"):
         with reading(request) as connection:
-            counts = queries.totals(connection, api.silent_before(request))
-    page = _templates.get_template(template)
-    text = page.render(actor=actor, totals=counts, path=request.url.path, **context)
-    return HTMLResponse(text, status)
+            counts = queries.totals(connection, settings_of(request).silent_before)
+    context |= {"actor": actor, "totals": counts, "path": request.url.path, "settings": settings_of(request)}
+    return HTMLResponse(_templates.get_template(template).render(context), status)
 
 
 @router.get("/")
@@ -64,26 +62,24 @@ def streams_page(
     page: api.Page = 1,
 ) -> Response:
     """All streams, or what to do first when there is none."""
-    settings, before = settings_of(request), api.silent_before(request)
-    filters = queries.Filters(verdict, search, certificate, before if silent else None)
+    before = settings_of(request).silent_before
+    asked: dict[str, Any] = {"verdict": verdict, "search": search, "certificate": certificate}
     with reading(request) as connection:
-        rows, total = queries.list_streams(connection, filters, page=page)
+        silent_before = before if silent else None
+        rows, total = queries.list_streams(connection, **asked, silent_before=silent_before, page=page)
         known = queries.list_certificates(connection)
-    chosen = {"verdict": verdict, "search": search, "certificate": certificate, "silent": silent}
-    given = {name: value for name, value in chosen.items() if value}
+    given = {name: value for name, value in (asked | {"silent": silent}).items() if value}
     return render(
         request,
         "streams.html",
-        rows=[_row(row, before) for row in rows],
+        rows=[queries.standing(row, before) for row in rows],
         total=total,
         page=page,
         pages=max(1, math.ceil(total / queries.PAGE)),
-        chosen=chosen,
+        chosen=asked,
         filtered=bool(given),
         link=lambda number: "/?" + urlencode(given | {"page": number}),
         certificates=known,
-        default=settings.certificate,
-        silent_minutes=settings.silent_minutes,
         base=str(request.base_url).rstrip("/"),
     )
 
@@ -93,9 +89,8 @@ def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)
     """Show the streams whose costs have risen, at one false discovery rate."""
     with reading(request) as connection:
         found = queries.fleet(connection, rate or settings_of(request).discovery_rate)
-    return render(
-        request, "fleet.html", fleet=found, rows=[_row(row, None) for row in found.discoveries[:500]]
-    )
+    rows = [queries.standing(row) for row in found.discoveries[:500]]
+    return render(request, "fleet.html", fleet=found, rows=rows)
 
 
 @router.get("/streams/{stream}")
@@ -106,41 +101,35 @@ def stream_page(
 ) -> Response:
     """One stream: its costs, the certified band, the evidence, the shift and its history."""
     with reading(request) as connection:
-        row = queries.find_stream(connection, stream, generation)
+        found = queries.find_stream(connection, stream, generation)
+        row = queries.standing(found, settings_of(request).silent_before)
         certificate = live_detectors.load_certificate(connection, row["certificate_id"])
         finding = None
         if row["n"] and not row["pruned"]:
-            finding = live_detectors.load_detector(connection, row, row["n"]).detector.finding()
+            finding = live_detectors.load_detector(connection, found).detector.finding()
         episodes = queries.list_episodes(connection, row["id"], after=max(0, row["n"] - _SHOWN_COSTS))
         alarms = queries.list_alarms(connection, watch_id=row["id"])
         history = queries.generations(connection, row["stream_id"])
         is_administrator = request.state.actor.may("administer")
         known = queries.list_certificates(connection) if is_administrator else []
-    costs = [episode["cost"] for episode in episodes]
     now = row["evidence_adverse"], row["evidence_benign"]
-    shift = None
     if finding is not None:
         now = live_detectors.evidence(finding)
-        if not isinstance(finding, ChangeFinding):  # which has no one shift
-            shift = finding.shift_lower, finding.shift_upper
-    threshold = queries.threshold_of(row, "adverse")
     is_test = row["detector"] == "sequential-test"
     return render(
         request,
         "stream.html",
-        row=_row(row, api.silent_before(request)),
+        row=row,
         certificate=certificate,
         finding=finding,
-        shift=shift,
-        costs=showing.draw_costs(certificate, costs, episodes[0]["number"]) if costs else None,
+        costs=showing.draw_costs(certificate, episodes) if episodes else None,
         now=now,
-        evidence=showing.draw_evidence(Curve.from_json(row["curve"]), threshold, row["n"], now[0]),
+        evidence=showing.draw_evidence(row, now[0]),
         powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"]) if is_test else [],
         latest=episodes[::-1][:20],
         alarms=alarms,
         history=history,
         certificates=known,
-        detectors=list(DETECTORS),
     )
 
 
@@ -150,7 +139,7 @@ def certificates_page(request: Request) -> Response:
     with reading(request) as connection:
         rows = queries.list_certificates(connection)
     listed = [dict(row) | {"promise": wording.headline(parse_certificate(row["content"]))} for row in rows]
-    return render(request, "certificates.html", rows=listed, detectors=list(DETECTORS))
+    return render(request, "certificates.html", rows=listed)
 
 
 @router.get("/certificates/{fingerprint}")
@@ -162,18 +151,8 @@ def certificate_page(request: Request, fingerprint: Annotated[str, fastapi.Path(
         except InvalidSetting as error:
             raise Refused(404, str(error)) from error
     certificate = parse_certificate(row["content"])
-    return render(
-        request,
-        "certificate.html",
-        row=row,
-        certificate=certificate,
-        promise=wording.promise(certificate),
-        basis=wording.basis(certificate),
-        assumptions=wording.assumptions(certificate),
-        misreadings=wording.misreadings(),
-        checks=certificate.verify(),
-        content=json.dumps(certificate.to_dict(), indent=2),
-    )
+    content = json.dumps(certificate.to_dict(), indent=2)
+    return render(request, "certificate.html", row=row, certificate=certificate, content=content)
 
 
 @router.get("/alarms")
@@ -317,23 +296,13 @@ def local_path(target: str) -> str:
     return target if safe and target.isprintable() else "/"
 
 
-def _row(row: RowMapping, before: float | None) -> dict[str, Any]:
-    curve = Curve.from_json(row["curve"])
-    threshold = queries.threshold_of(row, "adverse")
-    spark, silent = showing.sparkline(curve, threshold), queries.is_silent(row, before)
-    return dict(row) | {"threshold": threshold, "spark": spark, "silent": silent}
-
-
 @lru_cache(maxsize=64)
 def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
     """Return how soon the watch would notice rises; of bounded costs, a test against the certified limit."""
     certificate = parse_certificate(content)
-    found = []
-    for cost in sorted(
-        {round(certificate.upper + rise * (1 - certificate.upper), 2) for rise in (0.15, 0.3, 0.6)}
-    ):
-        if not certificate.upper < cost <= 1:
-            continue
-        answer = time_to_alarm(certificate, cost=cost, alpha=alpha)
-        found.append({"cost": cost, "half": answer.trials[0.5], "most": answer.trials[0.9]})
+    upper, found = certificate.upper, []
+    for cost in sorted({round(upper + rise * (1 - upper), 2) for rise in (0.15, 0.3, 0.6)}):
+        if upper < cost <= 1:
+            trials = time_to_alarm(certificate, cost=cost, alpha=alpha).trials
+            found.append({"cost": cost, "half": trials[0.5], "most": trials[0.9]})
     return found

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, literal, or_, select
@@ -22,7 +20,7 @@ from boundwatch.server.tables import alarms, audit, certificates, episodes, stre
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
-# The certificate of a watch that may alarm at a line of failures; `threshold_of` needs it.
+# The certificate of a watch that may alarm at a line of failures; `standing` needs it.
 _COUNTED = case(
     (and_(certificates.c.binary == 1, watches.c.detector == "sequential-test"), certificates.c.content)
 ).label("counted")
@@ -38,26 +36,6 @@ _STANDING = select(
 ).select_from(_WATCHED)
 
 
-@dataclass(frozen=True)
-class Filters:
-    """Which streams to show."""
-
-    verdict: str = ""
-    search: str = ""
-    certificate: str = ""
-    silent_before: float | None = None
-
-    def clauses(self) -> list[ColumnElement[bool]]:
-        """Return them as conditions."""
-        asked = [
-            (self.verdict, watches.c.verdict == self.verdict),
-            (self.search, streams.c.name.icontains(self.search, autoescape=True)),
-            (self.certificate, certificates.c.name == self.certificate),
-            (self.silent_before is not None, _is_silent(self.silent_before or 0.0)),
-        ]
-        return [clause for is_asked, clause in asked if is_asked]
-
-
 def _all(connection: Connection, query: Select[Any]) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
 
@@ -67,10 +45,23 @@ def _is_silent(before: float) -> ColumnElement[bool]:
 
 
 def list_streams(
-    connection: Connection, filters: Filters, *, page: int = 1, size: int = PAGE
+    connection: Connection,
+    *,
+    verdict: str = "",
+    search: str = "",
+    certificate: str = "",
+    silent_before: float | None = None,
+    page: int = 1,
+    size: int = PAGE,
 ) -> tuple[list[RowMapping], int]:
     """Return one page of streams, the strongest evidence first, and how many there are in all."""
-    clauses = filters.clauses()
+    asked = [
+        (verdict, watches.c.verdict == verdict),
+        (search, streams.c.name.icontains(search, autoescape=True)),
+        (certificate, certificates.c.name == certificate),
+        (silent_before, _is_silent(silent_before or 0.0)),
+    ]
+    clauses = [clause for is_asked, clause in asked if is_asked]
     count = select(func.count()).select_from(_WATCHED).where(_CURRENT, *clauses)
     is_adverse = watches.c.verdict == Verdict.ADVERSE.value
     order = is_adverse.desc(), watches.c.evidence_adverse.desc(), streams.c.name
@@ -92,8 +83,7 @@ def totals(connection: Connection, silent_before: float | None = None) -> dict[s
     return counted | {"open_alarms": connection.execute(waiting).scalar_one()}
 
 
-@dataclass(frozen=True)
-class Fleet:
+class Fleet(NamedTuple):
     """Which streams' costs have risen, at one false discovery rate.
 
     **Guarantee**: the expected share of streams listed although their world is not worse is at most `rate`
@@ -113,27 +103,20 @@ class Fleet:
 
 def fleet(connection: Connection, rate: float) -> Fleet:
     """Return the discoveries among all streams that a sequential test watches."""
-    levels = watches.c.alpha_adverse, watches.c.alpha_benign
-    query = select(
-        watches.c.id, watches.c.evidence_adverse, watches.c.certificate_id, watches.c.place, *levels
-    )
-    rows = connection.execute(query.where(_CURRENT)).all()
+    columns = "id evidence_adverse place certificate_id alpha_adverse alpha_benign"
+    query = select(*(watches.c[name] for name in columns.split())).where(_CURRENT)
+    rows = connection.execute(query).all()
     tested = [row for row in rows if row.place is not None]
     size = fleet_size(connection)
     e_values, places = [row.evidence_adverse for row in tested], [row.place for row in tested]
     keys = [tested[index].id for index in select_discoveries(e_values, places, size=size, rate=rate)]
     found = {row["id"]: row for row in _all(connection, _STANDING.where(watches.c.id.in_(keys)))}
-    kinds = {(row.certificate_id, row.alpha_adverse, row.alpha_benign) for row in tested}
-    used = {key: load_certificate(connection, key) for key in {key for key, *_ in kinds}}
-    limited = {key for key, *alphas in kinds if not is_joint(used[key], (alphas[0], alphas[1]))}
-    return Fleet(
-        rate,
-        min(1.0, sum(used[key].delta_upper for key in limited)),
-        size,
-        len(tested),
-        len(rows) - len(tested),
-        [found[key] for key in keys],
-    )
+    kinds = {(row.certificate_id, (row.alpha_adverse, row.alpha_benign)) for row in tested}
+    used = {key: load_certificate(connection, key) for key, _ in kinds}
+    limited = {key for key, alphas in kinds if not is_joint(used[key], alphas)}
+    delta = min(1.0, sum(used[key].delta_upper for key in limited))
+    listed = [found[key] for key in keys]
+    return Fleet(rate, delta, size, len(tested), len(rows) - len(tested), listed)
 
 
 def select_discoveries(
@@ -222,34 +205,23 @@ def changed_since(connection: Connection, moment: float) -> dict[str, float]:
     return {row.name: row.last_seen for row in connection.execute(latest)}
 
 
+def standing(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
+    """Return a row of a stream with what follows from it; no `threshold`: it alarms at a line of failures."""
+    levels = row["alpha_adverse"], row["alpha_benign"]
+    is_exact = row["counted"] is not None and is_joint(parse_certificate(row["counted"]), levels)
+    return {
+        **row,
+        "mean_cost": row["total"] / row["n"] if row["n"] else None,
+        "threshold": None if is_exact else row["threshold_adverse"],
+        "silent": silent_before is not None and (row["last_seen"] or row["created"]) < silent_before,
+    }
+
+
 def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
     """Return where a stream stands, for programs."""
+    found = standing(row, silent_before)
     names = {"name": "certificate", "version": "certificate_version", "fingerprint": "fingerprint"}
-    computed = {
-        "stream": row["name"],
-        "certificate": {name: row[column] for name, column in names.items()},
-        "mean_cost": row["total"] / row["n"] if row["n"] else None,
-        "threshold_adverse": threshold_of(row, "adverse"),
-        "threshold_benign": threshold_of(row, "benign"),
-        "silent": is_silent(row, silent_before),
-    }
-    return {name: computed[name] if name in computed else row[name] for name in Standing.__struct_fields__}
-
-
-def is_silent(row: RowMapping, before: float | None) -> bool:
-    """Return whether a stream's last episode came before a moment."""
-    return before is not None and (row["last_seen"] or row["created"]) < before
-
-
-def threshold_of(row: RowMapping, side: str) -> float | None:
-    """Return the evidence at which a side alarms; None for joint counts, which alarm at an exact line."""
-    levels = row["alpha_adverse"], row["alpha_benign"]
-    if row["counted"] is not None and is_joint(parse_certificate(row["counted"]), levels):
-        return None
-    found: float = row[f"threshold_{side}"]
-    return found
-
-
-def silent_before(minutes: float) -> float | None:
-    """Return the moment before which a stream's last episode makes it silent; None if none ever is."""
-    return time.time() - 60 * minutes if minutes > 0 else None
+    found |= {"stream": row["name"], "certificate": {name: row[column] for name, column in names.items()}}
+    if found["threshold"] is None:
+        found |= {"threshold_adverse": None, "threshold_benign": None}
+    return {name: found[name] for name in Standing.__struct_fields__}

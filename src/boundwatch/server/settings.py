@@ -7,13 +7,13 @@ import ipaddress
 import os
 import re
 import socket
+import time
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, get_type_hints
 
-import msgspec
 from msgspec import Meta
 
 from boundwatch._support.files import read_bytes
@@ -69,13 +69,7 @@ class Settings:
     def gather(
         cls, options: Mapping[str, Any], path: str | None = None, environment: Mapping[str, str] | None = None
     ) -> Settings:
-        """Return the settings from all places; an option that is None was not given.
-
-        Examples
-        --------
-        >>> Settings.gather({"port": None}, environment={"BOUNDWATCH_PORT": "9000"}).port
-        9000
-        """
+        """Return the settings from all places; an option that is None was not given."""
         values = {} if path is None else _from_toml(path)
         values |= _from_environment(os.environ if environment is None else environment)
         for name, value in options.items():
@@ -114,14 +108,10 @@ class Settings:
         host = f"[{host}]" if ":" in host else host
         return f"{scheme}://{host}:{self.port}"
 
-    def to_json(self) -> str:
-        """Return everything, for the processes of one server."""
-        return msgspec.json.encode(self).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """Return what `to_json` wrote."""
-        return msgspec.json.decode(text, type=cls)
+    @property
+    def silent_before(self) -> float | None:
+        """The moment before which a stream's last episode makes it silent; None if none ever is."""
+        return time.time() - 60 * self.silent_minutes if self.silent_minutes > 0 else None
 
 
 _TYPES = get_type_hints(Settings, include_extras=True)
@@ -160,10 +150,9 @@ def _is_of_others(name: str, text: str) -> bool:
 
 def _meant(variable: str, settings: Collection[str]) -> str:
     """Return the setting that a variable is most like, or all of them if it is like none."""
-    known = {setting: setting for setting in settings} | {f"{_PREFIX}COMMAND": f"{_PREFIX}ON_ALARM"}
-    short = {name.removeprefix(_PREFIX): meant for name, meant in known.items()}
+    short = [name.removeprefix(_PREFIX) for name in settings]
     alike = difflib.get_close_matches(variable.removeprefix(_PREFIX).upper(), short, n=1)
-    return short[alike[0]] if alike else f"one of {', '.join(settings)}"
+    return _PREFIX + alike[0] if alike else f"one of {', '.join(settings)}"
 
 
 def _typed(name: str, value: Any, where: str, *, strict: bool = True) -> Any:

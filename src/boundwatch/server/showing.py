@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,13 @@ from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
+from sqlalchemy import RowMapping
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import Verdict
 from boundwatch.reporting import wording
-from boundwatch.reporting.svg import Frame, circle, path, polyline, rect, svg, text
-from boundwatch.server.live_detectors import Curve
+from boundwatch.reporting.svg import Frame, circle, path, polyline, svg, text
+from boundwatch.server.live_detectors import POINTS
 
 _FRAME = Frame(720, 220, left=56, right=12, top=12, bottom=40)
 _SPARK = Frame(120, 28, left=2, right=2, top=2, bottom=2)
@@ -22,10 +24,14 @@ _SIGNS = {"adverse": "▲", "benign": "▼", "within": "●"}
 _USUAL = 20.0  # evidence that is always in the picture where no threshold is
 
 
-def sparkline(curve: Curve, threshold: float | None) -> Markup:
+def _curve(row: Mapping[str, Any]) -> list[float]:
+    return [value / 1000 for value in json.loads(row["curve"])[0]]
+
+
+def sparkline(row: Mapping[str, Any]) -> Markup:
     """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms."""
-    values = [value / 1000 for value in curve.adverse[-48:]]
-    mark = math.log10(threshold or _USUAL)
+    values = _curve(row)[-48:]
+    mark = math.log10(row["threshold"] or _USUAL)
     top, bottom = max([mark * 1.15, *values]), min([-1.0, *values])
 
     def height(value: float) -> float:
@@ -34,23 +40,22 @@ def sparkline(curve: Curve, threshold: float | None) -> Markup:
     last = max(len(values) - 1, 1)
     places = [(_SPARK.x(index / last), height(value)) for index, value in enumerate(values)]
     parts = [
-        *([path("limit", "M", 0, height(mark), "H", 120)] if threshold else []),
+        *([path("limit", "M", 0, height(mark), "H", 120)] if row["threshold"] else []),
         polyline("curve", places),
         *(circle("mean", x, y, 2) for x, y in places[-1:]),
     ]
     return Markup(svg(None, 120, 28, parts, "spark"))  # noqa: S704 - numbers only
 
 
-def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> Markup:
-    """Draw the latest costs, of which the first has a number, and their mean over the certified band."""
-    last = first + len(costs) - 1
+def draw_costs(certificate: Certificate, episodes: Sequence[RowMapping]) -> Markup:
+    """Draw the costs of the latest episodes, and their mean over the certified band."""
+    costs = [episode["cost"] for episode in episodes]
+    first, last = episodes[0]["number"], episodes[-1]["number"]
     places = [_FRAME.x((index + 0.5) / max(len(costs), 2)) for index in range(len(costs))]
     means = [total / (index + 1) for index, total in enumerate(accumulate(costs))]
-    low, high = _FRAME.y(certificate.lower), _FRAME.y(certificate.upper)
     parts = [
         _FRAME.axis([("0", 0.0), ("0.5", 0.5), ("1", 1.0)]),
-        rect("band", _FRAME.left, high, _FRAME.end - _FRAME.left, max(low - high, 1)),
-        _FRAME.level("limit", certificate.upper),
+        _FRAME.band(certificate.lower, certificate.upper),
         *(circle("dot", x, _FRAME.y(cost), 2.5) for x, cost in zip(places, costs, strict=True)),
         polyline("curve", ((x, _FRAME.y(mean)) for x, mean in zip(places, means, strict=True))),
         *_episodes(first, last),
@@ -63,9 +68,10 @@ def draw_costs(certificate: Certificate, costs: Sequence[float], first: int) -> 
     )
 
 
-def draw_evidence(curve: Curve, threshold: float | None, n: int, now: float) -> Markup:
+def draw_evidence(row: Mapping[str, Any], now: float) -> Markup:
     """Draw the evidence that costs have risen, on a logarithmic scale, against any threshold."""
-    values = [*(value / 1000 for value in curve.adverse), math.log10(max(now, 1e-12))]
+    n, threshold, curve = row["n"], row["threshold"], _curve(row)
+    values = [*curve, math.log10(max(now, 1e-12))]
     mark = math.log10(threshold or _USUAL)
     top, bottom = math.ceil(max([mark + 0.3, *values])), math.floor(min([-1.0, *values]))
     span = top - bottom
@@ -73,7 +79,7 @@ def draw_evidence(curve: Curve, threshold: float | None, n: int, now: float) -> 
         (f"1e{power}" if abs(power) > 2 else f"{10.0**power:g}", (power - bottom) / span)
         for power in range(bottom, top + 1, max(1, math.ceil(span / 5)))
     ]
-    points = zip([*curve.episodes[:-1], n], values, strict=True)
+    points = zip([*POINTS[: len(curve)], n], values, strict=True)
     line = ((_FRAME.x(episode / max(n, 1)), _FRAME.y((value - bottom) / span)) for episode, value in points)
     parts = [_FRAME.axis(ticks), polyline("curve", line), *_episodes(1, n)]
     said = f"Evidence that costs have risen, over {n} episodes: now {now:.3g}"
@@ -91,7 +97,7 @@ def _episodes(first: int, last: int) -> list[str]:
 
 
 def _drawn(label: str, parts: Sequence[str]) -> Markup:
-    return Markup(_FRAME.draw(label, parts))  # noqa: S704 - numbers, and names that were escaped
+    return Markup(_FRAME.draw(label, parts))  # noqa: S704 - numbers, and words of ours
 
 
 def verdict(value: str) -> Markup:
@@ -106,28 +112,14 @@ def headline(row: Mapping[str, Any]) -> str:
 
 
 def mean(row: Mapping[str, Any]) -> str:
-    """Say the mean cost; where costs are 0 or 1, the failures in trials.
-
-    Examples
-    --------
-    >>> mean({"n": 53, "total": 7.0, "binary": 1}), mean({"n": 4, "total": 1.0, "binary": 0})
-    ('7 of 53 failed', '0.250')
-    >>> mean({"n": 0, "total": 0.0, "binary": 1})
-    '–'
-    """
+    """Say the mean cost; where costs are 0 or 1, the failures in trials."""
     if not row["n"]:
         return "–"
     return f"{row['total']:.0f} of {row['n']} failed" if row["binary"] else f"{row['total'] / row['n']:.3f}"
 
 
 def evidence(value: float) -> str:
-    """Say an e-value with no more digits than it deserves.
-
-    Examples
-    --------
-    >>> evidence(3.39), evidence(1234.5), evidence(4e9), evidence(0.00123)
-    ('3.4', '1,234', 'over 1,000,000', '0.0012')
-    """
+    """Say an e-value with no more digits than it deserves."""
     if value > 1e6:
         return "over 1,000,000"
     if 0 < value < 1e-3:
@@ -145,13 +137,7 @@ def moment(seconds: float | None) -> Markup:
 
 
 def age(seconds: float) -> str:
-    """Say how long ago something was.
-
-    Examples
-    --------
-    >>> age(0.2), age(75), age(7300), age(200000)
-    ('just now', '1 minute ago', '2 hours ago', '2 days ago')
-    """
+    """Say how long ago something was."""
     for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
             return f"{wording.count(int(seconds // size), name)} ago"

@@ -9,7 +9,7 @@ import time
 from sqlalchemy import delete, or_, select, update
 from sqlalchemy.engine import Connection
 
-from boundwatch.server import outbox, queries
+from boundwatch.server import outbox
 from boundwatch.server.database import Database, log_failure
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import episodes, streams, watches
@@ -37,8 +37,7 @@ class Upkeep:
         pruned = 0.0
         while True:
             try:
-                before = queries.silent_before(self.settings.silent_minutes)
-                if before is not None:
+                if (before := self.settings.silent_before) is not None:
                     with self.database.write() as connection:
                         tell_silence(connection, before, self.settings)
                 if self.settings.retain_days > 0 and time.monotonic() > pruned + 3600:
