@@ -53,14 +53,15 @@ def outcome(measure, cells, notation=None):
 @given(MEASURES, st.lists(CELLS, max_size=8), st.integers(0, 8))
 def test_a_column_in_two_blocks_is_the_column_in_one(measure, cells, cut):
     """So a file, its blocks and a stream of its rows cannot be read in different ways."""
-    whole, refused = outcome(measure, cells)
-    first, early = outcome(measure, cells[:cut])
-    kept = None if first is None else Notation(**dataclasses.asdict(first.notation))
+    notation, shown = Notation(), Notation()
+    whole, refused = outcome(measure, cells, notation)
+    first, early = outcome(measure, cells[:cut], shown)
+    kept = Notation(**dataclasses.asdict(shown))
     second, late = (None, None) if first is None else outcome(measure, cells[cut:], kept)
     if refused is None:
         assert early is late is None
         assert np.append(first.costs, second.costs).tolist() == whole.costs.tolist()
-        assert second.notation == whole.notation
+        assert kept == notation
     else:
         index = early.index if early is not None else late.index + len(cells[:cut])
         found = early if early is not None else late
@@ -91,7 +92,14 @@ def test_numbers_and_truth_values_are_outcomes():
     assert SUCCESS.costs([True, 0, 1.0, "0"]).tolist() == [0, 1, 0, 1]
     assert SUCCESS.costs(np.array([True, False])).tolist() == [0, 1]
     assert SUCCESS.costs(np.array(["yes", "no"])).tolist() == [0, 1]
-    assert COST.costs(["yes", "no", "0.5", True]).tolist() == [1, 0, 0.5, 1]
+    assert COST.costs(["0.5", True, 0]).tolist() == [0.5, 1, 0]
+
+
+@pytest.mark.parametrize("cells", [["yes", "no", "0.5"], [0.5, "no"], ["no", 1]])
+def test_a_column_of_costs_has_words_or_numbers(cells):
+    with pytest.raises(InvalidCost) as refused:
+        COST.costs(cells)
+    assert refused.value.value == cells[-1]
 
 
 @pytest.mark.parametrize("cells", [["S", "F", "T"], ["yes", "S"], ["S", "no"], ["S", "1"], ["S", "pass"]])

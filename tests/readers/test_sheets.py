@@ -2,7 +2,6 @@
 
 import pytest
 
-from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.errors import Argument, Refusal
@@ -46,10 +45,8 @@ def test_line_by_line_as_a_whole(sheet: Sheet):
 
 
 def costs(parts, flags):
-    text, notation = TextRows(Declared.of(**flags, design=Design()), "sheet"), Notation()
+    text = TextRows(Declared.of(**flags, design=Design()), "sheet")
     for number, raw in enumerate(parts, start=1):
         if (block := text.take([Line(number, raw)])) is not None:
-            found = convert(text.rows.measure, block.columns[text.rows.column], notation)
-            notation = found.notation
-            yield from found.costs
+            yield from block.costs(text.rows.measure, text.rows.notation, text.source).costs
     text.end()

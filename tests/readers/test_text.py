@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal
@@ -24,18 +23,20 @@ def read(data, declared=None, cuts=(), restart=False):
     taken = lines(data)
     blocks = []
     for start, end in zip([0, *cuts], [*cuts, len(taken)], strict=True):
-        blocks.append(rows.take(taken[start:end]))
+        blocks += converted(rows, rows.take(taken[start:end]))
         if restart:
             rows = TextRows(declared or Declared(), "lab.csv", json.loads(json.dumps(rows.state)))
     rows.end()
-    return together(rows, blocks)
+    return together(blocks)
 
 
-def together(rows, blocks):
-    notation, costs, numbers, labels = Notation(), [], [], []
-    for block in filter(None, blocks):
-        found = convert(rows.rows.measure, block.columns[rows.rows.column], notation)
-        notation = found.notation
+def converted(rows, block):
+    return [] if block is None else [(block, block.costs(rows.rows.measure, rows.rows.notation, rows.source))]
+
+
+def together(blocks):
+    costs, numbers, labels = [], [], []
+    for block, found in blocks:
         costs += found.costs.tolist()
         numbers += list(block.numbers)
         labels += [tuple(map(str, each)) for each in zip(*list(block.columns.values())[1:], strict=True)]
@@ -245,15 +246,10 @@ def test_fast_and_careful_give_the_same(table, by):
     def fast():
         parser = TextRows(declared, "lab.csv")
         begun = data.index(b"\n11" + mark.encode()) + 1
-        blocks = [*parser.feed(data[:begun]), parser.take([])]
-        rest = data[begun:]
-        block = arrow.read(rest, parser.rows, parser._delimiter, parser.lines + 1)
-        if block is None:
-            blocks += parser.feed(rest)
-        else:
-            blocks.append(block)
+        parts = [data[:begun], data[begun:]]
+        blocks = [each for part in parts for block in parser.feed(part) for each in converted(parser, block)]
         parser.end()
-        return together(parser, blocks)
+        return together(blocks)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow, "SMALLEST", 0)
@@ -263,10 +259,12 @@ def test_fast_and_careful_give_the_same(table, by):
 def test_the_fast_path_is_taken():
     data = b"id,cost,task\n" + b"".join(b"%d,%d,mug\n" % (n, n % 2) for n in range(30_000))
     parser = TextRows(of(cost="cost", by="task"), "lab.csv")
-    blocks = list(parser.feed(data))
-    assert isinstance(blocks[-1].numbers, range)
-    assert isinstance(blocks[-1].columns["cost"], np.ndarray)
-    assert together(parser, blocks) == read(data, of(cost="cost", by="task"))
+    begun = data.index(b"\n", 3000) + 1
+    parts = [data[:begun], data[begun:]]
+    blocks = [each for part in parts for block in parser.feed(part) for each in converted(parser, block)]
+    assert isinstance(blocks[-1][0].numbers, range)
+    assert isinstance(blocks[-1][0].columns["cost"], np.ndarray)
+    assert together(blocks) == read(data, of(cost="cost", by="task"))
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,7 +8,7 @@ import numbers
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -33,30 +33,31 @@ _MOST_WORDS = 5
 _LARGEST_WHOLE = 1 << 53  # up to which whole numbers are floats
 
 
-@dataclass(frozen=True)
+@dataclass
 class Notation:
     """How a column is written, as far as its cells have shown it; later ones must be written alike.
 
-    Plain JSON values by `dataclasses.asdict`; a stream keeps it from one block to the next.
+    `convert` keeps it up to date. Plain JSON values by `dataclasses.asdict`.
     """
 
     decimal: Mark = ""
     """The decimal mark."""
     percent: bool | None = None
     """Whether numbers are percentages."""
+    words: bool | None = None
+    """Whether costs are words (yes, no), not numbers."""
     initials: bool | None = None
     """Whether outcomes are S and F."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """The costs of some cells, how the column is written by now, and which words became failures.
+    """The costs of some cells, and which words became failures, how often each.
 
     These are the words that are neither among the declared `success_values` nor known to mean failure.
     """
 
     costs: Costs
-    notation: Notation
     others: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -66,8 +67,10 @@ def convert(
     """Return the cost of every cell; the same for a whole column as for its cells one after the other."""
     state, others = notation or Notation(), dict[str, int]()
     values = _plain(measure, cells)
-    if values is None:
-        values, state, others = _read(measure, cells, state)
+    if values is None or (state.words and values.size):
+        values, others = _read(measure, cells, state)
+    elif values.size:
+        state.words = False
     low, high = measure.ends
     costs = (values - low if measure.kind == "cost" else high - values) / (high - low)
     if binary and not (whole := np.isin(costs, (0, 1))).all():
@@ -76,7 +79,7 @@ def convert(
         problem = "is not 0 or 1, but costs of 0 and 1 were promised"
         remedy = ("certify with ", Argument("binary", False))
         raise InvalidCost(problem, value=value, remedy=remedy).of(place)
-    return Converted(costs, state, others)
+    return Converted(costs, others)
 
 
 def _plain(measure: Measure, cells: Cells) -> Costs | None:
@@ -95,7 +98,7 @@ def _plain(measure: Measure, cells: Cells) -> Costs | None:
     return values if fits else None
 
 
-def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, Notation, dict[str, int]]:
+def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, dict[str, int]]:
     """Return what cells hold: each different one is understood once, in the order in which they appear."""
     listed = cells.tolist() if isinstance(cells, np.ndarray) else cells
     words = {_key(word) for word in measure.success_values}
@@ -111,17 +114,17 @@ def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, Notat
         try:
             _refuse_strangers(value, "outcome" if measure.kind == "success" else "number")
             if measure.kind != "success":
-                known[cell], state = _number(measure, value, state)
+                known[cell] = _number(measure, value, state)
             elif words:
                 known[cell] = _named(value, words)
             else:
-                known[cell], state = _success(value, state)
+                known[cell] = _success(value, state)
         except InvalidCost as error:
             raise _placed(error, listed, cell) from None
     values = np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
     odd = {cell for cell in known if words and not known[cell] and _usual(cell) is not False}
     others = Counter(str(cell).strip() for cell in listed if cell in odd) if odd else {}
-    return values, state, dict(others)
+    return values, dict(others)
 
 
 def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
@@ -154,21 +157,21 @@ def _refuse_strangers(cell: Any, what: str) -> None:
         raise InvalidCost("is a duration", value=str(cell), remedy=remedy)
 
 
-def _success(cell: Any, state: Notation) -> tuple[bool, Notation]:
+def _success(cell: Any, state: Notation) -> bool:
     """Return whether a cell says success; S and F do where no other word is."""
     initial = INITIALS.get(normal(cell)) if isinstance(cell, str) else None
     if initial and state.initials is None:
-        state = replace(state, initials=True)
+        state.initials = True
     if initial is not None and state.initials:
-        return initial, state
+        return initial
     found = _usual(cell)
     if found is None:
         raise _unknown(cell)
     if state.initials:
         raise InvalidCost("stands beside S and F", value=cell, remedy="write all outcomes alike")
     if initial is None and isinstance(cell, str):
-        state = replace(state, initials=False)
-    return found, state
+        state.initials = False
+    return found
 
 
 def _usual(cell: Any) -> bool | None:
@@ -218,7 +221,7 @@ def _unknown(cell: Any) -> InvalidCost:
     return InvalidCost("is not a known word for success or failure", value=cell, remedy=remedy)
 
 
-def _number(measure: Measure, cell: Any, state: Notation) -> tuple[float, Notation]:
+def _number(measure: Measure, cell: Any, state: Notation) -> float:
     """Return the cost or the reward in a cell, which must be in its range."""
     said = outcome(cell) if isinstance(cell, str) and measure.kind == "cost" else None
     if said is not None and said.judges:
@@ -227,15 +230,20 @@ def _number(measure: Measure, cell: Any, state: Notation) -> tuple[float, Notati
     if said is not None:
         value = float(said.success)
     elif isinstance(cell, str):
-        value, state = _written(measure, cell, state)
+        value = _written(measure, cell, state)
     else:
         try:
             value = float(cell)
         except (TypeError, ValueError, OverflowError):
             value = math.nan
+    if state.words not in (None, said is not None):
+        one, others = ("number", "words") if state.words else ("word", "numbers")
+        problem, remedy = f"is a {one} where the rows above have {others}", "write all of the column alike"
+        raise InvalidCost(problem, value=cell, remedy=remedy)
+    state.words = said is not None
     low, high = measure.ends
     if low <= value <= high:
-        return value, state
+        return value
     if not math.isfinite(value):
         remedy = "give every episode a number (a failed one usually the worst)"
         raise InvalidCost("is not a finite number", value=cell, remedy=remedy)
@@ -243,11 +251,11 @@ def _number(measure: Measure, cell: Any, state: Notation) -> tuple[float, Notati
     raise InvalidCost(f"is outside [{shortest(low)}, {shortest(high)}]", value=cell, remedy=remedy)
 
 
-def _written(measure: Measure, text: str, state: Notation) -> tuple[float, Notation]:
+def _written(measure: Measure, text: str, state: Notation) -> float:
     """Return the number in a text, which must be written like those before it."""
     found = number(text)
     if found is None:
-        remedy: Remedy = "every episode needs one"
+        remedy: Remedy = "every episode needs one; if the row is a total or a unit, delete it"
         if _DIGITS(text.strip()):
             remedy = "write decimals with a point, and nothing between thousands (1234.5)"
         raise InvalidCost("is not a number", value=text, remedy=remedy)
@@ -277,4 +285,5 @@ def _written(measure: Measure, text: str, state: Notation) -> tuple[float, Notat
     for is_wrong, problem, remedy in faults:
         if is_wrong:
             raise InvalidCost(problem, value=text, remedy=remedy)
-    return found.value, replace(state, decimal=found.mark or state.decimal, percent=found.percent)
+    state.decimal, state.percent = found.mark or state.decimal, found.percent
+    return found.value

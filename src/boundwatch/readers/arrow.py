@@ -33,8 +33,9 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     numbering = [name for name, going_on in rows.numbered.items() if going_on]
     kinds = {_key(rows, name): pyarrow.string() for name in (*rows.wanted, *rows.asked, *numbering)}
     # A point is needed once to know the decimal mark; with several columns it may be in any of them.
-    unmarked = not rows.mark and b"." in data and len(rows.names) > 1
-    if rows.numeric and not unmarked:
+    unmarked = not rows.notation.decimal and b"." in data and len(rows.names) > 1
+    numeric = rows.measure.kind != "success" and not rows.notation.words
+    if numeric and not unmarked:
         kinds[_key(rows, rows.column)] = pyarrow.float64()
     try:
         table = pyarrow.csv.read_csv(
@@ -55,7 +56,7 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         n: _texts(table.column(_key(rows, n))) for n in (*rows.wanted, *rows.asked) if n != rows.column
     }
     column = table.column(_key(rows, rows.column))
-    found = _numbers(column, rows, data) if rows.numeric else _words(column, rows)
+    found = _numbers(column, rows, data) if numeric else _words(column, rows)
     if found is None:
         return None
     labels = {n: _texts(table.column(_key(rows, n))) for n in numbering if rows.counted < MOST_LABELS}
@@ -65,9 +66,10 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
 
 def _is_simple(data: bytes, rows: Rows) -> bool:
     """Return whether nothing in these bytes needs care, as far as a glance can tell."""
-    if rows.numeric is None or b'"' in data or b"\0" in data or b"\x1f" in data:
+    notation = rows.notation
+    if (notation.words is None and rows.measure.kind != "success") or any(map(data.__contains__, b'"\0\x1f')):
         return False
-    if rows.mark == "," or (rows.named and re.fullmatch(r"[\d.]+", rows.column)):
+    if notation.decimal == "," or notation.percent or (rows.named and re.fullmatch(r"[\d.]+", rows.column)):
         return False
     try:
         return data.isascii() or bool(data.decode("utf-8"))
@@ -86,12 +88,11 @@ def _all_numbered(column: Any) -> bool:
 
 
 def _words(column: Any, rows: Rows) -> list[str] | None:
-    """Return words; None if a row may be blank, a remark, the header once more, or not alike."""
+    """Return words; None if a row may be blank, a remark, or the header once more."""
     texts = _texts(column)
     known = set(texts)
     unusual = known & {"", rows.column.strip()} or any(text.startswith("#") for text in known)
-    mixed = rows.measure.kind != "success" and any(map(rows.is_number, known))
-    return None if unusual or mixed else texts
+    return None if unusual else texts
 
 
 def _numbers(column: Any, rows: Rows, data: bytes) -> NDArray[np.float64] | None:
@@ -108,7 +109,10 @@ def _numbers(column: Any, rows: Rows, data: bytes) -> NDArray[np.float64] | None
             return None
     parts = [_array(chunk) for chunk in column.chunks if len(chunk)]
     values: NDArray[np.float64] = np.concatenate([np.empty(0), *parts])
-    return values if np.isfinite(values).all() and rows.note_numbers(rows.mark or mark) else None
+    if not np.isfinite(values).all():
+        return None
+    rows.notation.decimal = rows.notation.decimal or ("." if mark else "")
+    return values
 
 
 def _texts(column: Any) -> list[str]:

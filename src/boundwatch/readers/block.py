@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
-from numpy.typing import NDArray
-
+from boundwatch.episodes.costs import Cells as Cells
+from boundwatch.episodes.costs import Converted, Notation, convert
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import InvalidCost, Place
@@ -18,9 +18,6 @@ Format = Literal[
     "lerobot-eval", "lerobot-dataset", "sb3-monitor", "sb3-evaluations", "mcap",
 ]  # fmt: skip
 """The names of the formats."""
-
-Cells = Sequence[Any] | NDArray[Any]
-"""A column's cells: text, numbers, truth values, None, dates; an array where the format has one."""
 
 ONLY = "1"
 """The name of the column of a list that has no names."""
@@ -51,6 +48,15 @@ class Block:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def costs(self, measure: Measure, notation: Notation, source: str, *, binary: bool = False) -> Converted:
+        """Return the cost of every row; refuse a cell with its place."""
+        try:
+            return convert(measure, self.columns[measured(measure)], notation, binary=binary)
+        except InvalidCost as error:
+            cells = error.cells or range(1)
+            first, last = (self.numbers[cell] for cell in (cells[0], cells[-1]))
+            raise error.at(Place(source, self.unit, first, measure.column, last)) from None
+
 
 @dataclass
 class Table:
@@ -66,6 +72,7 @@ class Table:
     located: Mapping[str, str] = field(default_factory=dict)  # names in the file, by those declared
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    notation: Notation = field(default_factory=Notation)
     opened: ExitStack = field(default_factory=ExitStack, repr=False)  # what to close at the end
 
     def __enter__(self) -> Self:

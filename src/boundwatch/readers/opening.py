@@ -110,7 +110,7 @@ class Source:
 
     def _chunks(self) -> Iterator[bytes]:
         raw = iter(lambda: self._file.read(CHUNK), b"")
-        first = next(raw, b"")
+        first = self._file.read(_HEAD)
         self.packed = first.startswith(_GZIP)
         chunks = _chain(first, raw)
         yield from _unpack(chunks, self.name) if self.packed else chunks
@@ -171,7 +171,7 @@ def _unpack(parts: Iterator[bytes], source: str) -> Iterator[bytes]:
             data = part
             taken += len(part)
             while data:
-                out = stream.decompress(data, CHUNK)
+                out = stream.decompress(data, CHUNK if given else _HEAD)
                 given += len(out)
                 if given > _FREE + _RATIO * taken:
                     raise too_large(source, f"{taken} bytes of gzip data became more than {given - len(out)}")

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
-from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes, Role
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import repeats, suspicions
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
 from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.opening import Source, check_archive, placed, recognize
@@ -111,7 +110,7 @@ def _text(source: Source, declared: Declared) -> Table:
         raise empty(source.name)
     rows = text.rows
     listed = rows.names if rows.named or len(rows.names) > 1 or text.file_format == "jsonl" else ()
-    table = Table(source.name, text.file_format, listed, rows.measure, iter(()))
+    table = Table(source.name, text.file_format, listed, rows.measure, iter(()), notation=rows.notation)
 
     def blocks() -> Iterator[Block]:
         yield from first
@@ -300,7 +299,7 @@ def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
         rule = reduction(declared.design.reduce, table.measure, table.source)
         apart = roles.get("by") if declared.design.episode is not None else None
         column = located.get(episode, episode)
-        steps = Steps(table.measure, rule, table.column, column, apart, roles, table.source)
+        steps = Steps(table.measure, rule, table.notation, column, apart, roles, table.source)
         for block in blocks:
             steps.take(block)
         columns = zip(*steps.keys, strict=True) if steps.keys and roles else [()] * len(roles)
@@ -356,15 +355,12 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
     keys: dict[str, list[str]] = {role: [] for role in roles}
     labels: list[Mapping[str, Sequence[str]]] = []
     others: dict[str, int] = {}
-    notation, unit = Notation(), "row"
+    unit = "row"
     for block in blocks:
         if not len(block):
             continue
-        try:
-            converted = convert(table.measure, block.columns[table.column], notation, binary=binary)
-        except InvalidCost as error:
-            raise located_at(error, block, table) from None
-        notation, unit = converted.notation, block.unit
+        converted = block.costs(table.measure, table.notation, table.source, binary=binary)
+        unit = block.unit
         costs.append(converted.costs)
         numbers.append(block.numbers)
         for role, column in roles.items():
@@ -375,14 +371,6 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
     joined = np.concatenate([np.empty(0), *costs])
     numbered = {n: [cell for part in labels for cell in part.get(n, ())] for n in (labels or [{}])[-1]}
     return _Gathered(joined, _joined(numbers), dict(keys), unit, None, others, numbered)
-
-
-def located_at(error: InvalidCost, block: Block, table: Table) -> InvalidCost:
-    """Return a refusal of some cells of a block with their place."""
-    first, last = block.numbers[error.index or 0], None
-    if len(error.cells) > 1:
-        last = block.numbers[error.cells[-1]]
-    return error.at(Place(table.source, block.unit, first, table.measure.column, last))
 
 
 def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:

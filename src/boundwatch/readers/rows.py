@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from boundwatch.episodes.cells import is_missing, normal, outcome
+from boundwatch.episodes.cells import normal, outcome
+from boundwatch.episodes.costs import Notation
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers.block import ONLY, Block, Cells, measured, required
 
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
 _COMMA = re.compile(r"[-+]?\d+,\d+").fullmatch
 _NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
 _ID = re.compile(r"#\s*\d+\S*").fullmatch
 _NUMBERING = {"trial", "attempt", "run", "episode"}
-_MARKS = {",": "comma", ".": "point"}
 _KNOWN = 2  # rows that must be numbered before one without a number is noticed
-_NO_TRIAL = "if it is a total, a mean, a unit or a remark, delete it; if it is a trial, number it"
+_SHOWN = ("named", "counted", "numbered", "odd", "skipped")
 
 Row = tuple[int, Sequence[Any]]
 """A row's number in its file, and its cells."""
@@ -44,24 +42,20 @@ class Rows:
     named: bool = True
     counted: int = 0
     """Rows so far."""
-    numeric: bool | None = None
-    """Whether what is measured has been a number in all rows so far; None before the first one."""
-    mark: str = ""
-    """The decimal mark of what is measured, once a row has shown it."""
-    percent: bool | None = None
-    """Whether what is measured is written with a percent sign."""
     numbered: dict[str, bool] = field(default_factory=dict)
     """Whether these columns have numbered all rows so far, the first one perhaps aside."""
     odd: dict[str, tuple[int, str]] = field(default_factory=dict)
     """The first row, and its cell, in those columns that do not number it."""
     skipped: dict[str, int] = field(default_factory=dict)
     """What was skipped, and how often."""
+    notation: Notation = field(default_factory=Notation)
+    """How what is measured is written, which whoever converts it keeps up to date."""
 
     def __post_init__(self) -> None:
         self.column = measured(self.measure)
         self.wanted = required(self.names, self.declared, self.measure)
         self.asked = self.declared.asked(self.names)
-        self._places = [self.names.index(name) for name in self.wanted]
+        self._places = {name: self.names.index(name) for name in self.wanted}
         self._header = [name.strip() for name in self.names]
         for index, name in enumerate(self.names):
             first = index == 0 and (self.named or name == ONLY)  # fields of an object have no first one
@@ -69,6 +63,12 @@ class Rows:
             # What is declared has a meaning of its own; an episode's column may well number.
             if numbering and name not in self.wanted and self.names.count(name) == 1:
                 self.numbered.setdefault(name, True)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the rows so far have shown: fields as plain JSON values."""
+        fields = {name: getattr(self, name) for name in _SHOWN}
+        return fields | {"notation": dataclasses.asdict(self.notation)}
 
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""
@@ -84,13 +84,10 @@ class Rows:
             index = self.names.index(name)
             labels[name] = [_text(cells, index) for _, cells in kept]
             self.numbered[name] = self._check_numbering(name, numbers, labels[name])
-        columns: dict[str, Cells] = {}
-        for name, index in zip(self.wanted, self._places, strict=True):
-            columns[name] = [cells[index] for _, cells in kept]
+        columns: dict[str, Cells] = {n: [cells[at] for _, cells in kept] for n, at in self._places.items()}
         for name in self.asked:  # a short row may lack it
             index = self.names.index(name)
             columns[name] = [cells[index] if index < len(cells) else None for _, cells in kept]
-        columns[self.column] = self._check_kind(numbers, columns[self.column])
         self.counted += len(kept)
         return Block(self.unit, numbers, columns, {n: each for n, each in labels.items() if self.numbered[n]})
 
@@ -106,9 +103,6 @@ class Rows:
         """Count what is skipped."""
         self.skipped[what] = self.skipped.get(what, 0) + times
 
-    def _is_outcome(self, word: str) -> bool:
-        return normal(word) in map(normal, self.measure.success_values) or outcome(word) is not None
-
     def _is_row(self, number: int, cells: Sequence[Any]) -> bool:
         width, count = len(self.names), len(cells)
         if count == width and cells[0] and cells[0] != self._header[0] and str(cells[0])[0] != "#":
@@ -117,13 +111,7 @@ class Rows:
         if not filled:
             return False
         if self.named and list(cells[:width]) == self._header:
-            if width == 1 and self._is_outcome(str(cells[0])):  # skipped, only failures would be left
-                raise InvalidCost(
-                    "could be the column's name or a trial",
-                    where=self.place(number),
-                    value=cells[0],
-                    remedy="put another name above the column",
-                )
+            self._refuse_outcome(number, str(cells[0]))
             self.skip("rows that repeat the header")
             return False
         if self._is_remark(cells, filled):
@@ -133,12 +121,19 @@ class Rows:
             problem = f"has {count} cells, the header has {width}"
             remedy = "if a comma is in a note, put the note in quotes"
             raise InvalidCost(problem, where=self.place(number), remedy=remedy)
-        for name, index in zip(self.wanted, self._places, strict=True):
+        for name, index in self._places.items():
             if index >= count:
                 problem = f"ends before this cell: it has {count} cells, the header has {width}"
                 remedy = "write the cell, with separators for empty cells before it"
                 raise InvalidCost(problem, where=self.place(number, name), remedy=remedy)
         return True
+
+    def _refuse_outcome(self, number: int, cell: str) -> None:
+        """Refuse a header that may be a trial: skipped, only failures would be left."""
+        words = map(normal, self.measure.success_values)
+        if len(self.names) == 1 and (normal(cell) in words or outcome(cell) is not None):
+            problem, remedy = "could be the column's name or a trial", "put another name above the column"
+            raise InvalidCost(problem, where=self.place(number), value=cell, remedy=remedy)
 
     def _is_remark(self, cells: Sequence[Any], filled: Sequence[Any]) -> bool:
         """Return whether a row begins with # and lacks what is read; ids may be called #1, #2."""
@@ -147,7 +142,8 @@ class Rows:
             return False
         if len(self.names) == 1:
             return True
-        return not _ID(first) and (len(filled) == 1 or not all(_text(cells, at) for at in self._places))
+        complete = all(_text(cells, place) for place in self._places.values())
+        return not _ID(first) and (len(filled) == 1 or not complete)
 
     def _check_numbering(self, name: str, numbers: Sequence[int], cells: Sequence[str]) -> bool:
         """Return whether a column still numbers all rows; refuse the only one that it does not."""
@@ -166,71 +162,8 @@ class Rows:
 
     def _unnumbered(self, name: str, number: int, cell: str, others: str) -> InvalidCost:
         problem = f"is not numbered like the {others}"
-        return InvalidCost(problem, where=self.place(number, name), value=cell, remedy=_NO_TRIAL)
-
-    def _check_kind(self, numbers: Sequence[int], cells: Cells) -> Cells:
-        if self.numeric is not False and all(type(cell) is str and _PLAIN(cell) for cell in cells):
-            mark = "." if any("." in cell for cell in cells) else ""
-            if self.note_numbers(mark):
-                return np.array([float(cell) for cell in cells])
-        measures = self.measure.kind != "success"
-        if self.numeric is None and measures and self._is_text(cells[0]):  # a unit, say: it is named
-            others = [cell for cell in cells[1:] if self.is_number(cell)]
-            if others and not any(map(self._is_text, cells[1:])):
-                raise self._another_kind(numbers[0], cells[0], len(others))
-        for above, (number, cell) in enumerate(zip(numbers, cells, strict=True), start=self.counted):
-            missing = is_missing(cell)
-            if self.numeric is None and not missing and not isinstance(cell, bool):
-                self.numeric = not self._is_text(cell)
-            if self.numeric and isinstance(cell, str) and not missing:
-                self._check_number(number, cell, above)
-            if self.numeric is False and measures and self.is_number(cell):
-                problem = f"is a number where the row{'s' if above > 1 else ''} above had words"
-                where, remedy = self.place(number, self.column), "write all cells of a column in one way"
-                raise InvalidCost(problem, where=where, value=cell, remedy=remedy)
-        return cells
-
-    @staticmethod
-    def is_number(cell: Any) -> bool:
-        """Return whether a cell is a number, however it is written."""
-        if isinstance(cell, str):
-            return _NUMBER(cell) is not None
-        return isinstance(cell, int | float) and not isinstance(cell, bool) and not is_missing(cell)
-
-    @staticmethod
-    def _is_text(cell: Any) -> bool:
-        return isinstance(cell, str) and not is_missing(cell) and cell[0] != "=" and not _NUMBER(cell)
-
-    def note_numbers(self, mark: str) -> bool:
-        """Remember how plain numbers are written; return whether that is how those above are."""
-        if self.percent or (mark and self.mark == ","):
-            return False
-        self.numeric, self.percent, self.mark = True, False, self.mark or mark
-        return True
-
-    def _check_number(self, number: int, cell: str, above: int) -> None:
-        """Refuse text among numbers, and a number that is written unlike those above it."""
-        if self._is_text(cell):
-            known = self.measure.success_values or outcome(cell) is not None
-            if self.measure.kind == "success" and known:
-                return  # 1 and yes say the same
-            raise self._another_kind(number, cell, above)
-        percent = cell.endswith(("%", "％"))
-        mark = "," if "," in cell else "." if "." in cell else ""
-        problem = ""
-        if percent and self.percent is False:
-            problem = "has a %, unlike the rows above it"
-        elif mark and self.mark and mark != self.mark:
-            problem = f"has a decimal {_MARKS[mark]}, unlike the rows above it"
-        self.percent, self.mark = percent if self.percent is None else self.percent, self.mark or mark
-        if problem:
-            where, remedy = self.place(number, self.column), "write all numbers of a column in one way"
-            raise InvalidCost(problem, where=where, value=cell, remedy=remedy)
-
-    def _another_kind(self, number: int, cell: str, rows: int) -> InvalidCost:
-        problem = f"is text where {rows} row{'s have numbers' if rows > 1 else ' has a number'}"
-        remedy = "if it is a total or a unit, delete the row; if it is a trial, write its number"
-        return InvalidCost(problem, where=self.place(number, self.column), value=cell, remedy=remedy)
+        remedy = "if it is a total, a mean, a unit or a remark, delete it; if it is a trial, number it"
+        return InvalidCost(problem, where=self.place(number, name), value=cell, remedy=remedy)
 
 
 def _text(cells: Sequence[Any], index: int) -> str:
@@ -251,7 +184,7 @@ class Header:
     says: Callable[[Sequence[str]], Said | None] = lambda _: None
     above: int = 0
     remarks: int = 0
-    widest: tuple[str, ...] = ()
+    widest: Sequence[str] = ()
     separator: str = ""
 
     def take(self, readings: Sequence[Sequence[Any]]) -> tuple[Rows, int] | None:
@@ -263,32 +196,31 @@ class Header:
         if not any(map(any, texts)):
             return None
         first = texts[0][0]
-        widest = max(range(len(texts)), key=lambda way: len(texts[way]))
-        bare = self._is_bare(texts)
-        fitting = [way for way, names in enumerate(texts) if not bare and self.declared.fits(names)]
+        ways = sorted(range(len(texts)), key=lambda way: -len(texts[way]))  # the widest first
+        # Nothing but numbers, where no names are wanted, is a row already.
+        numbers = self.declared.is_numbered or not self.declared.columns
+        bare = numbers and any(all(map(_NUMBER, cells)) for cells in texts)
+        fitting = [way for way in ways if not bare and self.declared.fits(texts[way])]
         if not fitting and self.declared.measure is None:  # a log says itself which columns it has
-            fitting = [widest] if self.says(texts[widest]) is not None else []
+            fitting = ways[:1] if self.says(texts[ways[0]]) is not None else []
         if fitting:
-            way = max(fitting, key=lambda way: len(texts[way]))
-            names = tuple(texts[way])
-            measure = self.declared.resolve(names, self.says(names))
-            return self._skipping(Rows(names, self.declared, measure, self.source, self.unit)), way
+            names = tuple(texts[fitting[0]])
+            return self._rows(names, self.declared.resolve(names, self.says(names))), fitting[0]
         remark = first.startswith("#") and not _ID(first)
-        if len(texts[widest]) == 1 and not remark:
+        if len(texts[ways[0]]) == 1 and not remark:
             self.separator = self.separator or self._other_separator(first)
         if not remark and self.above == 0 and (bare or self.declared.is_numbered):
-            return self._skipping(self._unnamed(texts, widest)), widest
+            return self._unnamed(texts, ways[0]), ways[0]
         self.above += not remark
         self.remarks += remark
-        self.widest = max(self.widest, *map(tuple, texts), key=lambda cells: sum(map(bool, cells)))
+        self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
         if self.above >= MOST_ABOVE:
             self.refuse()
         return None
 
-    def _skipping(self, rows: Rows) -> Rows:
-        rows.skip(f"{self.unit}s above the header", self.above)
-        rows.skip("remarks", self.remarks)
-        return rows
+    def _rows(self, names: tuple[str, ...], measure: Measure, *, named: bool = True) -> Rows:
+        skipped = {f"{self.unit}s above the header": self.above, "remarks": self.remarks}
+        return Rows(names, self.declared, measure, self.source, self.unit, named, skipped=skipped)
 
     def refuse(self) -> None:
         """Refuse a table none of whose first rows has the declared columns."""
@@ -320,26 +252,4 @@ class Header:
                 remedy="write decimals with a point, or put a name above every column",
             )
         names = tuple(str(position) for position in range(1, width + 1))
-        measure = self.declared.resolve(names if width > 1 else ())
-        return Rows(names, self.declared, measure, self.source, self.unit, named=False)
-
-    def _is_bare(self, texts: Sequence[Sequence[str]]) -> bool:
-        """Return whether a row has nothing but numbers, and no names are wanted."""
-        if self.declared.columns and not self.declared.is_numbered:
-            return False
-        return any(all(map(_NUMBER, cells)) for cells in texts)
-
-
-def restore(rows: Rows, state: Mapping[str, Any]) -> None:
-    """Set what rows had shown when `remembered` was called."""
-    for name, value in state.items():
-        setattr(rows, name, value)
-    rows.odd = {name: (number, cell) for name, (number, cell) in rows.odd.items()}
-
-
-def remembered(rows: Rows) -> dict[str, Any]:
-    """Return what rows have shown, as plain JSON values."""
-    return {name: getattr(rows, name) for name in _REMEMBERED}
-
-
-_REMEMBERED = ("named", "counted", "numeric", "mark", "percent", "numbered", "odd", "skipped")
+        return self._rows(names, self.declared.resolve(names if width > 1 else ()), named=False)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import normal, number
-from boundwatch.episodes.costs import convert
+from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.design import Reduction
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers.block import Block, Cells
+from boundwatch.readers.block import Block, Cells, measured
 
 # As in LeRobot: an episode succeeds if any step says so, and its return is the sum of its rewards.
 # There is no such custom for costs: the worst step and the average one are both common.
@@ -91,7 +91,7 @@ class Steps:
 
     measure: Measure
     rule: Reduction
-    column: str
+    notation: Notation
     episode: str
     apart: str | None
     roles: Mapping[str, str]
@@ -106,7 +106,7 @@ class Steps:
         """Take some steps."""
         if not len(block):
             return
-        values = _values(self.measure, block, self.column, self.source)
+        values = self._values(block)
         episodes = names(block, self.episode, self.source)
         tasks = [""] * len(block) if self.apart is None else names(block, self.apart, self.source)
         keys = list(zip(*(names(block, column, self.source) for column in self.roles.values()), strict=True))
@@ -152,21 +152,21 @@ class Steps:
         except InvalidCost as error:
             place = error.index or 0
             episode = list(self.found)[place][0]
-            raise error.at(Place(f"{self.source}: episode {episode}", column=self.column)) from None
+            raise error.at(Place(f"{self.source}: episode {episode}", column=self.measure.column)) from None
 
-
-def _values(measure: Measure, block: Block, column: str, source: str) -> list[float]:
-    """Return what each step holds: whether it succeeded, or its number before it is scaled."""
-    cells = block.columns[column]
-    try:
-        if measure.kind == "success":
-            return (1 - convert(measure, cells).costs).tolist()  # type: ignore[no-any-return]
+    def _values(self, block: Block) -> list[float]:
+        """Return what each step holds: whether it succeeded, or its number before it is scaled."""
+        if self.measure.kind == "success":
+            return (1 - block.costs(self.measure, self.notation, self.source).costs).tolist()  # type: ignore[no-any-return]
+        cells = block.columns[measured(self.measure)]
+        self.notation.words = False
         if isinstance(cells, np.ndarray):
             return cells.astype(np.float64).tolist()  # type: ignore[no-any-return]
-        return [_number(cell, row) for row, cell in enumerate(cells)]
-    except InvalidCost as error:
-        where = Place(source, block.unit, block.numbers[error.index or 0], column)
-        raise error.at(where) from None
+        try:
+            return [_number(cell, row) for row, cell in enumerate(cells)]
+        except InvalidCost as error:
+            where = Place(self.source, block.unit, block.numbers[error.index or 0], self.measure.column)
+            raise error.at(where) from None
 
 
 def _number(cell: Any, row: int) -> float:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.text import shown
 from boundwatch.episodes.cells import outcome
-from boundwatch.episodes.costs import Notation, convert
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
@@ -73,7 +72,6 @@ class Column:
 
     declared: Declared
     rows: TextRows
-    notation: Notation = field(default_factory=Notation)
     first: Any = None
     """The first cell."""
     asked: dict[str, str] = field(default_factory=dict)
@@ -149,7 +147,6 @@ class TrialReader:
         state = {
             metric: {
                 "rows": column.rows.state,
-                "notation": dataclasses.asdict(column.notation),
                 "asked": column.asked,
             }
             for metric, column in self.columns.items()
@@ -161,7 +158,6 @@ class TrialReader:
         """Go on where `state` was taken."""
         for metric, column in self.columns.items():
             column.rows = TextRows(column.declared, self.source, state[metric]["rows"])
-            column.notation = Notation(**state[metric]["notation"])
             column.asked = dict(state[metric]["asked"])
 
     def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
@@ -228,16 +224,11 @@ class TrialReader:
         return [] if rows is None else rows.asked
 
     def _costs(self, column: Column, block: Block) -> list[float]:
-        measure = column.measure
-        assert measure is not None  # noqa: S101  (there is a block)
-        name = measure.column or "1"
-        try:
-            found = convert(measure, block.columns[name], column.notation, binary=self.binary)
-        except InvalidCost as error:
-            raise error.at(self._at(block.numbers[error.index or 0], name)) from None
-        column.notation = found.notation
+        rows = column.rows.rows
+        assert rows is not None  # noqa: S101  (there is a block)
+        found = block.costs(rows.measure, rows.notation, self.source, binary=self.binary)
         if column.first is None:
-            column.first = block.columns[name][0]
+            column.first = block.columns[rows.column][0]
         costs: list[float] = found.costs.tolist()
         return costs
 
