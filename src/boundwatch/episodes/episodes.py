@@ -18,6 +18,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
@@ -127,7 +128,7 @@ class Episodes:
         >>> Episodes([0.1, 0.2, 0.3], keys={"by": ("a", "b", "a")}).by_task()
         {'a': array([0.1, 0.3]), 'b': array([0.2])}
         """
-        return {task: self.costs[rows] for task, rows in self._rows().items()}
+        return {task: self.costs[rows] for task, rows in rows_of(self.keys.get("by", ())).items()}
 
     def split(self, role: Literal["by", "policy"] = "by") -> dict[str, Episodes]:
         """Return the episodes of each value of the column `by` by themselves, in the order of appearance.
@@ -146,18 +147,11 @@ class Episodes:
         design = replace(self.design, by=None) if role == "by" else replace(self.design, policy=None)
         others: dict[Role, tuple[str, ...]] = {r: names for r, names in self.keys.items() if r != role}
         parts = {}
-        for task, rows in self._rows(role).items():
+        for task, rows in rows_of(self.keys.get(role, ())).items():
             keys = {known: tuple(names[row] for row in rows) for known, names in others.items()}
             numbers = [self.numbers[row] for row in rows] if len(self.numbers) else ()
             parts[task] = replace(self, costs=self.costs[rows], design=design, keys=keys, numbers=numbers)
         return parts
-
-    def _rows(self, role: Role = "by") -> dict[str, NDArray[np.int64]]:
-        names = self.keys.get(role, ())
-        order = {name: place for place, name in enumerate(dict.fromkeys(names))}
-        groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))
-        ends = np.cumsum(np.bincount(groups))
-        return dict(zip(order, np.split(np.argsort(groups, kind="stable"), ends), strict=False))
 
     def __repr__(self) -> str:
         facts: dict[str, Any] = {"n": self.costs.size, "mean_cost": float(self.costs.mean())}

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, ndtr
 
 Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 LEVEL_TREND = 0.005
 LEVEL_BLOCKS = 0.005
@@ -25,9 +24,38 @@ _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
 _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 
-def suspicions(costs: Array, tasks: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what is suspicious about episodes, one sentence each."""
-    return *_order(costs, tasks), *_constant(costs), *_copies(costs)
+def rows_of(names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+    """Return the places of each name, in the order in which they appear."""
+    order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))
+    ends = np.cumsum(np.bincount(groups))
+    return dict(zip(order, np.split(np.argsort(groups, kind="stable"), ends), strict=False))
+
+
+def suspicions(costs: Array, tasks: Sequence[str] = ()) -> list[str]:
+    """Return what is suspicious about episodes, one sentence each; the order is looked at task by task."""
+    found: list[str] = []
+    parts = [costs[rows] for rows in rows_of(tasks).values()] or [costs]
+    correlation, chance = min(map(trend, parts), key=lambda trend: trend[1])
+    if chance <= LEVEL_TREND / len(parts):
+        way = "rise" if correlation > 0 else "fall"
+        of = " of the means of stretches" if max(map(len, parts)) >= 2 * _MOST_TO_RANK else ""
+        found.append(
+            f"the costs {way} along the file (rank correlation{of} {correlation:.2f}; by chance in fewer "
+            f"than {100 * LEVEL_TREND:g} % of files); did the policy, the setup or the scoring change?"
+        )
+    elif min(map(blocks, parts)) <= LEVEL_BLOCKS / len(parts):
+        found.append(
+            "good and bad episodes come in blocks (runs test; by chance in fewer than "
+            f"{100 * LEVEL_BLOCKS:g} % of files); "
+            "episodes that share a setup, an operator or a day are not independent"
+        )
+    if costs.size >= 10 and costs[0] > 0 and (costs == costs[0]).all():
+        what = "failed" if costs[0] == 1 else f"cost {costs[0]:.4g}"
+        found.append(
+            f"all {costs.size} episodes {what}; is it the right column, read in the right direction?"
+        )
+    return [*found, *_copies(costs)]
 
 
 def repeats(
@@ -49,97 +77,31 @@ def repeats(
         return
 
 
-def _order(costs: Array, tasks: Sequence[str]) -> Iterator[str]:
-    number = {task: place for place, task in enumerate(dict.fromkeys(tasks))}
-    groups = np.fromiter(map(number.__getitem__, tasks), np.int64, len(tasks)) if len(number) > 1 else None
-    count = max(len(number), 1)
-    ranked = _condensed(costs) if groups is None else costs
-    correlations, chances = _trends(ranked, groups)
-    smallest = int(np.argmin(chances))
-    if chances[smallest] <= LEVEL_TREND / count:
-        way = "rise" if correlations[smallest] > 0 else "fall"
-        of = "" if ranked.size == costs.size else f" of the means of {ranked.size:,} stretches"
-        yield (
-            f"the costs {way} along the file (rank correlation{of} {correlations[smallest]:.2f}; by chance "
-            f"in fewer than {100 * LEVEL_TREND:g} % of files); did the policy, the setup or the scoring "
-            "change?"
-        )
-    elif min(_blocks(costs, groups)) <= LEVEL_BLOCKS / count:
-        yield (
-            "good and bad episodes come in blocks (runs test; by chance in fewer than "
-            f"{100 * LEVEL_BLOCKS:g} % of files); "
-            "episodes that share a setup, an operator or a day are not independent"
-        )
-
-
 def trend(costs: Array) -> tuple[float, float]:
-    """Return the rank correlation of costs with their order, and its two-sided p-value."""
-    correlations, chances = _trends(costs, None)
-    return float(correlations[0]), float(chances[0])
+    """Return the rank correlation of costs (or stretches of them) with their order, and its p-value."""
+    length = max(costs.size // _MOST_TO_RANK, 1)  # means of stretches are as independent as the costs
+    costs = costs[: costs.size // length * length].reshape(-1, length).mean(axis=1)
+    _, kinds, counts = np.unique(costs, return_inverse=True, return_counts=True)
+    if costs.size < _FEWEST or counts.size == 1:
+        return 0.0, 1.0
+    middle = (costs.size - 1) / 2
+    ranks = (np.cumsum(counts) - (counts + 1) / 2)[kinds] - middle  # those that tie share the mean
+    places = np.arange(costs.size) - middle
+    correlation = float(ranks @ places / math.sqrt((ranks @ ranks) * (places @ places)))
+    # Over all orders its variance is 1/(n - 1), whatever the ties.
+    return correlation, 2 * float(ndtr(-abs(correlation) * math.sqrt(costs.size - 1)))
 
 
 def blocks(costs: Array) -> float:
     """Return the probability of so few runs above and below the median over all orders (runs test)."""
-    return _blocks(costs, None)[0]
+    binary = costs[0] in (0, 1) and bool(((costs == 0) | (costs == 1)).all())
+    middle = 0.0 if binary else float(np.median(costs))
+    above = (costs if binary else costs[costs != middle]) > middle
+    high = int(np.count_nonzero(above))
+    return _few_runs(high, above.size - high, 1 + int(np.count_nonzero(above[1:] != above[:-1])))
 
 
-def _condensed(costs: Array) -> Array:
-    """Return the means of equally long stretches of a long file: independent draws if its costs are."""
-    length = max(costs.size // _MOST_TO_RANK, 1)
-    whole = costs.size // length * length
-    means: Array = costs[:whole].reshape(-1, length).mean(axis=1)
-    return means
-
-
-def _trends(costs: Array, groups: Whole | None) -> tuple[Array, Array]:
-    """Return what `trend` does for each group of costs, in arrays."""
-    groups = np.zeros(costs.size, dtype=np.int64) if groups is None else groups
-    sizes = np.bincount(groups)
-    starts, middles = np.cumsum(sizes) - sizes, (sizes - 1) / 2
-    order = np.lexsort((costs, groups))
-    value, group = costs[order], groups[order]
-    new = np.append(True, (value[1:] != value[:-1]) | (group[1:] != group[:-1]))
-    firsts = np.flatnonzero(new)
-    shared = firsts + (np.diff(np.append(firsts, costs.size)) - 1) / 2  # those that tie share the mean
-    ranks, places = np.empty((2, costs.size))
-    ranks[order] = shared[np.cumsum(new) - 1]
-    places[np.argsort(groups, kind="stable")] = np.arange(costs.size)
-    for each in (ranks, places):
-        each -= (starts + middles)[groups]
-    spread, length = (np.sqrt(np.bincount(groups, each**2)) for each in (ranks, places))
-    judged = (sizes >= _FEWEST) & (spread > 0)
-    correlations = np.bincount(groups, ranks * places) / np.where(judged, spread * length, np.inf)
-    # Over all orders its variance is 1/(n - 1), whatever the ties.
-    chances = 2 * ndtr(-np.abs(correlations) * np.sqrt(sizes - 1))
-    return correlations, np.where(judged, chances, 1.0)
-
-
-def _blocks(costs: Array, groups: Whole | None) -> list[float]:
-    """Return what `blocks` does for each group of costs."""
-    if groups is None:
-        binary = costs[0] in (0, 1) and bool(((costs == 0) | (costs == 1)).all())
-        middle = 0.0 if binary else float(np.median(costs))
-        above = (costs if binary else costs[costs != middle]) > middle
-        high = int(np.count_nonzero(above))
-        return [_few_runs(high, above.size - high, 1 + int(np.count_nonzero(above[1:] != above[:-1])))]
-    sizes = np.bincount(groups)
-    ends = np.cumsum(sizes)
-    ranked = costs[np.lexsort((costs, groups))]
-    medians = (ranked[ends - 1 - sizes // 2] + ranked[ends - 1 - (sizes - 1) // 2]) / 2
-    order = np.argsort(groups, kind="stable")
-    costs, groups = costs[order], groups[order]
-    outcomes = np.bincount(groups, (costs != 0) & (costs != 1)) == 0
-    kept = outcomes[groups] | (costs != medians[groups])
-    above = costs > np.where(outcomes, 0, medians)[groups]
-    above, groups = above[kept], groups[kept]
-    highs = np.bincount(groups, above, minlength=outcomes.size).astype(np.int64)
-    lows = np.bincount(groups, minlength=outcomes.size) - highs
-    turns = (above[1:] != above[:-1]) & (groups[1:] == groups[:-1])
-    runs = 1 + np.bincount(groups[1:], turns, minlength=outcomes.size).astype(np.int64)
-    return [_few_runs(*each) for each in zip(highs.tolist(), lows.tolist(), runs.tolist(), strict=True)]
-
-
-@lru_cache(maxsize=4096)  # small groups of one size have few numbers of runs
+@lru_cache(maxsize=4096)  # small tasks of one size have few numbers of runs
 def _few_runs(first: int, second: int, runs: int) -> float:
     """Return the probability of at most so many runs over all orders of two kinds."""
     if min(first, second) < 3 or first + second < _FEWEST:
@@ -148,25 +110,17 @@ def _few_runs(first: int, second: int, runs: int) -> float:
     counts = np.arange(max(2, runs - math.ceil(40 * math.sqrt(first + second))), runs + 1)
     half = counts // 2
     # Orders with r runs: r/2 of each kind, or one more of either.
-    even = math.log(2) + _log_choose(first - 1, half - 1) + _log_choose(second - 1, half - 1)
-    odd = np.logaddexp(
-        _log_choose(first - 1, half - 1) + _log_choose(second - 1, half),
-        _log_choose(first - 1, half) + _log_choose(second - 1, half - 1),
-    )
-    orders = np.where(counts % 2 == 0, even, odd)
+    fewer = [_log_choose(kind - 1, half - 1) for kind in (first, second)]
+    more = [_log_choose(kind - 1, half) for kind in (first, second)]
+    odd = np.logaddexp(fewer[0] + more[1], more[0] + fewer[1])
+    orders = np.where(counts % 2 == 0, math.log(2) + fewer[0] + fewer[1], odd)
     return float(min(1.0, np.exp(logsumexp(orders) - _log_choose(first + second, np.array(first)))))
 
 
-def _log_choose(n: int, k: Whole) -> Array:
-    inside = (k >= 0) & (k <= n)
-    safe = np.where(inside, k, 0)
-    return np.where(inside, gammaln(n + 1) - gammaln(safe + 1) - gammaln(n - safe + 1), -np.inf)
-
-
-def _constant(costs: Array) -> Iterator[str]:
-    if costs.size >= 10 and costs[0] > 0 and (costs == costs[0]).all():
-        what = "failed" if costs[0] == 1 else f"cost {costs[0]:.4g}"
-        yield f"all {costs.size} episodes {what}; is it the right column, read in the right direction?"
+def _log_choose(n: int, k: NDArray[np.int64]) -> Array:
+    """Return the logarithm of n over k: minus infinity for a k below 0 or above n."""
+    chosen: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return chosen
 
 
 def _copies(costs: Array) -> Iterator[str]:
@@ -184,13 +138,13 @@ def _copies(costs: Array) -> Iterator[str]:
     for shift in range(1, n):
         same = kinds[shift:] == kinds[:-shift]
         total = np.cumsum(np.where(same, surprise[shift:], 0.0))
-        before = np.maximum.accumulate(np.where(same, 0.0, total))
-        if (total - before).max() >= threshold:
-            end = int(np.argmax(total - before))
-            start = int(np.flatnonzero(~same[: end + 1])[-1]) + 1 if (~same[: end + 1]).any() else 0
-            first, last = shift + start + 1, shift + end + 1
+        gained = total - np.maximum.accumulate(np.where(same, 0.0, total))
+        end = int(np.argmax(gained))
+        if gained[end] >= threshold:
+            start = int(np.flatnonzero(np.append(True, ~same[:end]))[-1])  # after the last that differs
             yield (
-                f"the costs of episodes {first} to {last} repeat those of {start + 1} to {end + 1} "
-                f"(by chance in fewer than {100 * LEVEL_COPY:g} % of files); pasted twice?"
+                f"the costs of episodes {shift + start + 1} to {shift + end + 1} repeat those of "
+                f"{start + 1} to {end + 1} (by chance in fewer than {100 * LEVEL_COPY:g} % of files); "
+                "pasted twice?"
             )
             return
