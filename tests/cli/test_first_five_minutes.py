@@ -96,7 +96,7 @@ def test_the_certificates_own_costs_are_no_judgment(lab, run):
         assert not (lab / "r.html").exists()
     forced = run("check", "c.json", "lab.csv", "--success", "grasped", "--allow-own")
     assert forced.code == 0
-    assert "cannot be judged by it" in forced.err
+    assert "cannot judge them" in forced.err
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_one_robots_own_costs_are_noticed_with_one_certificate_for_all(lab, run)
     done = check(x=["yes", "no"] * 5, y=[*own, "no"])
     assert (done.code, "fleet.csv: y: the first 30 of 31 are the costs that" in done.err) == (1, True)
     forced = check("--allow-own", x=["yes", "no"] * 5, y=own)
-    assert (forced.code, forced.err.count("cannot be judged by it")) == (0, 1)
+    assert (forced.code, forced.err.count("cannot judge them")) == (0, 1)
     innocent = check(x=["yes", "no"] * 5, y=own[::-1])
     assert (innocent.code, "certificate" in innocent.err) == (0, False)
     # What is wrong with the whole file is said once, and robots that always succeed are nothing strange.

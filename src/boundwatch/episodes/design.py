@@ -14,6 +14,10 @@ from boundwatch.errors import Argument, InvalidSetting
 
 Reduction = Literal["any", "sum", "mean", "max", "last"]
 
+# As in LeRobot: an episode succeeds if any step says so, and its return is the sum of its rewards.
+# There is no such custom for costs: the worst step and the average one are both common.
+USUAL_REDUCTION: Mapping[str, Reduction] = {"success": "any", "reward": "sum"}
+
 
 @dataclass(frozen=True)
 class Design:

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import normal, number
 from boundwatch.episodes.costs import Notation, convert
-from boundwatch.episodes.design import Reduction
-from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.episodes.design import USUAL_REDUCTION, Reduction
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers.block import Block, Cells, measured
 
-# As in LeRobot: an episode succeeds if any step says so, and its return is the sum of its rewards.
-# There is no such custom for costs: the worst step and the average one are both common.
-_CUSTOM: dict[Kind, Reduction] = {"success": "any", "reward": "sum"}
 _LONGEST_NAME = 1000
 
 
@@ -77,7 +74,7 @@ def filtered(block: Block, where: Mapping[str, str]) -> Block:
 
 def reduction(reduce: Reduction | None, measure: Measure, source: str) -> Reduction:
     """Return the rule that makes steps one value, the customary one if none is asked for."""
-    rule = reduce or _CUSTOM.get(measure.kind)
+    rule = reduce or USUAL_REDUCTION.get(measure.kind)
     if rule is None:
         problem = "has a cost for every step of an episode"
         remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
