@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from boundwatch.training import gaussians, objectives
-from boundwatch.training.optimizers import Optimizer
+from boundwatch.training import objectives
+from boundwatch.training.run import Optimizer
 from reproduction import style
 from reproduction.artifacts import Cache
 from reproduction.figure import BaseSettings, Caption, Claim, Table
@@ -120,8 +120,8 @@ def _train(settings: Settings, kind: str, rate: float, repetition: int) -> list[
         root, analytic = _regularizer(moments, m, settings.delta)
         bounds.append(float(values.mean() + root))
         if kind == "same samples":  # the price of C̃_E(w) in Algorithm 4
-            ratios = gaussians.log_density_ratio(noise, *moments)
-            values = values + torch.exp(ratios - gaussians.renyi_divergence(*moments)) / (2 * m * root)
+            ratios = objectives.log_density_ratio(noise, *moments)
+            values = values + torch.exp(ratios - objectives.renyi_divergence(*moments)) / (2 * m * root)
         scores = torch.stack([noise * torch.exp(-0.5 * moments[1]), 0.5 * (noise**2 - 1)])
         gradient = ((values - values.mean())[:, None] * scores).mean(1)
         moments = moments - optimizer.step(gradient + (analytic if kind == "mixed" else 0.0))
@@ -132,7 +132,7 @@ def _train(settings: Settings, kind: str, rate: float, repetition: int) -> list[
 def _regularizer(moments: Tensor, m: int, delta: float) -> tuple[Tensor, Tensor]:
     """Return √R and its gradient, by the closed form of D₂."""
     moments = moments.clone().requires_grad_()
-    root = torch.sqrt(objectives.budget("pinsker", m, delta, gaussians.renyi_divergence(*moments)) / 2)
+    root = torch.sqrt(objectives.budget("pinsker", m, delta, objectives.renyi_divergence(*moments)) / 2)
     (gradient,) = torch.autograd.grad(root, moments)
     return root.detach(), gradient
 

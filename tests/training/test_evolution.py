@@ -9,7 +9,7 @@ from torch import nn
 
 from boundwatch import bounds
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.training import GaussianPosterior, Rollouts, evolution, gaussians, objectives, train_evolution
+from boundwatch.training import GaussianPosterior, Rollouts, evolution, objectives, train_evolution
 from training.toy import DIM, Simulator, posterior, targets
 
 M, DELTA = 50, 0.05
@@ -46,9 +46,9 @@ def sampled_gradients(objective, *, factor=1.0, count=300_000):
 def exact_gradient(objective):
     def bound(shift, log_ratio):
         if objective == "pointwise":
-            divergence = gaussians.kl_divergence(shift, log_ratio)
+            divergence = objectives.kl_divergence(shift, log_ratio)
         else:
-            divergence = gaussians.renyi_divergence(shift, log_ratio)
+            divergence = objectives.renyi_divergence(shift, log_ratio)
         cost = torch.tensor(0.3, dtype=torch.float64)
         return objectives.upper_bound(objective, cost, objectives.budget(objective, M, DELTA, divergence))
 
@@ -74,7 +74,7 @@ def test_price_is_the_corrected_factor():
         "pinsker", M, DELTA, torch.tensor(0.3).double(), noise, SHIFT, LOG_RATIO
     )
     root = math.sqrt(bounds.pac_bayes_complexity(M, DELTA, divergence) / 2)
-    weight = torch.exp(gaussians.log_density_ratio(noise, SHIFT, LOG_RATIO) - divergence)
+    weight = torch.exp(objectives.log_density_ratio(noise, SHIFT, LOG_RATIO) - divergence)
     assert float(by_cost) == 1
     torch.testing.assert_close(by_divergence * price, weight / (2 * M * root))
     assert not torch.allclose(by_divergence * price, weight / (4 * M * root))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from boundwatch import bounds
-from boundwatch.training import gaussians
+from boundwatch.training import objectives
 
 CASES = {
     1: ([0.8], [1.2], [0.0], [1.0]),
@@ -37,10 +37,10 @@ def large_case(dim=100_000):
 def test_twins_equal_the_functions_that_certify(case):
     shift, log_ratio = coordinates(*case)
     for name in ("renyi_divergence", "kl_divergence"):
-        twin, exact = float(getattr(gaussians, name)(shift, log_ratio)), getattr(bounds, name)(*case)
+        twin, exact = float(getattr(objectives, name)(shift, log_ratio)), getattr(bounds, name)(*case)
         assert twin == pytest.approx(exact, rel=1e-9)
     noise = torch.from_numpy(np.random.default_rng(1).standard_normal((2, len(case[0]))))
-    ratios = gaussians.log_density_ratio(noise, shift, log_ratio)
+    ratios = objectives.log_density_ratio(noise, shift, log_ratio)
     for z, ratio in zip(noise.numpy(), ratios, strict=True):
         weights = np.asarray(case[0]) + np.sqrt(case[1]) * z
         assert float(ratio) == pytest.approx(bounds.log_density_ratio(weights, *case), rel=1e-7, abs=1e-7)
@@ -48,14 +48,14 @@ def test_twins_equal_the_functions_that_certify(case):
 
 def test_infinite_when_a_variance_reaches_twice_the_prior():
     limit, shift = torch.tensor([0.0, math.log(2)], dtype=torch.float64), torch.zeros(2)
-    assert math.isfinite(gaussians.renyi_divergence(shift, limit - 1e-9))
-    assert gaussians.renyi_divergence(shift, limit) == math.inf
+    assert math.isfinite(objectives.renyi_divergence(shift, limit - 1e-9))
+    assert objectives.renyi_divergence(shift, limit) == math.inf
 
 
 def density_ratios(case, count=400_000):
     """Return samples w ~ P as noise z, and P(w)/P0(w); the mean of the latter is exp(D2)."""
     noise = np.random.default_rng(2).standard_normal((count, len(case[0])))
-    ratios = gaussians.log_density_ratio(torch.from_numpy(noise), *coordinates(*case)).exp().numpy()
+    ratios = objectives.log_density_ratio(torch.from_numpy(noise), *coordinates(*case)).exp().numpy()
     return noise, ratios
 
 
@@ -72,8 +72,8 @@ def gradient(function, *arguments):
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_gradients_against_finite_differences(case):
     noise = torch.from_numpy(np.random.default_rng(3).standard_normal((4, len(case[0]))))
-    ratio = partial(gaussians.log_density_ratio, noise)
-    for function in (gaussians.renyi_divergence, gaussians.kl_divergence, ratio):
+    ratio = partial(objectives.log_density_ratio, noise)
+    for function in (objectives.renyi_divergence, objectives.kl_divergence, ratio):
         leaves = tuple(a.clone().requires_grad_() for a in coordinates(*case))
         assert torch.autograd.gradcheck(function, leaves)
 
@@ -82,7 +82,7 @@ def test_gradients_against_finite_differences(case):
 def test_gradients_against_monte_carlo(case):
     """∇D2 = 2 e^-D2 E_P[P/P0 ∇ ln P]; with the paper's factor, 1 instead of 2, it fails."""
     shift, log_ratio = coordinates(*case)
-    by_shift, by_log_ratio = gradient(gaussians.renyi_divergence, shift, log_ratio)
+    by_shift, by_log_ratio = gradient(objectives.renyi_divergence, shift, log_ratio)
     noise, ratios = density_ratios(case)
     weight = (ratios * math.exp(-bounds.renyi_divergence(*case)))[:, None]
     # In the coordinates (v, u), ∇ ln P = (z e^(-u/2), (z² - 1)/2).
@@ -98,13 +98,13 @@ def test_stable_in_a_hundred_thousand_dimensions():
     shift, log_ratio = coordinates(mean, variance, prior_mean, prior_variance)
     excess = np.expm1(log_ratio.numpy())
     exact = math.fsum(shift.numpy() ** 2 / (1 - excess)) - 0.5 * math.fsum(np.log1p(-(excess**2)))
-    assert float(gaussians.renyi_divergence(shift, log_ratio)) == pytest.approx(exact, rel=1e-12)
-    by_shift, by_log_ratio = gradient(gaussians.renyi_divergence, shift, log_ratio)
+    assert float(objectives.renyi_divergence(shift, log_ratio)) == pytest.approx(exact, rel=1e-12)
+    by_shift, by_log_ratio = gradient(objectives.renyi_divergence, shift, log_ratio)
     rng = np.random.default_rng(4)
     for _ in range(3):
         dv, du = (torch.from_numpy(rng.standard_normal(len(mean))) for _ in range(2))
         step = 1e-5
-        ahead = gaussians.renyi_divergence(shift + step * dv, log_ratio + step * du)
-        behind = gaussians.renyi_divergence(shift - step * dv, log_ratio - step * du)
+        ahead = objectives.renyi_divergence(shift + step * dv, log_ratio + step * du)
+        behind = objectives.renyi_divergence(shift - step * dv, log_ratio - step * du)
         directional = float(by_shift @ dv + by_log_ratio @ du)
         assert float((ahead - behind) / (2 * step)) == pytest.approx(directional, rel=1e-6)

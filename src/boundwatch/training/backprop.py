@@ -28,13 +28,11 @@ from torch import Tensor
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
-from boundwatch.training.data import as_tensors, minibatch
-from boundwatch.training.determinism import Stream, generator, single_thread
-from boundwatch.training.environments import environment_hash
+from boundwatch.training.determinism import Stream, generator, minibatch, single_thread
+from boundwatch.training.environments import as_tensors, environment_hash
 from boundwatch.training.history import History
-from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.run import Run, check_theorem
+from boundwatch.training.run import Optimizer, OptimizerName, Run, check_theorem
 
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
 

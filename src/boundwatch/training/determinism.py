@@ -31,17 +31,18 @@ class Stream(IntEnum):
 
 
 def generator(seed: int, stream: Stream, *index: int) -> np.random.Generator:
-    """Return the generator of a stream that is found under ``index``: one number >= 0, or several.
-
-    Examples
-    --------
-    >>> a = generator(0, Stream.TRAINING, 7).normal()
-    >>> a == generator(0, Stream.TRAINING, 7).normal(), a == generator(0, Stream.CERTIFIED_POLICY, 7).normal()
-    (True, False)
-    """
+    """Return the generator of a stream that is found under ``index``: one number >= 0, or several."""
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InvalidSetting(f"seed = {shown(seed)} is not a whole number >= 0; choose one, such as 0")
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(int(stream), *(index or (0,)))))
+
+
+def minibatch(n: int, batch_size: int, seed: int, step: int) -> torch.Tensor:
+    """Return the rows of a step: epochs of shuffled environments, the incomplete last batch left out."""
+    per_epoch = n // batch_size
+    order = generator(seed, Stream.BATCHES, step // per_epoch).permutation(n)
+    start = step % per_epoch * batch_size
+    return torch.from_numpy(order[start : start + batch_size])
 
 
 @contextmanager

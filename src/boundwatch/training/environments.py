@@ -1,4 +1,4 @@
-"""Fingerprints of environments, and the refusal to choose a prior with the training environments."""
+"""Environments as tensors, their fingerprints, and the refusal to choose a prior with those of training."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ import torch
 from numpy.typing import NDArray
 
 from boundwatch.errors import InvalidSetting
+
+
+def as_tensors(data: Sequence[torch.Tensor | NDArray[Any]]) -> tuple[list[torch.Tensor], int]:
+    """Return the parts of the data as tensors, and the number of their rows, the same in each."""
+    tensors = [torch.as_tensor(part) for part in data]
+    sizes = {len(part) for part in tensors}
+    if len(sizes) != 1:
+        raise InvalidSetting(f"data has parts of {sorted(sizes)} rows; give one row per environment in each")
+    return tensors, sizes.pop()
 
 
 def environment_hash(environment: Any) -> str:

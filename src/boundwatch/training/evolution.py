@@ -24,13 +24,12 @@ from torch import Tensor
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
-from boundwatch.training import gaussians, objectives
+from boundwatch.training import objectives
 from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.history import History
-from boundwatch.training.optimizers import Optimizer, OptimizerName
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
-from boundwatch.training.run import Run, check_theorem
+from boundwatch.training.run import Optimizer, OptimizerName, Run, check_theorem
 
 
 def train_evolution(  # noqa: PLR0913  (the settings of Algorithm 4)
@@ -154,12 +153,12 @@ def _linearize(
     That is: the samples' prices, whose product with ∇ ln P(w) has the mean ∇D, and the bound's derivatives by
     the cost and by D.
     """
-    ratios = gaussians.log_density_ratio(noise, shift, log_ratio)
+    ratios = objectives.log_density_ratio(noise, shift, log_ratio)
     if bound == "pointwise":
-        divergence = gaussians.kl_divergence(shift, log_ratio)
+        divergence = objectives.kl_divergence(shift, log_ratio)
         price = ratios  # ∇ E_P[ln P/P₀] = E_P[ln P/P₀ ∇ ln P]
     else:
-        divergence = gaussians.renyi_divergence(shift, log_ratio)
+        divergence = objectives.renyi_divergence(shift, log_ratio)
         price = 2 * torch.exp(ratios - divergence)  # ∇ ln E_P[P/P₀] = 2 e^-D₂ E_P[P/P₀ ∇ ln P]
     cost, divergence = cost.clone().requires_grad_(), divergence.clone().requires_grad_()
     upper = objectives.upper_bound(bound, cost, objectives.budget(bound, m, delta, divergence))

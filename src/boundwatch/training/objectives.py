@@ -5,10 +5,23 @@
 ``kl``          the largest p with kl(C‖p) <= c, Theorem 1 before Pinsker's inequality; never larger
 ``pointwise``   the same with the c of the policy drawn: ln P(w)/P₀(w) in place of D₂; nearly always smallest
 ==============  ==============================================================================================
+
+And the divergences between diagonal Gaussians in it, the torch twins of `boundwatch.bounds`' functions of the
+same names, in float64, for gradients. Certificates never use them; a test ties the two together.
+
+All take the *shift* v = (μ - μ₀)/√s₀ and the *log ratio of variances* u = ln(s/s₀), because in these
+coordinates nothing cancels: with t = s/s₀ - 1,
+
+    D₂(P‖P₀)       = Σ v²/(1 - t) - ½ Σ ln(1 - t²)
+    KL(P‖P₀)       = ½ Σ (v² + t - u)
+    ln P(w)/P₀(w)  = ½ Σ (z₀² - z² - u),     z = (w - μ)/√s,  z₀ = (w - μ₀)/√s₀
+
+The first one is the closed form of the paper's appendix with its mean term corrected: Σ₂ enters inverted.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +33,6 @@ from torch import Tensor
 from boundwatch import bounds
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidCost
-from boundwatch.training import gaussians
 
 _SMALLEST_COST = 1e-9
 """Below it the slope of the kl-inverse, infinite at 0, is that at this cost."""
@@ -28,15 +40,39 @@ _BELOW_ONE = 1 - 2.0**-53
 _NEWTON_STEPS = 12
 
 
+def renyi_divergence(shift: Tensor, log_ratio: Tensor) -> Tensor:
+    """Return the Rényi divergence of order 2, D₂(P‖P₀); infinite if any variance reaches twice its prior."""
+    if bool((log_ratio >= math.log(2)).any()):
+        return torch.tensor(torch.inf, dtype=torch.float64)
+    excess = torch.expm1(log_ratio.double())
+    return (shift.double() ** 2 / (1 - excess)).sum() - 0.5 * torch.log1p(-(excess**2)).sum()
+
+
+def kl_divergence(shift: Tensor, log_ratio: Tensor) -> Tensor:
+    """Return the Kullback-Leibler divergence KL(P‖P₀), the mean of ln P(w)/P₀(w) under P."""
+    log_ratio = log_ratio.double()
+    return 0.5 * (shift.double() ** 2 + torch.expm1(log_ratio) - log_ratio).sum()
+
+
+def log_density_ratio(noise: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
+    """Return ln P(w)/P₀(w) for w = μ + √s z, one for each row z of ``noise``.
+
+    With the noise rather than w as the argument, the result carries the gradient of a reparameterized sample.
+    """
+    noise, shift, log_ratio = noise.double(), shift.double(), log_ratio.double()
+    prior_noise = shift + torch.exp(0.5 * log_ratio) * noise
+    return 0.5 * (prior_noise**2 - noise**2 - log_ratio).sum(-1)
+
+
 def divergence(bound: Bound, noise: Tensor, shift: Tensor, log_ratio: Tensor) -> Tensor:
     """Return the divergence that each of k policies w = μ + √s z pays for, as a (k,) tensor.
 
     It is ln P(w)/P₀(w), its own for each policy, for ``"pointwise"``, and D₂(P‖P₀), the same for all, for the
-    others. The posterior is given in the coordinates of `boundwatch.training.gaussians`.
+    others. The posterior is given in the coordinates of the divergences.
     """
     if bound == "pointwise":
-        return gaussians.log_density_ratio(noise, shift, log_ratio)
-    return gaussians.renyi_divergence(shift, log_ratio).expand(len(noise))
+        return log_density_ratio(noise, shift, log_ratio)
+    return renyi_divergence(shift, log_ratio).expand(len(noise))
 
 
 def budget(bound: Bound, m: int, delta: float, divergence: Tensor) -> Tensor:
@@ -48,14 +84,7 @@ def budget(bound: Bound, m: int, delta: float, divergence: Tensor) -> Tensor:
 
 
 def upper_bound(bound: Bound, cost: Tensor, c: Tensor) -> Tensor:
-    """Return the upper bound on the expected cost from training costs C and complexities c.
-
-    Examples
-    --------
-    >>> cost, c = torch.tensor(0.3), torch.tensor(0.002)
-    >>> [round(float(upper_bound(name, cost, c)), 4) for name in ("pinsker", "kl")]
-    [0.3316, 0.3295]
-    """
+    """Return the upper bound on the expected cost from training costs C and complexities c."""
     if bound == "pinsker":
         return cost + torch.sqrt(c / 2)
     outside = cost.detach()[~((cost >= 0) & (cost <= 1))]

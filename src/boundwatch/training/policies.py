@@ -50,17 +50,12 @@ def save_policy(path: str | os.PathLike[str], policy: nn.Module) -> str:
     return tensorfile.save(path, policy.state_dict(), {"kind": _KIND})
 
 
-def policy_sha256(policy: nn.Module) -> str:
-    """Return the SHA-256 of the file that `save_policy` would write."""
-    return tensorfile.sha256(policy.state_dict(), {"kind": _KIND})
-
-
 @contextmanager
 def unchanged(policy: nn.Module) -> Iterator[None]:
     """Refuse a policy whose ``state_dict`` the block changes: it would not be clear which was certified."""
-    before = policy_sha256(policy)
+    before = tensorfile.sha256(policy.state_dict())
     yield
-    if policy_sha256(policy) != before:
+    if tensorfile.sha256(policy.state_dict()) != before:
         raise InvalidSetting(
             f"rolling out {type(policy).__name__} changed its state_dict; freeze statistics and counters, "
             "and keep the memory of a recurrent policy in a plain attribute or a buffer with "

@@ -80,11 +80,7 @@ class GaussianPosterior:
 
     @classmethod
     def over(
-        cls,
-        module: nn.Module,
-        parameters: Iterable[str] | None = None,
-        *,
-        prior_variance: ArrayLike,
+        cls, module: nn.Module, parameters: Iterable[str] | None = None, *, prior_variance: ArrayLike
     ) -> GaussianPosterior:
         """Return a posterior over a module's parameters, at its prior N(present values, prior_variance).
 
@@ -96,12 +92,6 @@ class GaussianPosterior:
             Names of parameters, or of submodules whose parameters are all meant; all parameters if left out.
         prior_variance
             s₀ > 0: one number, or one for each of the d parameters in the order of `names`.
-
-        Examples
-        --------
-        >>> GaussianPosterior.over(nn.BatchNorm1d(3), prior_variance=1.0)
-        Traceback (most recent call last):
-        boundwatch.errors.InvalidSetting: the module itself (BatchNorm1d) normalizes by the statistics ...
         """
         chosen = _choose(module, parameters)
         mean = torch.cat([value.detach().cpu().double().reshape(-1) for value in chosen.values()])
@@ -182,7 +172,7 @@ class GaussianPosterior:
         formed = zip(self.names, parts, self._forms, strict=True)
         return {name: part.reshape(shape).to(dtype) for name, part, (shape, dtype) in formed}
 
-    # Divergences, by the functions that certificates use; for gradients see boundwatch.training.gaussians
+    # Divergences, by the functions that certificates use; for gradients see boundwatch.training.objectives
 
     def renyi_divergence(self) -> float:
         """Return D₂(P‖P₀), computed by `boundwatch.bounds.renyi_divergence`."""
@@ -208,16 +198,6 @@ class GaussianPosterior:
         """Write posterior, prior and the frozen parameters to a safetensors file; return its SHA-256.
 
         **Guarantee**: equal posteriors give equal bytes. The file holds numbers and names, nothing that runs.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> posterior = GaussianPosterior.over(nn.Linear(3, 1), prior_variance=1.0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     digest = posterior.save(f"{folder}/posterior.safetensors")
-        ...     again = GaussianPosterior.load(f"{folder}/posterior.safetensors", nn.Linear(3, 1))
-        >>> again.sha256() == digest == posterior.sha256()
-        True
         """
         return tensorfile.save(path, *self._content())
 

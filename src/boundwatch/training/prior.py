@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from boundwatch._support.progress import progress_bar
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import tensorfile
-from boundwatch.training.checkpoints import Checkpoint, Groups
-from boundwatch.training.data import as_tensors, minibatch
-from boundwatch.training.determinism import single_thread
-from boundwatch.training.environments import check_disjoint, environment_hash
+from boundwatch.training.determinism import minibatch, single_thread
+from boundwatch.training.environments import as_tensors, check_disjoint, environment_hash
+from boundwatch.training.run import Checkpoint, Tensors
 
 _SECONDS = 5.0  # between two checkpoints: what a kill may cost
 
@@ -75,7 +74,7 @@ def train_prior(  # noqa: PLR0913  (the settings of a training)
     losses: list[float] = []
     if checkpoint is not None:
         settings = {"data": environment_hash(tensors), "adam": [batch_size, learning_rate, seed]}
-        kept = Checkpoint(checkpoint, settings, _fingerprint(module, generator))
+        kept = Checkpoint(checkpoint, settings, tensorfile.sha256(_trained(module, generator)))
         if (found := kept.load()) is not None:
             losses = _restore(found[1], module, optimizer, generator)
     saved = time.monotonic()
@@ -90,39 +89,36 @@ def train_prior(  # noqa: PLR0913  (the settings of a training)
             losses.append(float(value.detach()))
             progress.update(task, advance=1, note=f"loss {losses[-1]:.4f}")
             if checkpoint is not None and (step == steps - 1 or time.monotonic() - saved > _SECONDS):
-                trace = {"values": torch.tensor(losses, dtype=torch.float64)}
-                groups = _trained(module, generator) | {"adam": _moments(optimizer), "losses": trace}
-                kept.save(groups, step=len(losses), state=_fingerprint(module, generator))
+                trained = _trained(module, generator)
+                trace = {"losses.values": torch.tensor(losses, dtype=torch.float64)}
+                state = tensorfile.sha256(trained)
+                kept.save(trained | _moments(optimizer) | trace, step=len(losses), state=state)
                 saved = time.monotonic()
     return losses
 
 
-def _trained(module: nn.Module, generator: torch.Generator | None) -> dict[str, dict[str, Tensor]]:
-    drawn = {} if generator is None else {"state": generator.get_state()}
-    return {"module": module.state_dict(), "generator": drawn}
+def _trained(module: nn.Module, generator: torch.Generator | None) -> Tensors:
+    drawn = {} if generator is None else {"generator.state": generator.get_state()}
+    return {f"module.{name}": value for name, value in module.state_dict().items()} | drawn
 
 
-def _fingerprint(module: nn.Module, generator: torch.Generator | None) -> str:
-    trained = _trained(module, generator)
-    return tensorfile.sha256(trained["module"] | trained["generator"])
-
-
-def _moments(optimizer: torch.optim.Adam) -> dict[str, Tensor]:
+def _moments(optimizer: torch.optim.Adam) -> Tensors:
     state = optimizer.state_dict()["state"].items()
-    return {f"{number}.{name}": value for number, parts in state for name, value in parts.items()}
+    return {f"adam.{number}.{name}": value for number, parts in state for name, value in parts.items()}
 
 
 def _restore(
-    groups: Groups, module: nn.Module, optimizer: torch.optim.Adam, generator: torch.Generator | None
+    tensors: Tensors, module: nn.Module, optimizer: torch.optim.Adam, generator: torch.Generator | None
 ) -> list[float]:
     """Go to where the checkpoint left off; return the losses up to there."""
-    module.load_state_dict(groups["module"])
-    moments: dict[int, dict[str, Tensor]] = {}
-    for place, value in groups["adam"].items():
-        number, _, name = place.partition(".")
-        moments.setdefault(int(number), {})[name] = value
+    module.load_state_dict({name: tensors[f"module.{name}"] for name in module.state_dict()})
+    moments: dict[int, Tensors] = {}
+    for place, value in tensors.items():
+        if place.startswith("adam."):
+            _, number, name = place.split(".")
+            moments.setdefault(int(number), {})[name] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
     if generator is not None:
-        generator.set_state(groups["generator"]["state"])
-    losses: list[float] = groups["losses"]["values"].tolist()
+        generator.set_state(tensors["generator.state"])
+    losses: list[float] = tensors["losses.values"].tolist()
     return losses

@@ -1,26 +1,33 @@
-"""One training from its first step to its last, through interruptions: checkpoints, progress, history."""
+"""One training from its first step to its last, through interruptions: optimizer, checkpoints, history."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import TracebackType
-from typing import get_args
+from typing import Literal, get_args
 
 import torch
 from rich.console import Console
 from torch import Tensor
 
+from boundwatch._support.files import make_folder
 from boundwatch._support.progress import progress_bar
 from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
-from boundwatch.errors import InvalidSetting
-from boundwatch.training.checkpoints import Checkpoint
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
+from boundwatch.training import tensorfile
 from boundwatch.training.history import History
-from boundwatch.training.optimizers import Optimizer
 from boundwatch.training.posterior import GaussianPosterior
 
+OptimizerName = Literal["adam", "sgd"]
+Tensors = dict[str, Tensor]
 _SERIES = ("cost", "divergence", "upper")
+_KIND = "boundwatch.checkpoint/1"
+_DECAY_FIRST, _DECAY_SECOND, _EPSILON = 0.9, 0.999, 1e-12
 
 
 def check_theorem(bound: Bound, delta: float, m: int) -> float:
@@ -29,6 +36,84 @@ def check_theorem(bound: Bound, delta: float, m: int) -> float:
     if m < MIN_ENVIRONMENTS:
         raise InvalidSetting(f"{m} training environments; the theorem needs at least {MIN_ENVIRONMENTS}")
     return check_level(delta, "delta")
+
+
+class Optimizer:
+    """Adam (Kingma and Ba, 2015) or plain gradient descent on ψ, a step meaning the same for every parameter.
+
+    Gradients and steps are (2, d) tensors: the first row for the shift (μ - μ₀)/√s₀, the second for ln(s/s₀).
+    So learning rates are in standard deviations of the prior. The state is a few tensors, replaced and never
+    changed in place, which is what a checkpoint needs.
+    """
+
+    def __init__(
+        self, name: OptimizerName, *, learning_rate: float, variance_rate: float | None, dim: int
+    ) -> None:
+        check_choice(name, "optimizer", get_args(OptimizerName))
+        variance_rate = learning_rate if variance_rate is None else variance_rate
+        for label, rate in (("learning_rate", learning_rate), ("variance_rate", variance_rate)):
+            if not 0 <= rate < float("inf"):
+                raise InvalidSetting(f"{label} = {rate!r} is not a number >= 0; choose e.g. 0.05")
+        self.settings = [name, learning_rate, variance_rate]
+        self._rates = torch.tensor([[learning_rate], [variance_rate]], dtype=torch.float64)
+        moments = {"first": (2, dim), "second": (2, dim), "count": ()} if name == "adam" else {}
+        self.state = {key: torch.zeros(shape, dtype=torch.float64) for key, shape in moments.items()}
+
+    def step(self, gradient: Tensor) -> Tensor:
+        """Return what to subtract from (shift, log ratio) for this gradient, and update the state."""
+        if not self.state:  # plain descent
+            return self._rates * gradient
+        count = self.state["count"] + 1
+        first = _DECAY_FIRST * self.state["first"] + (1 - _DECAY_FIRST) * gradient
+        second = _DECAY_SECOND * self.state["second"] + (1 - _DECAY_SECOND) * gradient**2
+        self.state = {"first": first, "second": second, "count": count}
+        first = first / (1 - _DECAY_FIRST**count)
+        second = second / (1 - _DECAY_SECOND**count)
+        return self._rates * first / (second.sqrt() + _EPSILON)
+
+
+class Checkpoint:
+    """A file that keeps the last finished step of one training, and refuses every other; None keeps nothing.
+
+    ``settings`` are all that decides how the training goes besides where it starts, as JSON values; ``start``
+    is the fingerprint of what is trained, as it is now: before the first step, or after the last one kept.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, settings: Mapping[str, object], start: str
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self._settings = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+        self._start = start
+        if self.path is not None:
+            make_folder(self.path.parent)
+
+    def save(self, tensors: Mapping[str, Tensor], *, step: int, state: str) -> None:
+        """Replace the file; ``state`` is the fingerprint of what is trained after this step."""
+        if self.path is not None:
+            metadata = {"settings": self._settings, "start": self._start, "state": state, "step": str(step)}
+            tensorfile.save(self.path, tensors, {"kind": _KIND} | metadata)
+
+    def load(self) -> tuple[int, Tensors] | None:
+        """Return the last finished step and its tensors; None if there is no file."""
+        if self.path is None or not self.path.exists():
+            return None
+        tensors, metadata = tensorfile.load(self.path, _KIND)
+        # The state after the last step, too: the same object, given again after an interruption.
+        known = metadata.get("start"), metadata.get("state")
+        if metadata.get("settings") != self._settings or self._start not in known:
+            raise ProvenanceMismatch(
+                f"{self.path} belongs to a training with another start, other data or other settings; "
+                "give the same ones to continue it, or another path to start over"
+            )
+        self._start = metadata["start"]
+        if not metadata.get("step", "").isdecimal():
+            raise self.damaged()
+        return int(metadata["step"]), tensors
+
+    def damaged(self) -> SchemaMismatch:
+        """Return the refusal of a file that lacks something."""
+        return SchemaMismatch(f"{self.path} is not a whole checkpoint; remove it to start over")
 
 
 class Run:
@@ -103,8 +188,8 @@ class Run:
         if kind is None:
             return
         # Posterior and checkpoint at the last finished step, so that the same call continues from there.
-        done, groups = self._finished
-        self._posterior.move(**groups["psi"])
+        done, tensors = self._finished
+        self._posterior.move(tensors["psi.mean"], tensors["psi.log_variance"])
         if kind is KeyboardInterrupt or done > 0:
             self._save()
         if kind is KeyboardInterrupt:
@@ -114,36 +199,33 @@ class Run:
             console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
             console.print(f"interrupted after step {done} of {self._steps}: {where}")
 
-    def _snapshot(self) -> tuple[int, dict[str, dict[str, Tensor]]]:
+    def _snapshot(self) -> tuple[int, Tensors]:
         # The next step replaces these tensors and changes none: it costs nothing to keep them.
-        psi = {"mean": self._posterior.mean, "log_variance": self._posterior.log_variance}
-        return len(self.history), {"psi": psi, "optimizer": self._optimizer.state}
+        psi = {"psi.mean": self._posterior.mean, "psi.log_variance": self._posterior.log_variance}
+        moments = {f"optimizer.{name}": value for name, value in self._optimizer.state.items()}
+        return len(self.history), psi | moments
 
     def _save(self) -> None:
         if self._checkpoint.path is None:
             return
-        done, groups = self._finished
+        done, tensors = self._finished
         numbers = {name: getattr(self.history, name)[:done] for name in _SERIES}
-        series = {name: torch.tensor(values, dtype=torch.float64) for name, values in numbers.items()}
-        self._checkpoint.save(groups | {"history": series}, step=done, state=self._posterior.sha256())
+        series = {f"history.{name}": torch.tensor(n, dtype=torch.float64) for name, n in numbers.items()}
+        self._checkpoint.save(tensors | series, step=done, state=self._posterior.sha256())
 
     def _resume(self) -> None:
         """Go to where the checkpoint left off, if there is one."""
         found = self._checkpoint.load()
         if found is None:
             return
-        done, groups = found
+        done, tensors = found
         if done > self._steps:
             path = self._checkpoint.path
             raise InvalidSetting(f"steps = {self._steps} is below the {done} that {path} has; raise it")
-        expected = _shapes(self._snapshot()[1] | {"history": dict.fromkeys(_SERIES, torch.empty(done))})
-        if _shapes(groups) != expected:
+        expected = self._snapshot()[1] | {f"history.{name}": torch.empty(done) for name in _SERIES}
+        if {name: t.shape for name, t in tensors.items()} != {name: t.shape for name, t in expected.items()}:
             raise self._checkpoint.damaged()
-        self._posterior.move(**groups["psi"])
-        self._optimizer.state = groups.get("optimizer", {})
-        for name, values in groups["history"].items():
-            setattr(self.history, name, values.tolist())
-
-
-def _shapes(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[tuple[str, str], torch.Size]:
-    return {(group, name): t.shape for group, parts in groups.items() for name, t in parts.items()}
+        self._posterior.move(tensors["psi.mean"], tensors["psi.log_variance"])
+        self._optimizer.state = {name: tensors[f"optimizer.{name}"] for name in self._optimizer.state}
+        for name in _SERIES:
+            setattr(self.history, name, tensors[f"history.{name}"].tolist())

@@ -13,7 +13,7 @@ from boundwatch._support.validation import check_choices, check_level
 from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
 from boundwatch.training.determinism import Stream, generator
-from boundwatch.training.optimizers import OptimizerName
+from boundwatch.training.run import OptimizerName
 
 
 class Draw(IntEnum):
