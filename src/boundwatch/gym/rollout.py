@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import gymnasium
 import numpy as np
@@ -156,31 +155,30 @@ def _reset(env: VectorEnv[Any, Any, Any], seeds: list[int]) -> Any:
 
 
 def _drawn(n: int | None, seed: int) -> list[int]:
-    count = _whole(n, "n", "give a number of episodes, or the seeds of all")
-    if count < 1:
-        raise InvalidSetting(f"n = {count} is not a number of episodes; give at least 1")
-    return [int(word) for word in np.random.SeedSequence(seed).generate_state(count)]
+    if not _is_whole(n) or n < 1:
+        raise InvalidSetting(
+            f"n = {shown(n)} is not a number of episodes; give a whole number of at least 1, or their seeds"
+        )
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(int(n))]
 
 
 def _given(seeds: Iterable[int], n: int | None) -> list[int]:
     if n is not None:
         raise InvalidSetting(f"n = {shown(n)} is given beside seeds; leave it out: every seed is one episode")
     chosen: dict[int, int] = {}
-    for index, each in enumerate(seeds):
-        seed = _whole(each, name := f"seeds[{index}]", "give whole numbers")
-        if seed < 0:
-            raise InvalidSetting(f"{name} = {seed} is negative; give numbers of at least 0")
-        if chosen.setdefault(seed, index) != index:
+    for index, seed in enumerate(seeds):
+        if not _is_whole(seed) or seed < 0:
             raise InvalidSetting(
-                f"{name} = {seed} repeats seeds[{chosen[seed]}]; give each a seed of its own"
+                f"seeds[{index}] = {shown(seed)} is not a whole number >= 0; give such numbers"
+            )
+        if chosen.setdefault(int(seed), index) != index:
+            raise InvalidSetting(
+                f"seeds[{index}] = {seed} repeats seeds[{chosen[seed]}]; give each a seed of its own"
             )
     if not chosen:
         raise InvalidSetting("seeds is empty; give at least one")
     return list(chosen)
 
 
-def _whole(value: object, name: str, remedy: str) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise InvalidSetting(f"{name} = {shown(value)} is not a whole number; {remedy}") from error
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer)

@@ -79,41 +79,48 @@ def watch(
     adverse after 4 episodes
     """
     check_env(env)
-    counter = _Counter(detector, cost, on_alarm)
-    if check_flag(within_episode, "within_episode"):
-        counter.allow_peeking(env)
-    counter.allow_predictions(env, predict, unrun)
+    if not isinstance(detector, AnytimeDetector):
+        raise InvalidSetting(f"detector = {type(detector).__name__} may not be read after every episode")
+    if (predict is None) != (unrun is None):
+        raise InvalidSetting("predict and unrun go together: a prediction, and scenes that are not run")
+    asked = {"within_episode": check_flag(within_episode, "within_episode"), "predict": predict is not None}
+    for name, kind in (("within_episode", SequentialTest), ("predict", PredictedTest)):
+        if asked[name] and not isinstance(detector, kind):
+            raise InvalidSetting(f"{name} needs a {kind.__name__}, not {type(detector).__name__}")
+        if asked[name] and isinstance(env, VectorEnv):
+            raise InvalidSetting(f"{name} takes a single environment; watch each one on its own")
+    if within_episode and isinstance(cost, str):
+        raise InvalidSetting(
+            f"cost = {shown(cost)} is known only when an episode ends; give within_episode the "
+            "range of a return whose rewards are never positive, or a function that never falls"
+        )
+    scenes = None if predict is None or unrun is None else (predict, unrun)
+    counter = _Counter(detector, cost, on_alarm, within_episode, scenes)
     return WatchedVectorEnv(env, counter) if isinstance(env, VectorEnv) else WatchedEnv(env, counter)
 
 
 class _Counter:
     """Feeds episodes to a detector in the order of their numbers."""
 
-    def __init__(self, detector: AnytimeDetector[Any], cost: CostRule, on_alarm: OnAlarm | None) -> None:
-        if not isinstance(detector, AnytimeDetector):
-            raise InvalidSetting(f"detector = {type(detector).__name__} may not be read after every episode")
+    def __init__(
+        self,
+        detector: AnytimeDetector[Any],
+        cost: CostRule,
+        on_alarm: OnAlarm | None,
+        within_episode: bool,
+        scenes: tuple[Predict, Unrun] | None,
+    ) -> None:
         self.detector = detector
         self.finding: Any = None
         self.count = 0
-        self._cost, self._rule, self._on_alarm = cost_function(cost), cost, on_alarm
+        self.peeking = detector if within_episode and isinstance(detector, SequentialTest) else None
+        self._cost, self._rule = cost_function(cost), cost
+        self._on_alarm = on_alarm or (lambda _: None)
         self._waiting: dict[int, float] = {}
-        self.peeking: SequentialTest | None = None
         self._least = 0.0  # what the running episode has cost so far, and whether that was an alarm
         self._alarmed = False
-        self._scenes: tuple[Predict, Unrun] | None = None
+        self._scenes = scenes
         self._predictions: dict[str, Any] = {}
-
-    def allow_predictions(self, env: object, predict: Predict | None, unrun: Unrun | None) -> None:
-        """Refuse what cannot be predicted."""
-        if predict is None and unrun is None:
-            return
-        if predict is None or unrun is None:
-            raise InvalidSetting("predict and unrun go together: a prediction, and scenes that are not run")
-        if not isinstance(self.detector, PredictedTest):
-            raise InvalidSetting(f"predict needs a PredictedTest, not {type(self.detector).__name__}")
-        if isinstance(env, VectorEnv):
-            raise InvalidSetting("predict takes a single environment; watch each one on its own")
-        self._scenes = predict, unrun
 
     def begin(self, observation: Any) -> None:
         """Predict what the episode that begins here will cost."""
@@ -123,19 +130,6 @@ class _Counter:
             predicted, *others = np.asarray(predict(scenes), dtype=np.float64).ravel().tolist()
             self._predictions = {"predicted": predicted, "unlabeled": others}
 
-    def allow_peeking(self, env: object) -> None:
-        """Refuse what cannot alarm within an episode."""
-        if not isinstance(self.detector, SequentialTest):
-            raise InvalidSetting(f"within_episode needs a SequentialTest, not {type(self.detector).__name__}")
-        if isinstance(env, VectorEnv):
-            raise InvalidSetting("within_episode takes a single environment; watch each one on its own")
-        if isinstance(self._rule, str):
-            raise InvalidSetting(
-                f"cost = {shown(self._rule)} is known only when an episode ends; give within_episode the "
-                "range of a return whose rewards are never positive, or a function that never falls"
-            )
-        self.peeking = self.detector
-
     def look(self, episode: Episode) -> None:
         """Alarm if the episode so far is evidence enough."""
         reward = float(episode.rewards[-1])
@@ -144,34 +138,33 @@ class _Counter:
                 f"episode {episode.index}, step {len(episode.rewards)}: reward = {reward:g} lowers the cost "
                 "again, so nothing follows from a part of an episode; use within_episode=False"
             )
-        least = self._cost(episode)
-        self._refuse_fall(episode, least)
-        self._least = least
+        least = self._least = self._risen(episode)
         if self.peeking is None or self._alarmed or self.detector.verdict is Verdict.ADVERSE:
             return
         finding = self.peeking.peek(least)
         if finding.verdict is Verdict.ADVERSE:
             self._alarmed, self.finding = True, finding
-            if self._on_alarm is not None:
-                self._on_alarm(finding)
+            self._on_alarm(finding)
 
-    def _refuse_fall(self, episode: Episode, cost: float) -> None:
+    def _risen(self, episode: Episode) -> float:
+        """Return the cost of an episode; refuse one that has fallen along it."""
+        cost = self._cost(episode)
         if cost < self._least - 1e-9:
             raise InvalidCost(
                 f"episode {episode.index}, step {len(episode.rewards)}: cost = {cost:g} is below the "
                 f"{self._least:g} reached before; give a cost that never falls, or use within_episode=False"
             )
+        return cost
 
     def add(self, episode: Episode) -> None:
-        cost = self._cost(episode)
-        self._refuse_fall(episode, cost)
-        self._waiting[episode.index] = cost
+        """Count a finished episode, and those that waited for it."""
+        self._waiting[episode.index] = self._risen(episode)
         known, self._least, self._alarmed = self._alarmed, 0.0, False
         while self.count in self._waiting:
             before = self.detector.verdict
             self.finding = self.detector.update(self._waiting.pop(self.count), **self._predictions)
             self.count += 1
-            if self._on_alarm is not None and self.detector.verdict is not before and not known:
+            if self.detector.verdict is not before and not known:
                 self._on_alarm(self.finding)
 
 
@@ -179,20 +172,15 @@ class _Watched:
     """What both kinds of watched environments show."""
 
     _counter: _Counter
-    spec: Any
     unwrapped: Any
 
     def __repr__(self) -> str:
         detector = self._counter.detector
         fields = {"detector": type(detector).__name__, "n": detector.n, "verdict": detector.verdict}
-        return one_line(self, {"env": self._name} | fields)
+        return one_line(self, {"env": type(self.unwrapped).__name__} | fields)
 
     def __str__(self) -> str:
-        return f"{self._name}, watched by {self._counter.detector}"
-
-    @property
-    def _name(self) -> str:
-        return type(self.unwrapped).__name__ if self.spec is None else str(self.spec.id)
+        return f"{type(self.unwrapped).__name__}, watched by {self._counter.detector}"
 
     @property
     def finding(self) -> Any:

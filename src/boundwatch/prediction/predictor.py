@@ -1,23 +1,29 @@
-"""A score of scenes, and the curve that turns it into a predicted cost."""
+"""A score of scenes, your own, a critic's or a value function's, and its curve to a predicted cost."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from boundwatch._support.validation import check_costs
-from boundwatch.errors import InvalidCost, InvalidSetting
+from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 Array = NDArray[np.float64]
 Score = Callable[[Any], ArrayLike]
 # Newton's method on two coefficients; the ridge keeps them finite where a score separates the costs.
 _STEPS = 50
 _RIDGE = 1e-3
+_BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Predictor:
 
     def __call__(self, scenes: Any) -> Array:
         """Return the predicted costs of some scenes, one each."""
-        return np.asarray(expit(self.offset + self.slope * check_scores(self.score(scenes))))
+        return np.asarray(expit(self.offset + self.slope * _check_scores(self.score(scenes))))
 
 
 def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
@@ -62,7 +68,7 @@ def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
     >>> predict(np.array([0, 5, 9])).round(1).tolist(), round(predict.correlation, 1)
     ([0.1, 0.4, 0.8], 0.5)
     """
-    scores, known = check_scores(score(scenes)), check_costs(costs)
+    scores, known = _check_scores(score(scenes)), check_costs(costs)
     if scores.size != known.size:
         problem = f"{scores.size} scores, {known.size} costs"
         raise InvalidSetting(problem, remedy="give one scene per cost")
@@ -76,7 +82,147 @@ def calibrate(score: Score, scenes: Any, costs: ArrayLike) -> Predictor:
     return Predictor(score, slope, offset, _correlation(expit(offset + slope * scores), known))
 
 
-def check_scores(scores: ArrayLike) -> Array:
+def train_critic(
+    module: nn.Module,
+    scenes: NDArray[Any] | Tensor,
+    costs: ArrayLike,
+    *,
+    steps: int = 1000,
+    batch_size: int = 128,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+) -> Predictor:
+    """Train a copy of a module to predict costs from scenes, and calibrate it on rollouts that it never saw.
+
+    Three quarters of the rollouts, drawn at random, train it by cross-entropy with Adam. The last quarter
+    fits the curve from its output to a cost and gives ``correlation``: read it before you rely on the critic.
+
+    Parameters
+    ----------
+    module
+        Maps a batch of scenes to one number per scene, on any scale.
+    scenes
+        Where the policy was rolled out, one row each: images, states, anything that the module takes. Bytes
+        (``uint8`` images) become numbers in [0, 1], divided by 255; floating-point numbers get the precision
+        of the module's parameters; other types are passed on as they are. The same is done to new scenes.
+    costs
+        What it cost there, in [0, 1]. The rollouts that certified the policy will do; trials that the critic
+        will predict must not be among them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rng = np.random.default_rng(0)
+    >>> scenes = rng.normal(size=(400, 3)).astype(np.float32)
+    >>> costs = (rng.random(400) < 1 / (1 + np.exp(-3 * scenes[:, 0]))).astype(float)
+    >>> critic = train_critic(torch.nn.Linear(3, 1), scenes, costs, steps=200, learning_rate=0.02)
+    >>> easy, hard = critic(np.float32([[-1, 0, 0], [1, 0, 0]]))
+    >>> bool(easy < 0.2 and hard > 0.8 and critic.correlation > 0.5)
+    True
+    """
+    torch = _torch("train_critic")
+    from boundwatch.training import train_prior
+    from boundwatch.training.determinism import single_thread
+
+    rows, known = torch.as_tensor(scenes), check_costs(costs)
+    if len(rows) != known.size or known.size < 8:
+        raise InvalidSetting(f"{len(rows)} scenes, {known.size} costs; give one scene per cost, at least 8")
+    order = np.random.default_rng(seed).permutation(known.size)
+    held_out, training = np.split(order, [max(known.size // 4, 2)])
+    network = copy.deepcopy(module).requires_grad_(True).train()
+    precision = next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+
+    def as_input(scenes: Tensor) -> Tensor:
+        if scenes.dtype == torch.uint8:
+            return scenes.to(precision) / 255
+        return scenes.to(precision) if scenes.is_floating_point() else scenes
+
+    def cross_entropy(critic: nn.Module, scenes: Tensor, costs: Tensor) -> Tensor:
+        logits = critic(as_input(scenes)).reshape(len(scenes))
+        loss: Tensor = torch.nn.functional.binary_cross_entropy_with_logits(logits, costs)
+        return loss
+
+    targets = torch.from_numpy(known[training]).float()
+    train_prior(
+        network,
+        cross_entropy,
+        (rows[training], targets),
+        disjoint_from=(),  # nothing is promised about a critic
+        steps=steps,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        label="critic",
+    )
+    network.eval().requires_grad_(False)
+
+    def score(scenes: Any) -> NDArray[np.float64]:
+        with torch.inference_mode(), single_thread():
+            batches = torch.split(torch.as_tensor(scenes), _BATCH)
+            parts = [network(as_input(part)).reshape(len(part)) for part in batches]
+            result: NDArray[np.float64] = torch.cat(parts).double().numpy()
+            return result
+
+    return calibrate(score, rows[held_out], known[held_out])
+
+
+def value_function(model: Any, scenes: Any, costs: ArrayLike) -> Predictor:
+    """Return a predictor made of the value that a Stable-Baselines3 model gives to first observations.
+
+    PPO and A2C: ``policy.predict_values``. SAC, TD3 and DDPG: the smallest of their critics' values for the
+    action that the policy takes. A low value is a high cost; how high is fitted to rollouts.
+
+    Parameters
+    ----------
+    model
+        The trained model. If it was trained on normalized observations, give such observations here, too.
+    scenes, costs
+        First observations of episodes in the certified world, such as `boundwatch.gym.first_observations`
+        returns, and what those episodes cost, in [0, 1].
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> import gymnasium
+    >>> from stable_baselines3 import PPO
+    >>> env = gymnasium.make("CartPole-v1")
+    >>> model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, seed=0, device="cpu")
+    >>> costs = bw.gym.rollout(env, model.predict, 20, cost=(0, 500))
+    >>> predict = value_function(model, bw.gym.first_observations(env, 20), costs)
+    >>> predict(bw.gym.first_observations(env, 3, seed=1)).shape
+    (3,)
+    """
+    torch = _torch("value_function")
+    policy = getattr(model, "policy", None)
+    on_policy, off_policy = hasattr(policy, "predict_values"), hasattr(policy, "critic")
+    if policy is None or not (on_policy or off_policy):
+        name = type(model).__name__
+        raise InvalidSetting(f"model = {name} has no policy with predict_values or a critic; use calibrate()")
+
+    def score(scenes: Any) -> NDArray[np.float64]:
+        policy.set_training_mode(False)
+        with torch.no_grad():
+            observations, _ = policy.obs_to_tensor(scenes)
+            if on_policy:
+                values = policy.predict_values(observations).reshape(-1)
+            else:
+                actions = policy._predict(observations, deterministic=True)
+                values = torch.cat(policy.critic(observations, actions), dim=1).min(dim=1).values
+            result: NDArray[np.float64] = -values.double().cpu().numpy()
+            return result
+
+    return calibrate(score, scenes, costs)
+
+
+def _torch(needed_by: str) -> ModuleType:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra(f"boundwatch.prediction.{needed_by}", "train") from error
+    return torch
+
+
+def _check_scores(scores: ArrayLike) -> Array:
     """Return scores as one finite number per scene, or say which is not."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
