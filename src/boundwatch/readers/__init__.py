@@ -8,7 +8,7 @@ puts them together.
 from boundwatch.readers.block import Block, Format, Line, Table
 from boundwatch.readers.growing import GrowingFile
 from boundwatch.readers.lines import Batch, PipeLines, Position
-from boundwatch.readers.reading import open_rows, read_costs
+from boundwatch.readers.reading import read_costs
 from boundwatch.readers.text import TextRows
 
 __all__ = [
@@ -21,6 +21,5 @@ __all__ = [
     "Position",
     "Table",
     "TextRows",
-    "open_rows",
     "read_costs",
 ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 from boundwatch.episodes.costs import Cells as Cells
 from boundwatch.episodes.costs import Converted, Notation, convert
@@ -73,13 +72,6 @@ class Table:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notation: Notation = field(default_factory=Notation)
-    opened: ExitStack = field(default_factory=ExitStack, repr=False)  # what to close at the end
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.opened.close()
 
     @property
     def column(self) -> str:

@@ -11,6 +11,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -63,77 +65,60 @@ def placed(source: str) -> Iterator[None]:
         raise InvalidCost(problem, where=Place(source), remedy=remedy) from error
 
 
-class Source:
-    """The bytes of a file, or of standard input (``-``), without gzip around them."""
-
-    def __init__(self, path: str) -> None:
-        self.name = "standard input" if path == "-" else path
-        self.path = None if path == "-" else Path(path)
-        if self.path is not None and not self._is_ordinary(self.path):
-            raise InvalidSetting(
-                "is no file", where=Place(self.name), remedy="name a file, or a folder of one"
-            )
-        self._file = self._open()
-        self._parts = self._chunks()
-        self.head = b""
-        try:
-            while len(self.head) < _HEAD and (part := next(self._parts, b"")):
-                self.head += part
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close a file; standard input is not ours."""
-        if self.path is not None:
-            self._file.close()
-
-    @staticmethod
-    def _is_ordinary(path: Path) -> bool:
-        try:
-            kind = path.stat().st_mode
-        except (OSError, ValueError):
-            return True  # opening it says why it cannot be
-        return stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or path == Path("/dev/null")
-
-    def _open(self) -> IO[bytes]:
-        if self.path is not None:
-            try:
-                return open_binary(self.path)
-            except MissingFile:
-                raise MissingFile("no such file", where=Place(self.name), remedy="check the path") from None
+@contextmanager
+def open_source(path: str) -> Iterator[Source]:
+    """Open a file, or standard input (``-``), which is not ours to close."""
+    if path == "-":
         if sys.stdin is None or sys.stdin.closed:
-            raise InvalidSetting(
-                "cannot be read", where=Place(self.name), remedy="pipe or redirect a file into it"
-            )
-        return sys.stdin.buffer
+            where, remedy = Place("standard input"), "pipe or redirect a file into it"
+            raise InvalidSetting("cannot be read", where=where, remedy=remedy)
+        yield Source(sys.stdin.buffer, "standard input", seekable=False)
+        return
+    try:
+        kind = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        kind = stat.S_IFREG  # opening it says why it cannot be
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or path == "/dev/null"):
+        raise InvalidSetting("is no file", where=Place(path), remedy="name a file, or a folder of one")
+    try:
+        file = open_binary(path)
+    except MissingFile:
+        raise MissingFile("no such file", where=Place(path), remedy="check the path") from None
+    with file:
+        yield Source(file, path, seekable=file.seekable())
 
-    def _chunks(self) -> Iterator[bytes]:
-        raw = iter(lambda: self._file.read(CHUNK), b"")
-        first = self._file.read(_HEAD)
-        self.packed = first.startswith(_GZIP)
-        chunks = _chain(first, raw)
-        yield from _unpack(chunks, self.name) if self.packed else chunks
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield all bytes, as UTF-8 where a mark says that they are UTF-16 or UTF-32."""
-        parts = _chain(self.head, self._parts)
-        for mark, encoding in _MARKS.items():
-            if self.head.startswith(mark):
-                return _recode(parts, encoding, len(mark), self.name)
-        return parts
+class Source:
+    """The bytes of an open file without gzip around them: `head` has the first ones."""
+
+    def __init__(self, file: IO[bytes], name: str, *, seekable: bool) -> None:
+        self.name, self._file = name, file
+        first = file.read(_HEAD)
+        self._seekable = seekable and not first.startswith(_GZIP)
+        self._parts: Iterator[bytes] = chain([first], iter(partial(file.read, CHUNK), b""))
+        if first.startswith(_GZIP):
+            self._parts = _unpack(self._parts, name)
+        self.head = next(self._parts, b"")
 
     def lines(self) -> Iterator[bytes]:
-        """Yield all bytes in parts that end with a newline, the last one perhaps without."""
+        """Yield all bytes in parts that end with a newline, the last one perhaps without.
+
+        They are UTF-8 where a mark says that they were UTF-16 or UTF-32.
+        """
+        parts: Iterator[bytes] = chain([self.head], self._parts)
         rest, lines = b"", 0
-        for chunk in self.chunks():
-            cut = chunk.rfind(b"\n") + 1
+        for mark, encoding in _MARKS.items():
+            if self.head.startswith(mark):
+                parts = _recode(parts, encoding, len(mark), self.name)
+                break
+        for part in parts:
+            cut = part.rfind(b"\n") + 1
             if not cut:
-                rest += chunk
+                rest += part
                 if len(rest) > LONGEST_LINE:
                     raise long_line(self.name, lines + 1)
                 continue
-            whole, rest = rest + chunk[:cut], chunk[cut:]
+            whole, rest = rest + part[:cut], part[cut:]
             lines += whole.count(b"\n")
             yield whole
         if rest:
@@ -141,26 +126,20 @@ class Source:
 
     def seekable(self) -> IO[bytes]:
         """Return the file itself, or a copy of it in memory where it comes through a pipe or gzip."""
-        if not self.packed and self.path is not None and self._file.seekable():
+        if self._seekable:
             self._file.seek(0)
             return self._file
         return io.BytesIO(self.whole())
 
     def whole(self) -> bytes:
         """Return all bytes; refuse too many."""
-        parts, size = [], 0
-        for part in self.chunks():
+        parts, size = [self.head], len(self.head)
+        for part in self._parts:
             parts.append(part)
             size += len(part)
             if size > _MOST_HELD:
                 raise too_large(self.name, f"more than {_MOST_HELD >> 20} MiB at once")
         return b"".join(parts)
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _unpack(parts: Iterator[bytes], source: str) -> Iterator[bytes]:
@@ -203,40 +182,33 @@ def recognize(source: Source) -> Format:
     head, where = source.head, Place(source.name)
     for magic, found in MAGIC.items():
         if head.startswith(magic):
-            return found if found != "xlsx" else _archive(source)
+            return found if found != "xlsx" else check_archive(source)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         problem, remedy = "is a workbook of Excel before 2007 (.xls) or an encrypted one", "save it as .xlsx"
         raise InvalidCost(problem, where=where, remedy=remedy)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"<(!doctype|html|table|\?xml)", text, re.IGNORECASE):
         raise InvalidCost("is a web page (HTML or XML)", where=where, remedy="save it as CSV or .xlsx")
-    tight = b"".join(text.split())
-    if tight.startswith(b"{") and (b'"per_task":[' in tight or b'"per_episode":[' in tight):
+    if text.startswith(b"{") and re.search(rb'"per_(task|episode)"\s*:\s*\[', text):
         return "lerobot-eval"
     return "json" if text.startswith(b"[") else "csv"
 
 
-def _archive(source: Source) -> Format:
-    check_archive(source)
-    with zipfile.ZipFile(source.seekable()) as archive:
-        names = set(archive.namelist())
-    if "timesteps.npy" in names or "results.npy" in names:
-        return "sb3-evaluations"
-    if any(name.startswith("xl/") for name in names):
-        return "xlsx"
-    problem = "is a ZIP archive, but neither .xlsx nor evaluations.npz"
-    remedy = "save the costs as CSV, XLSX or NPY"
-    raise InvalidCost(problem, where=Place(source.name), remedy=remedy)
-
-
-def check_archive(source: Source) -> None:
-    """Refuse a ZIP archive that is damaged, or that is far larger than it looks."""
+def check_archive(source: Source) -> Format:
+    """Return what is in a ZIP archive; refuse one that is damaged, or far larger than it looks."""
     file = source.seekable()
     size = file.seek(0, 2)
     try:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
+            names = set(archive.namelist())
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise damaged(source.name, "XLSX or NPZ") from error
     if unpacked > min(_FREE + _RATIO * size, 2 * _MOST_HELD):
         raise too_large(source.name, f"{size} bytes would become {unpacked}")
+    if not names.isdisjoint(("timesteps.npy", "results.npy")):
+        return "sb3-evaluations"
+    if any(name.startswith("xl/") for name in names):
+        return "xlsx"
+    problem, remedy = "is a ZIP archive, but neither .xlsx nor evaluations.npz", "save it as CSV, XLSX or NPY"
+    raise InvalidCost(problem, where=Place(source.name), remedy=remedy)

@@ -4,136 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design, Reduction
-from boundwatch.episodes.episodes import Episodes, Role
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import repeats, suspicions
 from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
 from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
-from boundwatch.readers.opening import Source, check_archive, placed, recognize
-from boundwatch.readers.steps import Steps, filtered, labels, names, reduction
+from boundwatch.readers.opening import check_archive, open_source, placed, recognize
+from boundwatch.readers.steps import Gathered, filtered, joined_steps, labels, names, reduction
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
-_ROLES: tuple[Role, ...] = ("strata", "cluster", "by", "policy", "id")
-
-
-def open_rows(
-    source: str | os.PathLike[str],
-    declared: Declared,
-    *,
-    file_format: Format | None = None,
-    sheet: str | None = None,
-    evaluation: int | None = None,
-) -> Table:
-    """Open a file, a folder or standard input (``-``) and find what was declared; see `read_costs`."""
-    if not isinstance(source, str | os.PathLike):
-        raise InvalidSetting("is not a path", name="path", value=source, remedy="give costs as they are")
-    if file_format is not None and file_format not in get_args(Format):
-        remedy = f"choose one of {', '.join(get_args(Format))}"
-        raise InvalidSetting("is no format", name="file_format", value=file_format, remedy=remedy)
-    path = os.fspath(source)
-    named = "standard input" if path == "-" else path
-    with ExitStack() as opened:
-        with placed(named):
-            table = _open(path, declared, file_format, sheet, evaluation, opened)
-            table.located = table.located or declared.locate(table.names)
-        _check_options(table, named, sheet, evaluation)
-        table.blocks = _guarded(table.blocks, named)
-        table.opened = opened.pop_all()
-    return table
-
-
-def _check_options(table: Table, named: str, sheet: str | None, evaluation: int | None) -> None:
-    for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
-        if value is not None and table.file_format != owner:
-            remedy = f"leave it out: this is {table.file_format}"
-            problem, where = f"goes with {owner}", Place(named)
-            raise InvalidSetting(problem, where=where, name=name, value=value, remedy=remedy)
-
-
-def _guarded(blocks: Iterator[Block], source: str) -> Iterator[Block]:
-    with placed(source):
-        yield from blocks
-
-
-def _open(
-    path: str,
-    declared: Declared,
-    file_format: Format | None,
-    sheet: str | None,
-    evaluation: int | None,
-    opened: ExitStack,
-) -> Table:
-    folder = Path(path)
-    if path != "-" and (file_format == "lerobot-dataset" or folder.is_dir()):
-        return lerobot.read_dataset(folder, declared)
-    source = opened.enter_context(closing(Source(path)))
-    found, name = file_format or recognize(source), source.name
-    if found in ("xlsx", "sb3-evaluations"):
-        check_archive(source)
-    if found == "xlsx":
-        return excel.read(source.seekable(), name, declared, sheet)
-    if found == "sb3-evaluations":
-        return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
-    if found in ("json", "lerobot-eval"):
-        of_text = json_rows.read_array if found == "json" else lerobot.read_evaluation
-        return of_text(source.whole(), name, declared)
-    of_bytes = {"npy": npy.read, "parquet": parquet.read, "mcap": mcap.read}
-    if found in of_bytes:
-        return of_bytes[found](source.seekable(), name, declared)
-    return _text(source, declared)
-
-
-def _text(source: Source, declared: Declared) -> Table:
-    text = TextRows(declared, source.name)
-    parts = source.lines()
-    first: list[Block] = []
-    while text.rows is None and (part := next(parts, None)) is not None:
-        first += text.feed(part)
-    if text.rows is None:
-        text.end()
-        raise empty(source.name)
-    rows = text.rows
-    listed = rows.names if rows.named or len(rows.names) > 1 or text.file_format == "jsonl" else ()
-    table = Table(source.name, text.file_format, listed, rows.measure, iter(()), notation=rows.notation)
-
-    def blocks() -> Iterator[Block]:
-        yield from first
-        for part in parts:
-            yield from text.feed(part)
-        text.end()
-        table.notes += text.notes
-
-    table.blocks = blocks()
-    return table
-
-
-@dataclass
-class _Gathered:
-    """What the blocks of a file hold: an episode per row, or per group of rows that are its steps."""
-
-    costs: NDArray[np.float64]
-    numbers: Sequence[int]
-    keys: dict[str, Sequence[str]]
-    unit: str = "row"
-    rule: Reduction | None = None
-    others: Mapping[str, int] = field(default_factory=dict)
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+_ROLES = ("strata", "cluster", "by", "policy", "id")
 
 
 def read_costs(  # noqa: PLR0913  (each is declared by itself)
@@ -234,28 +128,15 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     declared = dataclasses.replace(declared, answers=() if as_is else tuple(answers))
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    opened = open_rows(path, declared, file_format=file_format, sheet=sheet, evaluation=evaluation)
-    with opened as table, placed(table.source):
-        declared = _with_own_strata(table, declared)
-        found = _gather(table, declared, binary=bool(binary))
-    told = _misspelled(table, found, judged=bool(known))
-    design = dataclasses.replace(declared.design, reduce=found.rule, episode=_episode(table, declared))
-    tasks = found.keys.get("by") or found.keys.get("strata", ())
-    doubts = suspicions(found.costs, tasks) if found.rule is None else ()
-    table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
-    episodes = Episodes(
-        found.costs,
-        binary=binary,
-        measure=table.measure,
-        design=design,
-        keys=found.keys,  # type: ignore[arg-type]  # roles, as Episodes checks
-        source=table.source,
-        file_format=table.file_format,
-        unit=found.unit,
-        numbers=found.numbers,
-        warnings=[f"{table.source}: {said}" for said in (*told, *table.warnings, *doubts)],
-        notes=[f"{table.source}: {note}" for note in table.notes],
-    )
+    named = _check_source(path, file_format)
+    with placed(named), ExitStack() as opened:
+        table = _open(os.fspath(path), declared, file_format, sheet, evaluation, opened)
+        for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
+            if value is not None and table.file_format != owner:
+                remedy = f"leave it out: this is {table.file_format}"
+                raise InvalidSetting(f"goes with {owner}", name=name, value=value, remedy=remedy)
+        table.located = table.located or declared.locate(table.names)
+        episodes = _episodes(table, _with_own_strata(table, declared), binary, judged=bool(known))
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
 
 
@@ -279,101 +160,152 @@ def _design(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> De
     return dataclasses.replace(certificates[0].design, **fields)
 
 
-def _episode(table: Table, declared: Declared) -> str | None:
-    return declared.design.episode or table.episode
+def _check_source(path: object, file_format: object) -> str:
+    """Return what to call a source."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
+    if file_format is not None and file_format not in get_args(Format):
+        remedy = f"choose one of {', '.join(get_args(Format))}"
+        raise InvalidSetting("is no format", name="file_format", value=file_format, remedy=remedy)
+    return "standard input" if path == "-" else os.fspath(path)
 
 
-def _gather(table: Table, declared: Declared, *, binary: bool) -> _Gathered:
-    """Take all blocks."""
-    located = table.located
-    where = {located[column]: value for column, value in declared.design.where.items()}
-    roles: dict[str, str] = {r: located[c] for r in _ROLES if (c := getattr(declared.design, r)) is not None}
-    pair = [located[column] for column in declared.design.pair_by]
-    roles |= {f"pair {place}": column for place, column in enumerate(pair)}
-    kept = (filtered(block, where) if where else block for block in _counted(table))
-    blocks = _of_one_value(kept, table, declared)
-    episode = _episode(table, declared)
-    if episode is None:
-        found = _rows(blocks, table, roles, binary=binary)
-    else:
-        rule = reduction(declared.design.reduce, table.measure, table.source)
-        apart = roles.get("by") if declared.design.episode is not None else None
-        column = located.get(episode, episode)
-        steps = Steps(table.measure, rule, table.notation, column, apart, roles, table.source)
-        for block in blocks:
-            steps.take(block)
-        columns = zip(*steps.keys, strict=True) if steps.keys and roles else [()] * len(roles)
-        keys: dict[str, Sequence[str]] = dict(zip(roles, columns, strict=True))
-        found = _Gathered(steps.costs() if steps.values else np.empty(0), steps.numbers, keys, "row", rule)
-    if not len(found.costs):
-        if where:
-            place, remedy = Place(table.source), "give a value that the column has"
-            raise InvalidSetting(
-                "matches no row", where=place, name="where", value=dict(where), remedy=remedy
-            )
-        raise empty(table.source)
-    parts = [found.keys.pop(name) for name in list(found.keys) if name.startswith("pair ")]
-    if parts:
-        found.keys["pair"] = [" | ".join(each) for each in zip(*parts, strict=True)]
-    return found
+def _open(
+    path: str,
+    declared: Declared,
+    file_format: Format | None,
+    sheet: str | None,
+    evaluation: int | None,
+    opened: ExitStack,
+) -> Table:
+    """Return the table of a file, a folder or standard input (``-``)."""
+    if path != "-" and (file_format == "lerobot-dataset" or Path(path).is_dir()):
+        return lerobot.read_dataset(Path(path), declared)
+    source = opened.enter_context(open_source(path))
+    found, name = file_format or recognize(source), source.name
+    if file_format in ("xlsx", "sb3-evaluations"):
+        check_archive(source)
+    if found == "xlsx":
+        return excel.read(source.seekable(), name, declared, sheet)
+    if found == "sb3-evaluations":
+        return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
+    if found in ("json", "lerobot-eval"):
+        of_text = json_rows.read_array if found == "json" else lerobot.read_evaluation
+        return of_text(source.whole(), name, declared)
+    of_bytes = {"npy": npy.read, "parquet": parquet.read, "mcap": mcap.read}
+    if found in of_bytes:
+        return of_bytes[found](source.seekable(), name, declared)
+    return _text(TextRows(declared, name), source.lines())
+
+
+def _text(text: TextRows, parts: Iterator[bytes]) -> Table:
+    first: list[Block] = []
+    while text.rows is None and (part := next(parts, None)) is not None:
+        first += text.feed(part)
+    if (rows := text.rows) is None:
+        text.end()  # says why
+        raise empty(text.source)
+    listed = rows.names if rows.named or len(rows.names) > 1 or text.file_format == "jsonl" else ()
+    table = Table(text.source, text.file_format, listed, rows.measure, iter(()), notation=rows.notation)
+
+    def blocks() -> Iterator[Block]:
+        yield from first
+        for part in parts:
+            yield from text.feed(part)
+        text.end()
+        table.notes += text.notes
+
+    table.blocks = blocks()
+    return table
 
 
 def _with_own_strata(table: Table, declared: Declared) -> Declared:
     """Return what was declared with the tasks that the format names itself, where they are asked for."""
-    own = table.strata
-    if own is None or own not in declared.asked(table.names) or "strata" not in declared.answers:
+    own, design = table.strata, declared.design
+    if own is None or design.strata is not None or "strata" not in declared.answers:
         return declared
-    if declared.design.strata is not None:
+    if own not in declared.asked(table.names):
         return declared
     table.located = {**table.located, own: own}
-    return dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
+    return dataclasses.replace(declared, design=dataclasses.replace(design, strata=own))
 
 
-def _of_one_value(blocks: Iterable[Block], table: Table, declared: Declared) -> Iterator[Block]:
-    """Pass on blocks; refuse a second value of a column that is asked about."""
-    known = dict.fromkeys(declared.asked(table.names), "")
-    for block in blocks:
-        for column, value in known.items():
-            where = Place(table.source, column=column)
-            known[column] = one_value(labels(block.columns[column]), where, declared.answers, value)
-        yield block
+def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
+    """Take all blocks: an episode is a row, or several rows that are its steps."""
+    design, located = declared.design, table.located
+    roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
+    pair = {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
+    blocks = _kept(table, declared)
+    episode = design.episode or table.episode
+    if episode is None:
+        found = _rows(blocks, table, roles | pair, binary=bool(binary))
+    else:
+        rule = reduction(design.reduce, table.measure, table.source)
+        apart = roles.get("by") if design.episode is not None else None
+        found = joined_steps(blocks, table, rule, located.get(episode, episode), apart, roles | pair)
+        design = dataclasses.replace(design, reduce=rule, episode=episode)
+    if not len(found.costs):
+        if not design.where:
+            raise empty(table.source)
+        remedy = "give a value that the column has"
+        raise InvalidSetting("matches no row", name="where", value=dict(design.where), remedy=remedy)
+    warnings = _misspelled(table, found, judged=judged) + table.warnings
+    tasks = found.keys.get("by") or found.keys.get("strata") or ()
+    warnings += suspicions(found.costs, tasks) if episode is None else ()
+    table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
+    keys: dict[Any, Sequence[str]] = {role: found.keys[role] for role in roles}
+    if pair:
+        keys["pair"] = [" | ".join(each) for each in zip(*(found.keys[part] for part in pair), strict=True)]
+    return Episodes(
+        found.costs,
+        binary=binary,
+        measure=table.measure,
+        design=design,
+        keys=keys,
+        source=table.source,
+        file_format=table.file_format,
+        unit=found.unit,
+        numbers=found.numbers,
+        warnings=[f"{table.source}: {said}" for said in warnings],
+        notes=[f"{table.source}: {note}" for note in table.notes],
+    )
 
 
-def _counted(table: Table) -> Iterator[Block]:
-    rows = 0
+def _kept(table: Table, declared: Declared) -> Iterator[Block]:
+    """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
+    where = {table.located[column]: value for column, value in declared.design.where.items()}
+    known, rows = dict.fromkeys(declared.asked(table.names), ""), 0
     for block in table.blocks:
         rows += len(block)
         if rows > _MOST_ROWS:
             raise too_large(table.source, f"more than {_MOST_ROWS:,} rows")
-        yield block
+        kept = filtered(block, where) if where else block
+        for column, value in known.items():
+            place = Place(table.source, column=column)
+            known[column] = one_value(labels(kept.columns[column]), place, declared.answers, value)
+        if len(kept):
+            yield kept
 
 
-def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, binary: bool) -> _Gathered:
+def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, binary: bool) -> Gathered:
     """Take rows that are episodes."""
-    costs: list[NDArray[np.float64]] = []
-    numbers: list[Sequence[int]] = []
-    keys: dict[str, list[str]] = {role: [] for role in roles}
-    labels: list[Mapping[str, Sequence[str]]] = []
-    others: dict[str, int] = {}
-    unit = "row"
+    found = Gathered(np.empty(0), keys={role: [] for role in roles})
+    costs, numbers = [found.costs], list[Sequence[int]]()
     for block in blocks:
-        if not len(block):
-            continue
         converted = block.costs(table.measure, table.notation, table.source, binary=binary)
-        unit = block.unit
+        found.unit = block.unit
         costs.append(converted.costs)
         numbers.append(block.numbers)
         for role, column in roles.items():
-            keys[role] += names(block, column, table.source)
-        for word, count in converted.others.items():
-            others[word] = others.get(word, 0) + count
-        labels += [block.labels] if sum(map(len, numbers)) <= MOST_LABELS else []
-    joined = np.concatenate([np.empty(0), *costs])
-    numbered = {n: [cell for part in labels for cell in part.get(n, ())] for n in (labels or [{}])[-1]}
-    return _Gathered(joined, _joined(numbers), dict(keys), unit, None, others, numbered)
+            found.keys[role] += names(block, column, table.source)
+        found.others.update(converted.others)
+        if sum(map(len, numbers)) <= MOST_LABELS:
+            found.labels = {name: [*found.labels.get(name, ()), *each] for name, each in block.labels.items()}
+    found.costs, found.numbers = np.concatenate(costs), _one(numbers)
+    return found
 
 
-def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+def _one(parts: Sequence[Sequence[int]]) -> Sequence[int]:
     """Return numbers of rows as one range, if they are."""
     if not parts:
         return ()
@@ -383,7 +315,7 @@ def _joined(parts: Sequence[Sequence[int]]) -> Sequence[int]:
     return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts]).tolist()  # type: ignore[no-any-return]
 
 
-def _misspelled(table: Table, found: _Gathered, *, judged: bool) -> list[str]:
+def _misspelled(table: Table, found: Gathered, *, judged: bool) -> list[str]:
     """Refuse words for success that a column does not have; only warn where costs are judged."""
     words = table.measure.success_values
     if not words or not found.others:
@@ -395,6 +327,6 @@ def _misspelled(table: Table, found: _Gathered, *, judged: bool) -> list[str]:
     problem = f"are words that column {table.column!r} has none of"
     if not judged:
         remedy = ("correct ", Argument("success_values"), " or, if every trial failed, write no there")
-        where, value = Place(table.source), ", ".join(words)
-        raise InvalidSetting(problem, where=where, name="success_values", value=value, remedy=remedy)
+        value = ", ".join(words)
+        raise InvalidSetting(problem, name="success_values", value=value, remedy=remedy)
     return [f"success_values = {', '.join(words)} {problem}, so every trial counts as a failure"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import normal, number
-from boundwatch.episodes.costs import Notation, convert
+from boundwatch.episodes.costs import convert
 from boundwatch.episodes.design import USUAL_REDUCTION, Reduction
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers.block import Block, Cells, measured
+from boundwatch.readers.block import Block, Cells, Table
 
 _LONGEST_NAME = 1000
 
@@ -83,87 +84,93 @@ def reduction(reduce: Reduction | None, measure: Measure, source: str) -> Reduct
 
 
 @dataclass
-class Steps:
-    """Episodes from rows that are their steps; episodes may be interleaved."""
+class Gathered:
+    """The episodes of a file: costs, where each is, keys by role, and what notes are made of."""
 
-    measure: Measure
-    rule: Reduction
-    notation: Notation
-    episode: str
-    apart: str | None
-    roles: Mapping[str, str]
-    source: str
-    found: dict[tuple[str, str], int] = field(default_factory=dict)
-    values: list[float] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    keys: list[tuple[str, ...]] = field(default_factory=list)
+    costs: NDArray[np.float64]
+    numbers: Sequence[int] = ()
+    keys: dict[str, list[str]] = field(default_factory=dict)
+    unit: str = "row"
+    others: Counter[str] = field(default_factory=Counter)
+    labels: dict[str, list[str]] = field(default_factory=dict)
 
-    def take(self, block: Block) -> None:
-        """Take some steps."""
-        if not len(block):
-            return
-        values = self._values(block)
-        episodes = names(block, self.episode, self.source)
-        tasks = [""] * len(block) if self.apart is None else names(block, self.apart, self.source)
-        keys = list(zip(*(names(block, column, self.source) for column in self.roles.values()), strict=True))
-        for row, each in enumerate(zip(episodes, tasks, strict=True)):
-            key = keys[row] if keys else ()
-            place = self.found.setdefault(each, len(self.values))
-            if place == len(self.values):
-                self.values.append(values[row])
-                self.counts.append(1)
-                self.numbers.append(block.numbers[row])
-                self.keys.append(key)
-                continue
-            if self.keys[place] != key:
-                self._refuse(block, row, each[0], self.keys[place], key)
-            self.counts[place] += 1
-            self.values[place] = self._joined(self.values[place], values[row])
 
-    def _joined(self, sofar: float, value: float) -> float:
-        if self.rule in ("sum", "mean"):
-            return sofar + value
-        return value if self.rule == "last" else max(sofar, value)
+def joined_steps(
+    blocks: Iterable[Block],
+    table: Table,
+    rule: Reduction,
+    episode: str,
+    apart: str | None,
+    roles: Mapping[str, str],
+) -> Gathered:
+    """Return the episodes of rows that are their steps; episodes may be interleaved."""
+    which, source = [episode] if apart is None else [episode, apart], table.source
+    found: dict[tuple[str, ...], int] = {}
+    values, places = [np.empty(0)], list[int]()
+    numbers, keys = list[int](), list[tuple[str, ...]]()
+    for block in blocks:
+        values.append(_values(block, table))
+        columns = [names(block, column, source) for column in (*which, *roles.values())]
+        for row, cells in enumerate(zip(*columns, strict=True)):
+            step, key = cells[: len(which)], cells[len(which) :]
+            place = found.setdefault(step, len(found))
+            places.append(place)
+            if place == len(keys):
+                keys.append(key)
+                numbers.append(block.numbers[row])
+            elif keys[place] != key:
+                _refuse_two(keys[place], key, roles, step[0], Place(source, block.unit, block.numbers[row]))
+    joined = _reduced(np.concatenate(values), np.array(places, dtype=np.int64), rule, len(found))
+    try:
+        costs = convert(replace(table.measure, success_values=()), joined).costs
+    except InvalidCost as error:
+        name = list(found)[error.index or 0][0]
+        raise error.at(Place(f"{source}: episode {name}", column=table.column)) from None
+    listed = zip(*keys, strict=True) if keys else [()] * len(roles)
+    return Gathered(costs, numbers, {role: list(each) for role, each in zip(roles, listed, strict=True)})
 
-    def _refuse(
-        self, block: Block, row: int, episode: str, first: Sequence[str], second: Sequence[str]
-    ) -> NoReturn:
-        column, one, other = next(
-            each for each in zip(self.roles.values(), first, second, strict=True) if each[1] != each[2]
-        )
-        raise InvalidSetting(
-            f"but steps of episode {episode} above have {one!r}: several episodes would become one",
-            where=Place(self.source, block.unit, block.numbers[row], column),
-            value=other,
-            remedy=("keep them apart with ", Argument("by"), ", or name a column that no two episodes share"),
-        )
 
-    def costs(self) -> NDArray[np.float64]:
-        """Return the cost of each episode."""
-        values = np.array(self.values)
-        if self.rule == "mean":
-            values /= np.array(self.counts)
-        try:
-            return convert(replace(self.measure, success_values=()), values).costs
-        except InvalidCost as error:
-            place = error.index or 0
-            episode = list(self.found)[place][0]
-            raise error.at(Place(f"{self.source}: episode {episode}", column=self.measure.column)) from None
+def _refuse_two(
+    first: Sequence[str], second: Sequence[str], roles: Mapping[str, str], episode: str, where: Place
+) -> NoReturn:
+    each = zip(roles.values(), first, second, strict=True)
+    column, one, other = next((column, one, other) for column, one, other in each if one != other)
+    raise InvalidSetting(
+        f"but steps of episode {episode} above have {one!r}: several episodes would become one",
+        where=replace(where, column=column),
+        value=other,
+        remedy=("keep them apart with ", Argument("by"), ", or name a column that no two episodes share"),
+    )
 
-    def _values(self, block: Block) -> list[float]:
-        """Return what each step holds: whether it succeeded, or its number before it is scaled."""
-        if self.measure.kind == "success":
-            return (1 - block.costs(self.measure, self.notation, self.source).costs).tolist()  # type: ignore[no-any-return]
-        cells = block.columns[measured(self.measure)]
-        self.notation.words = False
-        if isinstance(cells, np.ndarray):
-            return cells.astype(np.float64).tolist()  # type: ignore[no-any-return]
-        try:
-            return [_number(cell, row) for row, cell in enumerate(cells)]
-        except InvalidCost as error:
-            where = Place(self.source, block.unit, block.numbers[error.index or 0], self.measure.column)
-            raise error.at(where) from None
+
+def _reduced(
+    values: NDArray[np.float64], places: NDArray[np.int64], rule: Reduction, n: int
+) -> NDArray[np.float64]:
+    """Return one value for each of n episodes; `places` says whose each value is."""
+    if rule in ("sum", "mean"):
+        sums = np.bincount(places, values, n).astype(np.float64)
+        return sums / np.bincount(places, minlength=n) if rule == "mean" else sums
+    joined = np.full(n, -np.inf)
+    if rule == "last":
+        joined[places] = values
+    else:
+        np.maximum.at(joined, places, values)
+    return joined
+
+
+def _values(block: Block, table: Table) -> NDArray[np.float64]:
+    """Return what each step holds: whether it succeeded, or its number before it is scaled."""
+    if table.measure.kind == "success":
+        return 1 - block.costs(table.measure, table.notation, table.source).costs
+    cells = block.columns[table.column]
+    table.notation.words = False
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.float64)
+    try:
+        return np.array([_number(cell, row) for row, cell in enumerate(cells)])
+    except InvalidCost as error:
+        where = Place(table.source, block.unit, block.numbers[error.index or 0], table.column)
+        raise error.at(where) from None
 
 
 def _number(cell: Any, row: int) -> float:
