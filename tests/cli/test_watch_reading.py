@@ -36,7 +36,7 @@ def test_malformed_rows_of_a_table_are_skipped(run, robots):
     refused = run("watch", family, whole, "--skip-malformed")
     said = " ".join(refused.err.replace("\u2502", " ").split())
     assert refused.code == 2
-    assert "--skip-malformed are for one number, JSON object or CSV row per line; leave them out" in said
+    assert "--skip-malformed or a pipe is for one number, JSON object or CSV row per line, not" in said
 
 
 def test_a_table_is_counted_alike_as_a_whole_and_line_by_line(run, tmp_path):

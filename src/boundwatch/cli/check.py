@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import ExitCode, Judging, exit_if_worse, judge
-from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Json, Key
+from boundwatch.cli.judge import Judging, exit_if_worse, judge
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, Finding, HypothesisTest
@@ -25,33 +22,30 @@ from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledg
     "boundwatch check certificates.json new_eval_info.json --control e-bh"
 )
 def check(
-    certificate: CertificateFile,
-    costs: CostsFile,
+    certificate: Path,
+    costs: str,
     *,
     judging: Judging,
     reading: Reading,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw costs and intervals; .png, .svg or .pdf.")
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Record every look here (time, episodes, hash of the costs, levels), and warn if there was "
-            "an earlier one.",
-        ),
-    ] = None,
-    allow_own: AllowOwn = False,
-    force: Force = False,
-    key: Key = None,
-    as_json: Json = False,
-    exit_code: ExitCode = False,
+    plot: Path | None = None,
+    ledger: Path | None = None,
+    allow_own: bool = False,
+    force: bool = False,
+    key: Path | None = None,
+    as_json: bool = False,
+    exit_code: bool = False,
 ) -> None:
     """Compare the costs of new episodes with a certificate.
 
     The verdict is ADVERSE, BENIGN or WITHIN (no evidence of a shift; it does not mean "safe"). Its error
     rates hold for one look at a number of episodes that was fixed in advance. With the certificates of
     several tasks, or with --by, there is a verdict on each, corrected for their number.
+
+    Options
+    -------
+    plot FILE: Draw costs and intervals; .png, .svg or .pdf.
+    ledger FILE: Record every look here (time, episodes, hash of the costs, levels), and warn if there was an
+        earlier one.
     """
     for output in filter(None, (plot, ledger)):  # a ledger that is another file is refused when it is read
         files.protect(output, [certificate, costs], force=force or output is ledger)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import typer
 from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import EXIT_WORSE
-from boundwatch.cli.options import Force, Json
+from boundwatch.cli.options import AT_LEAST_1
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
@@ -23,10 +22,9 @@ from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
-from boundwatch.readers.opening import MAGIC
 from boundwatch.reporting import comparison as words
 from boundwatch.watching.sources import open_lines
-from boundwatch.watching.trials import TrialReader, declare, read_on, refuse_document
+from boundwatch.watching.trials import TrialReader, read_on, refuse_document
 
 
 @command(
@@ -35,80 +33,47 @@ from boundwatch.watching.trials import TrialReader, declare, read_on, refuse_doc
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code"
 )
 def compare(
-    policies: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A B [C ...]",
-            help="One file of costs per policy, in any format that `check` reads; or one, with --policy.",
-        ),
-    ],
-    paired: Annotated[
-        bool,
-        typer.Option(
-            "--paired",
-            help="Trial i of every policy shared its seed, scene or task. This saves trials. Matched "
-            "trials need it: without it the error rate can be wrong. Leave it out for independent trials.",
-        ),
-    ] = False,
-    binary: Annotated[
-        bool,
-        typer.Option("--binary", help="Promise that every cost is 0 or 1 (always the case for successes)."),
-    ] = False,
-    alpha: Annotated[
-        float,
-        typer.Option(
-            metavar="P", help="Error rate: per side for two policies, of the whole ranking for more."
-        ),
-    ] = 0.05,
-    horizon: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Largest number of trials of each, if fixed in advance; 0/1 costs."),
-    ] = None,
-    margin: Annotated[
-        float, typer.Option(metavar="M", help="Also say whether B costs at most M more than A.")
-    ] = 0.0,
-    policy: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="Column that names the policy, if one file holds all."),
-    ] = None,
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow",
-            help="Two policies: wait for the files (a CSV row, JSON object or number per line) to grow, "
-            "until the verdict or the horizon.",
-        ),
-    ] = False,
-    tasks: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="With --follow and --strata: how many tasks there are. There is an answer after complete "
-            "turns, in which each was run once.",
-        ),
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it; .png, .svg or .pdf.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Two policies: write an HTML page to be signed.")
-    ] = None,
+    policies: list[str],
     *,
+    paired: bool = False,
+    binary: bool = False,
+    alpha: float = 0.05,
+    horizon: int | None = None,
+    margin: float = 0.0,
+    policy: str | None = None,
+    follow: bool = False,
+    tasks: Annotated[int | None, AT_LEAST_1] = None,
+    plot: Path | None = None,
+    report: Path | None = None,
     reading: Reading,
-    force: Force = False,
-    as_json: Json = False,
-    exit_code: Annotated[
-        bool,
-        typer.Option(
-            "--exit-code",
-            help="Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse. "
-            "With several policies: exit with 3 if the last one is shown to be worse than another.",
-        ),
-    ] = False,
+    force: bool = False,
+    as_json: bool = False,
+    exit_code: bool = False,
 ) -> None:
     """Say which policy is better, with a guaranteed error rate, after every trial if you like.
 
     Two policies: the verdict is A_BETTER, B_BETTER or UNDECIDED, and stays valid however often you look.
     More: all are compared with each other, and those that cannot be told apart share a letter.
+
+    Options
+    -------
+    policies A B [C ...]: One file of costs per policy, in any format that `check` reads; or one, with
+        --policy.
+    paired: Trial i of every policy shared its seed, scene or task. This saves trials. Matched trials need it:
+        without it the error rate can be wrong. Leave it out for independent trials.
+    binary: Promise that every cost is 0 or 1 (always the case for successes).
+    alpha P: Error rate: per side for two policies, of the whole ranking for more.
+    horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
+    margin M: Also say whether B costs at most M more than A.
+    policy COL: Column that names the policy, if one file holds all.
+    follow: Two policies: wait for the files (a CSV row, JSON object or number per line) to grow, until the
+        verdict or the horizon.
+    tasks N: With --follow and --strata: how many tasks there are. There is an answer after complete turns, in
+        which each was run once.
+    plot FILE: Draw it; .png, .svg or .pdf.
+    report FILE: Two policies: write an HTML page to be signed.
+    exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse. With
+        several policies: exit with 3 if the last one is shown to be worse than another.
     """
     for path in (plot, report):
         if path is not None:
@@ -281,24 +246,11 @@ def _follow(
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
     if (tasks is None) != (reading.strata is None):
         raise typer.BadParameter("--tasks N and --strata COL go together: how many tasks, and which column")
-    reading.refuse_whole_files("--follow")
-    reading.refuse_several(None)
+    reading.refuse_several()
+    readers = []
     for path in paths:
-        if Path(path).is_dir() or _begins(path).startswith((b"\x1f\x8b", *MAGIC)):
-            raise typer.BadParameter(
-                f"--follow is for one number, JSON object or CSV row per line, not {path}"
-            )
-    declared = declare(
-        reading.columns,
-        reading.design(),
-        cost_range=reading.cost_range,
-        success_values=tuple(reading.success_values or ()),
-    )
-    readers = [
-        TrialReader(declared, path, binary=binary, answers=reading.answers(*ANSWERS)) for path in paths
-    ]
-    for path, reader in zip(paths, readers, strict=True):
-        refuse_document(path, reader)
+        readers.append(reading.read_lines(path, reading.design(), "--follow", *ANSWERS, binary=binary))
+        refuse_document(path, readers[-1])
     a, b = (_arrivals(path, reader, binary=binary) for path, reader in zip(paths, readers, strict=True))
     following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
@@ -308,26 +260,17 @@ def _follow(
     return dict(zip(_names(paths), following.evaluations(), strict=True))
 
 
-def _begins(path: str) -> bytes:
-    with files.open_binary(path) as opened:
-        return opened.read(8)
-
-
 def _arrivals(path: str, reader: TrialReader, *, binary: bool) -> Arrivals:
     """Return the trials of a file as its lines are written."""
 
     def trials() -> Iterator[Arrival | None]:
         for found in read_on(open_lines(path, follow=True), reader):
             if isinstance(found, str):
-                _note(f"{path}: {found}")
+                out.warn(f"note: {path}: {found}")
             else:
                 yield None if found is None else Arrival(found.number, found.costs[0], found.stratum)
 
     return Arrivals(path, trials(), lambda: reader.measures[""], binary)
-
-
-def _note(said: str) -> None:
-    print(f"boundwatch: note: {said}", file=sys.stderr)
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from boundwatch._support.files import write_text
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
 
 
 @command(example="boundwatch demo\nboundwatch demo -o my-demo --json")
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.")] = Path(
-        "demo"
-    ),
-    as_json: Json = False,
-) -> None:
+def demo(*, output: Path = Path("demo"), as_json: bool = False) -> None:
     """Certify a drone, fly it in five worlds, and judge each.
 
     The command first trains the drone, then runs every detector. It takes half a minute on two free cores, a
     minute or more on busy ones. Writes a report with pictures, the certificate, the policy, and the costs of
     every world. Needs the extra `train`.
+
+    Options
+    -------
+    output FOLDER: Where to write.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.demo.flow import TOTAL, run_demo

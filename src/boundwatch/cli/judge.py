@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
-from boundwatch.cli.options import By
-from boundwatch.cli.reading import Reading, is_certificate, refuse
+from boundwatch.cli.options import refuse
+from boundwatch.cli.reading import Reading, is_certificate
 from boundwatch.cli.spelling import flag
 from boundwatch.detectors import (
     ConfidenceInterval,
@@ -25,109 +23,77 @@ from boundwatch.detectors import (
     HypothesisTest,
     Verdict,
 )
-from boundwatch.detectors.base import LOOK_LEVEL, TailName
+from boundwatch.detectors.base import TailName
 from boundwatch.detectors.family import Control
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 from boundwatch.reporting import family as words
 
-Margin = Annotated[
-    float | None,
-    typer.Option(
-        metavar="COST",
-        help="Also say whether the data show that the expected cost rose by at most this much.",
-    ),
-]
-ExitCode = Annotated[
-    bool,
-    typer.Option(
-        "--exit-code",
-        help="Exit with 3 if the verdict is ADVERSE, whatever the margin. With --margin, also exit with 3 "
-        "unless the data show, for every task, that the expected cost rose by at most the margin.",
-    ),
-]
-UNUSUAL = 0.2
 EXIT_WORSE = 3
-SEVERAL = "does not go with several tasks; leave it out"
-
-
-def _rate(words: str) -> Any:
-    return typer.Option(metavar="P", help=f"{words} [default: {LOOK_LEVEL:g}]")
+_SEVERAL = "does not go with several tasks; leave it out"
+_LEVELS = {
+    "hypothesis-test": ("alpha_adverse", "alpha_benign"),
+    "confidence-interval": ("false_positive_rate", "false_negative_rate"),
+}
+"""The options that say how often each detector may be wrong."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How to judge new costs; a command that takes one has an option for each field."""
+    """How to judge new costs; a command that takes one has an option for each field.
 
-    detector: Annotated[
-        Literal["hypothesis-test", "confidence-interval"],
-        typer.Option(
-            help="Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper."
-        ),
-    ] = "hypothesis-test"
-    tail: Annotated[
-        TailName | None,
-        typer.Option(
-            help="joint judges new costs together with those of a held-out certificate. The others compare "
-            "them with its limits; hoeffding is the paper's, exact needs a binary certificate. [default: "
-            "joint if the certificate keeps its costs; else exact for binary costs, or betting]"
-        ),
-    ] = None
-    alpha_adverse: Annotated[
-        float | None, _rate("hypothesis-test: level of ADVERSE; delta is added to it.")
-    ] = None
-    alpha_benign: Annotated[
-        float | None, _rate("hypothesis-test: level of BENIGN; delta is added to it.")
-    ] = None
-    false_positive_rate: Annotated[
-        float | None, _rate("confidence-interval: total rate of a wrong ADVERSE, delta included.")
-    ] = None
-    false_negative_rate: Annotated[
-        float | None, _rate("confidence-interval: total rate of a wrong BENIGN, delta included.")
-    ] = None
-    margin: Margin = None
-    control: Annotated[
-        Control | None,
-        typer.Option(
-            help="Several tasks: holm bounds the probability of any wrong verdict; e-bh bounds the expected "
-            "share of wrong verdicts, at any single look, if no task reveals what another will meet. "
-            "[default: holm]",
-        ),
-    ] = None
-    by: By = None
+    Options
+    -------
+    detector: Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper.
+    tail: joint judges new costs together with those of a held-out certificate. The others compare them with
+        its limits; hoeffding is the paper's, exact needs a binary certificate. [default: joint if the
+        certificate keeps its costs; else exact for binary costs, or betting]
+    alpha_adverse P: hypothesis-test: level of ADVERSE; delta is added to it. [default: 0.05]
+    alpha_benign P: hypothesis-test: level of BENIGN; delta is added to it. [default: 0.05]
+    false_positive_rate P: confidence-interval: total rate of a wrong ADVERSE, delta included. [default: 0.05]
+    false_negative_rate P: confidence-interval: total rate of a wrong BENIGN, delta included. [default: 0.05]
+    control: Several tasks: holm bounds the probability of any wrong verdict; e-bh bounds the expected share
+        of wrong verdicts, at any single look, if no task reveals what another will meet. [default: holm]
+    """
 
-    def of(self, certificate: Certificate) -> HypothesisTest | ConfidenceInterval:
-        """Return the detector of one certificate that was asked for; refuse the options of the others."""
-        refuse({"control": self.control}, "goes with several tasks; give --by, or the file of certify --by")
-        build: type[HypothesisTest | ConfidenceInterval] = HypothesisTest
-        given, refused = self._levels, self._rates
-        if self.detector != HypothesisTest.name:
-            build, given, refused = ConfidenceInterval, refused, given
-        warn_of_levels(given)
-        for name, other in zip(refused, given, strict=True):
-            refuse({name: refused[name]}, f"does not go with --detector {self.detector}; use {flag(other)}")
-        return build(certificate, tail=self.tail, margin=self.margin, **_chosen(given))
+    detector: Literal["hypothesis-test", "confidence-interval"] = "hypothesis-test"
+    tail: TailName | None = None
+    alpha_adverse: float | None = None
+    alpha_benign: float | None = None
+    false_positive_rate: float | None = None
+    false_negative_rate: float | None = None
+    margin: float | None = None
+    control: Control | None = None
+    by: str | None = None
 
-    def of_tasks(self, family: CertificateFamily) -> FamilyTest:
-        """Return the test of several tasks that was asked for; refuse the options of a single one."""
-        detector = None if self.detector == HypothesisTest.name else self.detector
-        refuse({"detector": detector, **self._rates}, SEVERAL)
-        warn_of_levels(self._levels)
-        levels, control = _chosen(self._levels), self.control or "holm"
-        return FamilyTest(family, control=control, tail=self.tail, margin=self.margin, **levels)
-
-    @property
-    def _levels(self) -> dict[str, float | None]:
-        return {"alpha_adverse": self.alpha_adverse, "alpha_benign": self.alpha_benign}
-
-    @property
-    def _rates(self) -> dict[str, float | None]:
-        rates = ("false_positive_rate", "false_negative_rate")
-        return {name: getattr(self, name) for name in rates}
-
-
-def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+    def build(
+        self, loaded: Certificate | CertificateFamily
+    ) -> HypothesisTest | ConfidenceInterval | FamilyTest:
+        """Return the detector that was asked for; refuse the options of the others."""
+        one = isinstance(loaded, Certificate)
+        if one:
+            refuse(
+                {"control": self.control}, "goes with several tasks; give --by, or the file of certify --by"
+            )
+        elif self.detector != HypothesisTest.name:
+            refuse({"detector": self.detector}, _SEVERAL)
+        own = _LEVELS[self.detector]
+        for others in _LEVELS.values():
+            for name, instead in zip(others, own, strict=True):
+                if name not in own:
+                    why = (
+                        f"does not go with --detector {self.detector}; use {flag(instead)}"
+                        if one
+                        else _SEVERAL
+                    )
+                    refuse({name: getattr(self, name)}, why)
+        levels = {name: level for name in own if (level := getattr(self, name)) is not None}
+        out.warn_of_levels(levels)
+        if not isinstance(loaded, Certificate):
+            control = self.control or "holm"
+            return FamilyTest(loaded, control=control, tail=self.tail, margin=self.margin, **levels)
+        kind = HypothesisTest if self.detector == HypothesisTest.name else ConfidenceInterval
+        return kind(loaded, tail=self.tail, margin=self.margin, **levels)
 
 
 @dataclass(frozen=True)
@@ -160,17 +126,16 @@ def judge(
     loaded = _load(certificate, costs, key)
     out.print_trust(loaded, key)
     if isinstance(loaded, Certificate) and judging.by is None:
-        one = judging.of(loaded)
-        read = reading.read_all(costs, certificates=loaded, allow_own=allow_own)
-        values = read.sources[0].costs
-        return Judged(one, values, one.decide(values), read.sources)
-    refuse(single, SEVERAL)
+        one = judging.build(loaded)
+        (episodes,) = sources = reading.read_all(costs, certificates=loaded, allow_own=allow_own).sources
+        return Judged(one, episodes.costs, one.decide(episodes.costs), sources)  # type: ignore[arg-type]
+    refuse(single, _SEVERAL)
     read = reading.read_all(costs, by=judging.by, certificates=loaded, allow_own=allow_own)
-    tasks = {name: part.costs for name, part in read.parts.items()}
+    tasks: Any = {name: part.costs for name, part in read.parts.items()}
     if isinstance(loaded, Certificate):
         loaded = CertificateFamily.shared(loaded, tasks, by=str(read.by))
-    test = judging.of_tasks(loaded)
-    finding = test.decide(tasks)
+    test = judging.build(loaded)
+    finding: Any = test.decide(tasks)
     missing = [f"{read.sources[0].source}: {each}" for each in words.not_judged(loaded, finding)]
     return Judged(test, tasks, finding, read.sources).warned(*missing)
 
@@ -184,17 +149,6 @@ def _load(path: Path, costs: str, key: Path | None) -> Certificate | Certificate
             raise
         problem, remedy = f"is not a certificate, but {costs} is", "swap them: the certificate comes first"
         raise InvalidSetting(problem, where=Place(str(path)), remedy=remedy) from None
-
-
-def warn_of_levels(levels: Mapping[str, float | None]) -> None:
-    """Say plainly what an unusually high error rate means."""
-    for name, level in levels.items():
-        if level is not None and UNUSUAL <= level < 1:
-            print(
-                f"boundwatch: warning: {flag(name)} {level:g} lets the promise fail in up to "
-                f"{100 * level:.0f} of 100 cases where it should hold; 0.05 or less is usual",
-                file=sys.stderr,
-            )
 
 
 def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:

@@ -1,130 +1,134 @@
-"""Arguments and options that several commands share."""
+"""How commands declare options: a typed parameter each, and one entry about it in a docstring.
+
+Below the heading ``Options``, an entry is ``name METAVAR: help``. Keyword-only parameters are options, others
+are arguments. A parameter whose type is a dataclass stands for an option per field, with their entries in
+the docstring of that class; what several commands have has its entry here. ``Annotated[int, AT_LEAST_1]``
+hands further arguments to typer.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from boundwatch.episodes.design import Reduction
-from boundwatch.readers import Format
+from boundwatch.cli.spelling import flag
 
-CertificateFile = Annotated[
-    Path, typer.Argument(metavar="CERTIFICATE", help="Certificate, as `boundwatch certify` writes it.")
-]
-Key = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PUB",
-        help="Public key; a certificate is refused unless its holder signed exactly this content.",
-    ),
-]
-_COSTS = typer.Argument(
-    metavar="COSTS",
-    help="One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a "
-    "LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped; "
-    "- reads standard input.",
-)
-CostsFile = Annotated[str, _COSTS]
-OptionalCostsFile = Annotated[str | None, _COSTS]
-SuccessColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--success",
-        metavar="COL",
-        help="Column that says whether a trial succeeded (yes/no, pass/fail, 1/0, ...). Columns without "
-        "names are numbered from 1; /topic.field in MCAP.",
-    ),
-]
-CostColumn = Annotated[
-    str | None,
-    typer.Option("--cost", metavar="COL", help="Or: column of costs (higher is worse)."),
-]
-RewardColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--reward",
-        metavar="COL",
-        help="Or: column of rewards (higher is better); needs --cost-range. If you name no column, the one "
-        "called cost, success, is_success or reward is read, or a log's own success column.",
-    ),
-]
-CostRange = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        metavar="LOW HIGH",
-        help="Range that costs or rewards can have, known in advance (0 100 for percent); it is rescaled to "
-        "[0, 1].",
-    ),
-]
-SuccessValues = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="WORD,WORD",
-        help="Words that mean success, if boundwatch does not know them; all others are then failures.",
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COL=VALUE", help="Read only the rows with this value in this column; repeatable."),
-]
-Strata = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COL", help="Column of the fixed set of tasks or conditions whose mean is meant; kept."
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COL", help="Column of scenes, seeds or days whose repeats are not independent; kept."
-    ),
-]
-AsIs = Annotated[
-    bool,
-    typer.Option(
-        "--as-is",
-        help="Tasks come in random order: ask nothing about their column where the order of trials matters.",
-    ),
-]
-FileFormat = Annotated[
-    Format | None, typer.Option("--format", help="Format of the file. [default: recognized by content]")
-]
-Sheet = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Sheet of a workbook. [default: the one with the column]")
-]
-By = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COL",
-        help="Column that names the task (or robot): each is judged separately; all share one error rate.",
-    ),
-]
-Episode = Annotated[
-    str | None,
-    typer.Option(metavar="COL", help="Column that names the episode, if each row is one step of an episode."),
-]
-Reduce = Annotated[
-    Reduction | None,
-    typer.Option(
-        help="How an episode's steps become one value. [default: any for successes, sum for rewards; "
-        "required for costs]"
-    ),
-]
-Evaluation = Annotated[
-    int | None,
-    typer.Option(
-        metavar="K", help="Which evaluation in evaluations.npz, counted from 1. [default: the last]"
-    ),
-]
-AllowOwn = Annotated[
-    bool,
-    typer.Option(
-        "--allow-own", help="Judge even the costs that the certificate was made from, as a rehearsal."
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace a file that boundwatch did not write; never an input.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AT_LEAST_1 = {"min": 1}
+AT_LEAST_0 = {"min": 0}
+_HEADING = "\n\nOptions\n-------\n"
+_SHORT = {"output": "-o"}
+_SHARED = """\
+certificate CERTIFICATE: Certificate, as `boundwatch certify` writes it.
+costs COSTS: One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a
+    LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped;
+    - reads standard input.
+by COL: Column that names the task (or robot): each is judged separately; all share one error rate.
+margin COST: Also say whether the data show that the expected cost rose by at most this much.
+key PUB: Public key; a certificate is refused unless its holder signed exactly this content.
+allow_own: Judge even the costs that the certificate was made from, as a rehearsal.
+force: Replace a file that boundwatch did not write; never an input.
+as_json: Print JSON.
+exit_code: Exit with 3 if the verdict is ADVERSE, whatever the margin. With --margin, also exit with 3 unless
+    the data show, for every task, that the expected cost rose by at most the margin.
+database URL: SQLite file, or postgresql://user@host/name. [default: boundwatch.sqlite]
+config FILE: TOML file with the same settings.
+"""
+
+Texts = dict[str, tuple[str | None, str]]
+"""The metavar and the help of an option, by the name of its parameter."""
+
+
+def as_options(function: Callable[..., Any], takes: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return a command for typer: what its docstring says becomes the help of it and of its options.
+
+    If it takes ``**options``, those are the keyword-only parameters of `takes`.
+    """
+    said, texts = _split(function.__doc__)
+    hints = get_type_hints(function, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD and takes is not None:
+            parameters += _keywords(takes)
+        elif is_dataclass(kind := hints[name]):
+            own = [each for each in fields(kind) if each.name not in hints]
+            about, types = _split(kind.__doc__)[1], get_type_hints(kind, include_extras=True)
+            option = parameter.replace(kind=parameter.KEYWORD_ONLY)
+            parameters += [
+                _option(option.replace(name=each.name, default=each.default), types[each.name], about)
+                for each in own
+            ]
+            groups[name] = (kind, [each.name for each in own])
+        else:
+            parameters.append(_option(parameter, kind, texts))
+
+    def run(**arguments: Any) -> Any:
+        for name, (build, names) in groups.items():
+            arguments[name] = build(**{each: arguments.pop(each) for each in names})
+        return function(**arguments)
+
+    run.__name__, run.__doc__ = function.__name__.rstrip("_"), said
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _split(doc: str | None) -> tuple[str, Texts]:
+    """Return what a docstring says, and its entries about options."""
+    said, _, listed = inspect.cleandoc(doc or "").partition(_HEADING)
+    return said, _entries(_SHARED) | _entries(listed)
+
+
+def _entries(listed: str) -> Texts:
+    found: Texts = {}
+    for entry in re.split(r"\n(?=\w)", listed):
+        head, _, text = entry.partition(": ")
+        name, _, metavar = head.partition(" ")
+        found[name] = (metavar or None, " ".join(text.split()))
+    return found
+
+
+def _option(parameter: inspect.Parameter, hint: Any, texts: Texts) -> inspect.Parameter:
+    """Return a parameter as typer wants it, unless it is that already."""
+    kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    name, is_argument = parameter.name, parameter.kind is not parameter.KEYWORD_ONLY
+    if not more or isinstance(more[0], dict):
+        metavar, text = texts.get(name, (None, None))
+        settings: dict[str, Any] = {"metavar": metavar, "help": text, **(more[0] if more else {})}
+        flags = [f"-{name}"] if len(name) == 1 else [flag(name), *filter(None, [_SHORT.get(name)])]
+        if kind == bool | None:
+            flags = [f"{flag(name)}/{flag(f'no_{name}')}"]
+        hint = Annotated[
+            kind, typer.Argument(**settings) if is_argument else typer.Option(*flags, **settings)
+        ]
+    return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint)
+
+
+def _keywords(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """Yield the keyword-only parameters of a function with their types."""
+    wanted = [
+        each for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY
+    ]
+    for each in wanted:  # one by one, as a return type may be known to type checkers only
+        kinds = type("Kinds", (), {"__annotations__": {each.name: each.annotation}})
+        hints = get_type_hints(kinds, inspect.unwrap(function).__globals__, include_extras=True)
+        yield each.replace(annotation=hints[each.name])
+
+
+def refuse(options: Mapping[str, object], why: str) -> None:
+    """Refuse the first option, by its parameter's name, that was given."""
+    for name, value in options.items():
+        if not (value is None or value is False or value == []):
+            raise typer.BadParameter(f"{flag(name)} {why}")
+
+
+def refuse_if(faults: Mapping[str, bool]) -> None:
+    """Refuse options that do not go together: the first sentence that is true."""
+    for fault, is_true in faults.items():
+        if is_true:
+            raise typer.BadParameter(fault)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,18 @@ import typer
 from boundwatch._support.files import one_page
 from boundwatch._support.text import printable
 from boundwatch._support.validation import shortest
+from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.certificates.signing import signature_path
 from boundwatch.certificates.verification import on_trust
+from boundwatch.cli.spelling import flag
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.reporting.family import Words
+from boundwatch.reporting import family as words
+from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
+
+_UNUSUAL = 0.2  # a level that people may not have meant
 
 
 def print_json(content: object) -> None:
@@ -44,7 +48,7 @@ def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> Non
     _print_filled([f"  {bullet}"] * len(texts), texts, rest="  " + " " * len(bullet))
 
 
-def print_finding(said: Words, sources: Sequence[Episodes]) -> None:
+def print_finding(said: words.Words, sources: Sequence[Episodes]) -> None:
     """Print a verdict, what it rests on, and how that is to be read."""
     typer.secho(said.headline, bold=True)
     print("".join(f"{line}\n" for line in (*said.lines, "")), end="")
@@ -96,8 +100,23 @@ def print_warnings(*read: Episodes) -> None:
     """Say on standard error how files were read, and what may make the guarantees wrong; each once."""
     said = [f"note: {note}" for each in read for note in each.notes]
     said += [f"warning: {warning}" for each in read for warning in each.warnings]
-    for line in map(printable, dict.fromkeys(said)):
-        print(f"boundwatch: {line}", file=sys.stderr)
+    for line in dict.fromkeys(said):
+        warn(line)
+
+
+def warn(message: str) -> None:
+    """Say something on standard error."""
+    print(f"boundwatch: {printable(message)}", file=sys.stderr, flush=True)
+
+
+def warn_of_levels(levels: Mapping[str, float | None]) -> None:
+    """Say plainly what an unusually high error rate means."""
+    for name, level in levels.items():
+        if level is not None and _UNUSUAL <= level < 1:
+            warn(
+                f"warning: {flag(name)} {level:g} lets the promise fail in up to {100 * level:.0f} of 100 "
+                "cases where it should hold; 0.05 or less is usual"
+            )
 
 
 def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
@@ -106,13 +125,30 @@ def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
         return
     each = [loaded] if isinstance(loaded, Certificate) else loaded.values()
     for trusted in dict.fromkeys(filter(None, map(on_trust, each))):
-        message = f"taken on trust: {trusted}; --key checks who signed them"
-        print(f"boundwatch: note: {message}", file=sys.stderr)
+        warn(f"note: taken on trust: {trusted}; --key checks who signed them")
 
 
-def signed(output: Path, key: object) -> str:
-    """Say that a signature was written beside a certificate, if it was."""
-    return "" if key is None else f" and {signature_path(output)}"
+def print_promise(loaded: Certificate | CertificateFamily, *basis: str) -> None:
+    """Print what certificates promise, and what they stand on."""
+    if isinstance(loaded, Certificate):
+        print_section("Promise", wording.promise(loaded))
+        print_section("Basis", [*wording.basis(loaded), *basis])
+        return
+    print_section("Promise", words.promise(loaded))
+    print()
+    print_table(*words.promises(loaded))
+    if notes := words.vacuous(loaded):
+        print_section("Note", notes)
+    if basis:
+        print_section("Basis", basis)
+
+
+def save(loaded: Certificate | CertificateFamily, output: Path, sign: Path | None) -> str:
+    """Write certificates, signed if there is a key; say what was written."""
+    if sign is not None:
+        signing.sign(output, loaded.to_dict(), sign)
+    loaded.save(output)
+    return f"Wrote {output}" + ("" if sign is None else f" and {signing.signature_path(output)}")
 
 
 def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
@@ -128,10 +164,7 @@ def _print_filled(firsts: Sequence[str], texts: Sequence[str], rest: str) -> Non
     columns = max(40, shutil.get_terminal_size().columns)
     for first, text in zip(firsts, list(map(printable, texts)), strict=True):
         if sys.stdout.isatty():
-            print(
-                textwrap.fill(
-                    text, columns, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-                )
-            )
+            fill = textwrap.TextWrapper(columns, first, rest, break_on_hyphens=False).fill
+            print(fill(text))
         else:  # the reader of a pipe wants whole lines
             print(first + text)

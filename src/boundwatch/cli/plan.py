@@ -12,8 +12,8 @@ import typer
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Force, Json
-from boundwatch.cli.reading import Reading, refuse
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, refuse
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes.episodes import Episodes
@@ -46,97 +46,54 @@ _LIMIT_NOTES = (
     "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
 def plan(
-    certificate: Annotated[
-        Path | None,
-        typer.Argument(metavar="[CERTIFICATE]", help="Certificate, if there is one already."),
-    ] = None,
-    cost: Annotated[
-        float | None,
-        typer.Option(
-            metavar="C",
-            help="Suspected expected cost; powers are exact if new costs are 0 or 1. Without a certificate: "
-            "the failure rate in the lab.",
-        ),
-    ] = None,
-    new_cost: Annotated[
-        float | None,
-        typer.Option(metavar="C", help="Without a certificate: the failure rate at the new site."),
-    ] = None,
-    lab_trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Without a certificate: trials in the lab. [default: the best number]"
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            metavar="M", help="Without a certificate: plan for showing that the site is at most M worse."
-        ),
-    ] = None,
-    compare: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            metavar="A B",
-            help="Plan a comparison of two policies (boundwatch compare) by their failure rates.",
-        ),
-    ] = None,
-    paired: Annotated[
-        bool, typer.Option("--paired", help="With --compare: trials will share seeds or scenes.")
-    ] = False,
-    correlation: Annotated[
-        float,
-        typer.Option(metavar="R", help="With --paired: correlation between the two outcomes of a pair."),
-    ] = 0.0,
-    horizon: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="With --compare: the largest number of trials of each, if fixed."),
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(metavar="P", help="With --compare: error rate per side. [default: 0.05]")
-    ] = None,
-    costs: Annotated[
-        str | None,
-        typer.Option(metavar="COSTS", help="Or a sample of costs from the suspected world, to draw from."),
-    ] = None,
-    n: Annotated[
-        list[int] | None,
-        typer.Option(
-            "-n",
-            min=1,
-            metavar="N",
-            help="Also say the smallest shift noticed in N trials; repeatable. Without a certificate: the "
-            "power of N trials at the new site.",
-        ),
-    ] = None,
-    alpha_adverse: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            help="Level of ADVERSE of every detector, for a cost above the certified ones. "
-            "[default: that of each detector]",
-        ),
-    ] = None,
-    alpha_benign: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="The same for BENIGN, for a cost below the certified ones."),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(metavar="SEED", min=0, help="Seed of the simulation that --costs needs.")
-    ] = 0,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw power against trials; .png, .svg or .pdf.")
-    ] = None,
+    certificate: Path | None = None,
     *,
+    cost: float | None = None,
+    new_cost: float | None = None,
+    lab_trials: Annotated[int | None, AT_LEAST_1] = None,
+    margin: float | None = None,
+    compare: tuple[float, float] | None = None,
+    paired: bool = False,
+    correlation: float = 0.0,
+    horizon: int | None = None,
+    alpha: float | None = None,
+    costs: str | None = None,
+    n: Annotated[list[int] | None, AT_LEAST_1] = None,
+    alpha_adverse: float | None = None,
+    alpha_benign: float | None = None,
+    seed: Annotated[int, AT_LEAST_0] = 0,
+    plot: Path | None = None,
     reading: Reading,
-    force: Force = False,
-    as_json: Json = False,
+    force: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Say how many trials each detector needs to notice a shift.
 
     Also how long the sequential test takes on average, the information limit, and the smallest shift that
     a given number of trials can show. Without a certificate: how many trials to run in the lab and at the
     new site. Ask before you book the hardware.
+
+    Options
+    -------
+    certificate [CERTIFICATE]: Certificate, if there is one already.
+    cost C: Suspected expected cost; powers are exact if new costs are 0 or 1. Without a certificate: the
+        failure rate in the lab.
+    new_cost C: Without a certificate: the failure rate at the new site.
+    lab_trials N: Without a certificate: trials in the lab. [default: the best number]
+    margin M: Without a certificate: plan for showing that the site is at most M worse.
+    compare A B: Plan a comparison of two policies (boundwatch compare) by their failure rates.
+    paired: With --compare: trials will share seeds or scenes.
+    correlation R: With --paired: correlation between the two outcomes of a pair.
+    horizon N: With --compare: the largest number of trials of each, if fixed.
+    alpha P: With --compare: error rate per side. [default: 0.05]
+    costs COSTS: Or a sample of costs from the suspected world, to draw from.
+    n N: Also say the smallest shift noticed in N trials; repeatable. Without a certificate: the power of N
+        trials at the new site.
+    alpha_adverse P: Level of ADVERSE of every detector, for a cost above the certified ones. [default: that
+        of each detector]
+    alpha_benign P: The same for BENIGN, for a cost below the certified ones.
+    seed SEED: Seed of the simulation that --costs needs.
+    plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)

@@ -5,33 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load, no_certificate
-from boundwatch.cli.family import METRIC, is_of_metrics, measures, of_column, tasks_of_metrics
-from boundwatch.cli.options import (
-    AsIs,
-    Cluster,
-    CostColumn,
-    CostRange,
-    Episode,
-    Evaluation,
-    FileFormat,
-    Reduce,
-    RewardColumn,
-    Sheet,
-    Strata,
-    SuccessColumn,
-    SuccessValues,
-    Where,
-)
+from boundwatch.cli.options import refuse
 from boundwatch.cli.spelling import flag
-from boundwatch.episodes.design import Design
+from boundwatch.episodes.cells import normal
+from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import KINDS, Kind
+from boundwatch.episodes.measure import KINDS, Kind, Measure
 from boundwatch.errors import (
     Argument,
     BoundwatchError,
@@ -40,24 +27,22 @@ from boundwatch.errors import (
     Place,
     ProvenanceMismatch,
 )
-from boundwatch.readers import read_costs
+from boundwatch.readers import Format, read_costs
+from boundwatch.readers.opening import MAGIC
+from boundwatch.watching.sources import is_pipe, name_of
+from boundwatch.watching.trials import TrialReader, declare
 
+METRIC = "metric"
+"""What the certificates of several columns are of: a family whose members are metrics."""
 LINE_FORMATS = (None, "csv", "jsonl")
 """The formats that can be named where lines are read one by one; None if none is."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """What was read: all episodes as one, or those of each task and metric by themselves.
+    """What was read: once for each column, and by the names of what is judged separately.
 
-    Attributes
-    ----------
-    sources
-        What was read as a whole, once for each column.
-    parts
-        What is judged separately, by its name; the only one has none.
-    by
-        What the parts are of, as in `CertificateFamily`; None if there is only one.
+    The only part has no name; `by` is what the parts are of, as in `CertificateFamily`.
     """
 
     sources: tuple[Episodes, ...]
@@ -67,50 +52,56 @@ class Read:
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read costs; a command that takes one has an option for each field."""
+    """How to read the file; a command that takes one has an option for each field.
 
-    success: SuccessColumn = None
-    cost: CostColumn = None
-    reward: RewardColumn = None
-    cost_range: CostRange = None
-    success_values: SuccessValues = None
-    where: Where = None
-    strata: Strata = None
-    cluster: Cluster = None
-    episode: Episode = None
-    reduce: Reduce = None
-    as_is: AsIs = False
-    file_format: FileFormat = None
-    sheet: Sheet = None
-    evaluation: Evaluation = None
+    Options
+    -------
+    success COL: Column that says whether a trial succeeded (yes/no, pass/fail, 1/0, ...). Columns without
+        names are numbered from 1; /topic.field in MCAP.
+    cost COL: Or: column of costs (higher is worse).
+    reward COL: Or: column of rewards (higher is better); needs --cost-range. If you name no column, the one
+        called cost, success, is_success or reward is read, or a log's own success column.
+    cost_range LOW HIGH: Range that costs or rewards can have, known in advance (0 100 for percent); it is
+        rescaled to [0, 1].
+    success_values WORD,WORD: Words that mean success, if boundwatch does not know them; all others are then
+        failures.
+    where COL=VALUE: Read only the rows with this value in this column; repeatable.
+    strata COL: Column of the fixed set of tasks or conditions whose mean is meant; kept.
+    cluster COL: Column of scenes, seeds or days whose repeats are not independent; kept.
+    episode COL: Column that names the episode, if each row is one step of an episode.
+    reduce: How an episode's steps become one value. [default: any for successes, sum for rewards; required
+        for costs]
+    as_is: Tasks come in random order: ask nothing about their column where the order of trials matters.
+    file_format: Format of the file. [default: recognized by content]
+    sheet NAME: Sheet of a workbook. [default: the one with the column]
+    evaluation K: Which evaluation in evaluations.npz, counted from 1. [default: the last]
+    """
+
+    success: str | None = None
+    cost: str | None = None
+    reward: str | None = None
+    cost_range: tuple[float, float] | None = None
+    success_values: list[str] | None = None
+    where: list[str] | None = None
+    strata: str | None = None
+    cluster: str | None = None
+    episode: str | None = None
+    reduce: Reduction | None = None
+    as_is: bool = False
+    file_format: Format | None = None
+    sheet: str | None = None
+    evaluation: int | None = None
 
     @property
     def columns(self) -> dict[Kind, str]:
         """The columns that were named, by what they hold."""
-        named = {kind: getattr(self, kind) for kind in KINDS}
-        return {kind: column for kind, column in named.items() if column is not None}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments of `read_costs`."""
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return given | {"success_values": self.success_values or (), "where": conditions(self.where)}
-
-    def answers(self, *arguments: str) -> tuple[str, ...]:
-        """Return the arguments by which tasks must be declared where lines are read; none with --as-is."""
-        return () if self.as_is else arguments
+        return {kind: column for kind in KINDS if (column := getattr(self, kind)) is not None}
 
     def design(self, **others: Any) -> Design:
         """Return how rows relate, as far as options say so; `others` are further fields."""
-        where = conditions(self.where) or {}
-        return Design(
-            strata=self.strata,
-            cluster=self.cluster,
-            episode=self.episode,
-            reduce=self.reduce,
-            where=where,
-            **others,
-        )
+        names = ("strata", "cluster", "episode", "reduce")
+        own = {name: getattr(self, name) for name in names}
+        return Design(**own, where=conditions(self.where) or {}, **others)
 
     def read(
         self,
@@ -124,8 +115,9 @@ class Reading:
 
         That is None for a command without the option. `others` are further arguments of `read_costs`.
         """
-        self.refuse_several(None)
-        settings = self.settings | others
+        self.refuse_several()
+        settings: dict[str, Any] = {**vars(self), "where": conditions(self.where), **others}
+        settings["success_values"] = self.success_values or ()
         try:
             episodes = read_costs(path, certificate=certificate, allow_own=bool(allow_own), **settings)
         except ProvenanceMismatch as error:
@@ -133,33 +125,16 @@ class Reading:
                 error.remedy += (" (", Argument("allow_own", True), " shows what it would say)")
             raise
         except (InvalidCost, InvalidSetting):
-            if path != "-" and is_certificate(path):
-                raise InvalidSetting(
-                    "is a certificate, not costs",
-                    where=Place(path),
-                    remedy="give the file of the episodes",
-                ) from None
-            raise
-        known = {"strata", "cluster"} - set(others.get("answers", ()))
-        pooled = [name for name in sorted(known) if getattr(episodes.design, name) is not None]
+            if path == "-" or not is_certificate(path):
+                raise
+            problem, remedy = "is a certificate, not costs", "give the file of the episodes"
+            raise InvalidSetting(problem, where=Place(path), remedy=remedy) from None
+        unused = {"strata", "cluster"} - set(others.get("answers", ()))
+        pooled = " and ".join(sorted(each for each in unused if getattr(episodes.design, each) is not None))
         if not pooled:
             return episodes
-        note = f"{episodes.source}: {' and '.join(pooled)} are kept, but all trials are judged as one sample"
+        note = f"{episodes.source}: {pooled} are kept, but all trials are judged as one sample"
         return dataclasses.replace(episodes, notes=(*episodes.notes, note))
-
-    def refuse_several(self, metrics: CertificateFamily | None) -> None:
-        """Refuse several columns without certificates of several, and one of the columns with them."""
-        if metrics is None and len(self.columns) > 1:
-            given = " and ".join(map(flag, self.columns))
-            raise typer.BadParameter(
-                f"{given} go together with the certificates of several columns (certify with both first); "
-                "name one column"
-            )
-        if metrics is not None and 0 < len(self.columns) < len(known := measures(metrics)):
-            remedy: list[str | Argument] = ["name none, or the same ones:"]
-            for measure in known:
-                remedy += [" ", Argument(measure.kind, measure.column)]
-            raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
 
     def read_all(
         self,
@@ -167,23 +142,25 @@ class Reading:
         *,
         by: str | None = None,
         certificates: Certificate | CertificateFamily | None = None,
-        allow_own: bool | None = None,
         **others: Any,
     ) -> Read:
         """Read each column that was named, or that certificates are of, and take tasks apart.
 
         The costs of a metric are named by its column, those of a task by task and column; so are the
-        certificates that judge them, if there are any. The other arguments are those of `read`.
+        certificates that judge them, if there are any. `others` are arguments of `read`.
         """
         reading, metrics = self, None
         if isinstance(certificates, CertificateFamily):
-            metrics = certificates if is_of_metrics(certificates) else None
-            by = (by or certificates.by) if metrics is None else tasks_of_metrics(certificates)
-        if metrics is not None:
-            reading = self.of_metrics(metrics)
-        settings: dict[str, Any] = {"by": by, "allow_own": allow_own, **others}
+            if is_of_metrics(certificates):
+                metrics, reading, by = (
+                    certificates,
+                    self.of_metrics(certificates),
+                    tasks_of_metrics(certificates),
+                )
+            else:
+                by = by or certificates.by
         if len(reading.columns) < 2 or (metrics is None and certificates is not None):
-            episodes = reading.read(path, certificate=certificates, **settings)
+            episodes = reading.read(path, certificate=certificates, by=by, **others)
             return Read((episodes,), {"": episodes} if by is None else episodes.split(), by)
         if path == "-":
             raise typer.BadParameter("several columns are read one after the other; give a file, not -")
@@ -191,20 +168,48 @@ class Reading:
         parts: dict[str, Episodes] = {}
         for kind, column in reading.columns.items():
             other = "cost_range" if kind == "success" else "success_values"
-            changes: dict[str, Any] = dict.fromkeys((*KINDS, other))
-            one = dataclasses.replace(reading, **changes | {kind: column})
-            judge = None if metrics is None else of_column(metrics, column, by)
-            sources.append(episodes := one.read(path, certificate=judge, **settings))
+            changes: dict[str, Any] = {**dict.fromkeys((*KINDS, other)), kind: column}
+            judge = None if metrics is None else _of_column(metrics, column, by)
+            one = dataclasses.replace(reading, **changes)
+            sources.append(episodes := one.read(path, certificate=judge, by=by, **others))
             tasks = {} if by is None else episodes.split()
             parts |= {f"{task}/{column}": part for task, part in tasks.items()} or {column: episodes}
         for name in [] if metrics is None else set(parts).difference(metrics):
             raise InvalidSetting(no_certificate(name, metrics or ()), where=Place(path))
         return Read(tuple(sources), parts, METRIC if by is None else f"{by}/{METRIC}")
 
+    def read_lines(
+        self, stream: str, design: Design, options: str, *answers: str, **others: Any
+    ) -> TrialReader:
+        """Return what reads trials line by line, as these options want it; refuse what is read as a whole.
+
+        `answers` are the arguments by which a column of tasks can be declared. `others` are arguments of
+        `declare` and `TrialReader`.
+        """
+        names = ["sheet", "episode", "reduce", "evaluation"]
+        names += [] if self.file_format in LINE_FORMATS else ["file_format"]
+        why = f"does not go with {options}, where trials are read line by line"
+        refuse({name: getattr(self, name) for name in names}, why)
+        if stream != "-" and not is_pipe(stream) and (Path(stream).is_dir() or _is_no_text(stream)):
+            per_line = "one number, JSON object or CSV row per line"
+            raise typer.BadParameter(f"{options} is for {per_line}, not {stream}; leave it out")
+        declared = declare(
+            self.columns,
+            design,
+            cost_range=self.cost_range,
+            success_values=tuple(self.success_values or ()),
+            certified=others.pop("certified", None),
+        )
+        return TrialReader(declared, name_of(stream), answers=() if self.as_is else answers, **others)
+
     def of_metrics(self, family: CertificateFamily) -> Reading:
         """Return the same with the columns, range and words of certificates of several, unless given."""
-        self.refuse_several(family)
-        known = measures(family)
+        known = _measures(family)
+        if 0 < len(self.columns) < len(known):
+            remedy: list[str | Argument] = ["name none, or the same ones:"]
+            for measure in known:
+                remedy += [" ", Argument(measure.kind, measure.column)]
+            raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
         columns: Any = self.columns or {each.kind: each.column for each in known}
         ranges = [each.cost_range for each in known if each.cost_range is not None]
         words = [list(each.success_values) for each in known if each.success_values]
@@ -215,21 +220,47 @@ class Reading:
             success_values=self.success_values or next(iter(words), None),
         )
 
+    def refuse_several(self) -> None:
+        """Refuse several columns, which go with the certificates of several."""
+        if len(self.columns) > 1:
+            raise typer.BadParameter(
+                f"{' and '.join(map(flag, self.columns))} go together with the certificates of several "
+                "columns (certify with both first); name one column"
+            )
+
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
-        refuse(dataclasses.asdict(self) | others, "goes with --costs; give them, or leave it out")
+        refuse(vars(self) | others, "goes with --costs; give them, or leave it out")
 
-    def refuse_strata(self, instead: str) -> None:
-        """Refuse strata where trials are judged as they come: their mean is not judged there yet."""
-        if self.strata is not None:
-            raise typer.BadParameter(instead)
 
-    def refuse_whole_files(self, where: str) -> None:
-        """Refuse options that are about a whole file, where lines are read one by one."""
-        given = {name: getattr(self, name) for name in ("sheet", "episode", "reduce", "evaluation")}
-        if self.file_format not in LINE_FORMATS:
-            given["file_format"] = self.file_format
-        refuse(given, f"does not go with {where}, where trials are read line by line")
+def is_of_metrics(family: CertificateFamily) -> bool:
+    """Return whether the members are metrics, or the metrics of tasks, instead of tasks."""
+    return family.by.split("/")[-1] == METRIC
+
+
+def tasks_of_metrics(family: CertificateFamily) -> str | None:
+    """Return the column of the tasks whose metrics these are, if there is one."""
+    return family.by.removesuffix(METRIC).rstrip("/") or None
+
+
+def _measures(family: CertificateFamily) -> list[Measure]:
+    """Return how each metric is measured, once for all tasks."""
+    known = [one.measure for one in family.values() if one.measure is not None]
+    return list({(measure.kind, normal(measure.column or "")): measure for measure in known}.values())
+
+
+def _of_column(
+    family: CertificateFamily, column: str, by: str | None
+) -> Certificate | dict[str, Certificate] | None:
+    """Return the certificate of a metric, or those of its tasks; None if it has none."""
+    if by is None:
+        return family.get(column)
+    found = {
+        name.removesuffix(f"/{one.measure.column}"): one
+        for name, one in family.items()
+        if one.measure is not None and normal(one.measure.column or "") == normal(column)
+    }
+    return found or None
 
 
 def is_certificate(path: str) -> bool:
@@ -239,6 +270,13 @@ def is_certificate(path: str) -> bool:
     except (BoundwatchError, OSError):
         return False
     return True
+
+
+def _is_no_text(path: str) -> bool:
+    if not Path(path).exists():  # said when it is opened
+        return False
+    with files.open_binary(path) as file:
+        return file.read(8).startswith((b"\x1f\x8b", *MAGIC))
 
 
 def conditions(given: Sequence[str] | None) -> dict[str, str] | None:
@@ -260,10 +298,3 @@ def conditions(given: Sequence[str] | None) -> dict[str, str] | None:
             raise typer.BadParameter(f"--where {column} is given twice; no row can have both values")
         found[column] = value
     return found
-
-
-def refuse(options: Mapping[str, object], why: str) -> None:
-    """Refuse the first option, by its parameter's name, that was given."""
-    for name, value in options.items():
-        if not (value is None or value is False or value == []):
-            raise typer.BadParameter(f"{flag(name)} {why}")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import Judging, judge
-from boundwatch.cli.options import AllowOwn, CertificateFile, CostsFile, Force, Key
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import FamilyTest
@@ -23,24 +20,19 @@ from boundwatch.reporting.ledger import earlier_looks, read_ledger
     "boundwatch report certificates.json new_eval_info.json --by task -o report.html"
 )
 def report(
-    certificate: CertificateFile,
-    costs: CostsFile,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the HTML page.")
-    ],
+    certificate: Path,
+    costs: str,
     *,
+    output: Path,
     judging: Judging,
-    key: Key = None,
+    key: Path | None = None,
     reading: Reading,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
-    robot: Annotated[str | None, typer.Option(metavar="TEXT", help="Which robot, for the page.")] = None,
-    site: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it ran, for the page.")] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Ledger of `check --ledger`; its looks are put into the page."),
-    ] = None,
-    allow_own: AllowOwn = False,
-    force: Force = False,
+    title: str | None = None,
+    robot: str | None = None,
+    site: str | None = None,
+    ledger: Path | None = None,
+    allow_own: bool = False,
+    force: bool = False,
 ) -> None:
     """Write a report on new episodes that can be signed.
 
@@ -48,6 +40,14 @@ def report(
     assumptions, what would have been noticed, and hashes. The verdict is that of `boundwatch check`.
     With the certificates of several tasks, or with --by, the page has a verdict on each, corrected for their
     number.
+
+    Options
+    -------
+    output FILE: Where to write the HTML page.
+    title TEXT: Title of the page.
+    robot TEXT: Which robot, for the page.
+    site TEXT: Where it ran, for the page.
+    ledger FILE: Ledger of `check --ledger`; its looks are put into the page.
     """
     from boundwatch.reporting.family import render_family_report
     from boundwatch.reporting.report import render_report

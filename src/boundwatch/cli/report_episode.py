@@ -10,8 +10,7 @@ import time as clock
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
+from boundwatch.cli.options import AT_LEAST_0
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting
 
@@ -21,34 +20,34 @@ from boundwatch.errors import InvalidSetting
     "boundwatch report-episode arm-1 --cost 0.25 --episode 2026-11-16/17 --url http://monitor:8080"
 )
 def report_episode(
-    stream: Annotated[str, typer.Argument(metavar="STREAM", help="Whose episode it is.")],
-    cost: Annotated[
-        float | None, typer.Option(metavar="X", help="Its cost, from 0 (best) to 1 (worst).")
-    ] = None,
-    success: Annotated[Literal["true", "false"] | None, typer.Option(help="Or whether it succeeded.")] = None,
-    episode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="Its own id in the stream; sent again, it counts once. [default: a new one]"
-        ),
-    ] = None,
-    time: Annotated[str | None, typer.Option(metavar="TIME", help="When it ended. [default: now]")] = None,
-    meta: Annotated[
-        str | None, typer.Option(metavar="JSON", help="What else to keep with it, as a JSON object.")
-    ] = None,
-    url: Annotated[
-        str, typer.Option(metavar="URL", envvar="BOUNDWATCH_URL", help="The server.")
-    ] = "http://127.0.0.1:8080",
-    spool: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where episodes wait while the server is away.")
-    ] = None,
-    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="How long to try now.")] = 10.0,
+    stream: str,
+    *,
+    cost: float | None = None,
+    success: Literal["true", "false"] | None = None,
+    episode: str | None = None,
+    time: str | None = None,
+    meta: str | None = None,
+    url: Annotated[str, {"envvar": "BOUNDWATCH_URL"}] = "http://127.0.0.1:8080",
+    spool: Path | None = None,
+    wait: Annotated[float, AT_LEAST_0] = 10.0,
 ) -> None:
     """Report one episode to a live monitor. The token comes from BOUNDWATCH_TOKEN.
 
     The episode is on this machine's disk first. If the server cannot be reached, it stays there and the next
     call delivers it; that is not an error. Exits with 1 if the server refuses it for good, or does not
     accept the token; then it waits, too.
+
+    Options
+    -------
+    stream STREAM: Whose episode it is.
+    cost X: Its cost, from 0 (best) to 1 (worst).
+    success: Or whether it succeeded.
+    episode ID: Its own id in the stream; sent again, it counts once. [default: a new one]
+    time TIME: When it ended. [default: now]
+    meta JSON: What else to keep with it, as a JSON object.
+    url URL: The server.
+    spool FILE: Where episodes wait while the server is away.
+    wait SECONDS: How long to try now.
     """
     from boundwatch.server.client import Client
 

@@ -12,34 +12,40 @@ import typer
 from boundwatch._support import files
 from boundwatch._support.validation import check_costs
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Force, Json
+from boundwatch.cli.options import AT_LEAST_1
 from boundwatch.cli.root import command
-from boundwatch.cli.tasks import takes_options_of, task_group
+from boundwatch.cli.tasks import task_group
 from boundwatch.reporting.wording import count
 from boundwatch.tasks.base import Deployment, Task
-
-PolicyRun = Annotated[
-    Path, typer.Option("--policy", metavar="RUN", help="Folder that `boundwatch train` wrote.")
-]
-CostsOut = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="CSV to write, one row per episode.")
-]
-Number = Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of episodes.")]
 
 
 def build(name: str, task: Task, group: typer.Typer) -> None:
     """Add ``rollout NAME``."""
 
-    @takes_options_of(task.deploy)
+    @command(
+        group=group,
+        about=task.deploy.__doc__,
+        takes=task.deploy,
+        example=f"boundwatch rollout {name} --policy run -n 10 -o new.csv\n"
+        "boundwatch check run/certificate.json new.csv",
+    )
     def rollout(
-        policy: PolicyRun,
-        output: CostsOut,
-        n: Number = 10,
         *,
-        force: Force = False,
-        as_json: Json = False,
+        policy: Path,
+        output: Path,
+        n: Annotated[int, AT_LEAST_1] = 10,
+        force: bool = False,
+        as_json: bool = False,
         **options: Any,
     ) -> None:
+        """Deploy the policy.
+
+        Options
+        -------
+        policy RUN: Folder that `boundwatch train` wrote.
+        output FILE: CSV to write, one row per episode.
+        n N: Number of episodes.
+        """
         files.protect(output, [policy, *(v for v in options.values() if isinstance(v, Path))], force=force)
         run = task.load(policy)
         deployed = task.deploy(run, n, **options)
@@ -57,13 +63,6 @@ def build(name: str, task: Task, group: typer.Typer) -> None:
         else:
             spread = "" if error is None else f" (standard error {error:.4f})"
             print(f"Wrote {output}: {count(n, 'episode')}, mean cost {costs.mean():.4f}{spread}")
-
-    rollout.__doc__ = task.deploy.__doc__
-    command(
-        group=group,
-        example=f"boundwatch rollout {name} --policy run -n 10 -o new.csv\n"
-        "boundwatch check run/certificate.json new.csv",
-    )(rollout)
 
 
 task_group(

@@ -3,30 +3,28 @@
 A command lives in a file of its own and is one function::
 
     @command(example="boundwatch show certificate.json")
-    def show(certificate: CertificateFile) -> None: ...
+    def show(certificate: Path, *, as_json: bool = False) -> None: ...
 
-Options that several commands share are the fields of a dataclass, such as `boundwatch.cli.reading.Reading`: a
-command with a parameter of that type has an option for each field. `boundwatch.cli` imports the file. Heavy
-packages (torch, matplotlib, pyarrow) are imported inside functions: every command pays for what the files
-import at their top.
+`boundwatch.cli.options` says how its options are declared. `boundwatch.cli` imports the file. Heavy packages
+(torch, matplotlib, pyarrow) are imported inside functions: every command pays for what files import at their
+top.
 """
 
 from __future__ import annotations
 
 import gc
-import inspect
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, NoReturn, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand
 
 from boundwatch._support.text import printable
 from boundwatch._version import __version__
+from boundwatch.cli.options import as_options
 from boundwatch.cli.spelling import said
 from boundwatch.errors import BoundwatchError, Refusal
 
@@ -68,50 +66,25 @@ class _Command(TyperCommand):
         return parser
 
 
-def command(*, example: str, group: typer.Typer = app) -> Callable[[Function], Function]:
-    """Register a function as a command whose help ends with an example, one shell command per line."""
+def command(
+    *,
+    example: str,
+    group: typer.Typer = app,
+    about: str | None = None,
+    takes: Callable[..., Any] | None = None,
+) -> Callable[[Function], Function]:
+    """Register a function as a command whose help ends with an example, one shell command per line.
+
+    `about` replaces what its docstring says; `takes` is what its ``**options`` go to.
+    """
     lines = "\n".join(f"  {line}" for line in example.splitlines())
-    add = group.command(cls=_Command, epilog=f"Example:\n\n\b\n{lines}")
+    add = group.command(cls=_Command, help=about, epilog=f"Example:\n\n\b\n{lines}")
 
     def register(function: Function) -> Function:
-        add(_with_single_options(function))
+        add(as_options(function, takes))
         return function
 
     return register
-
-
-def _with_single_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Replace each parameter that is a dataclass by one for each field that the command does not name."""
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    if not groups:
-        return function
-    parameters: list[inspect.Parameter] = []
-    members: dict[str, list[str]] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name not in groups:
-            parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        kinds = get_type_hints(groups[name], include_extras=True)
-        found = [
-            inspect.Parameter(
-                field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name]
-            )
-            for field in fields(groups[name])
-            if field.name not in hints
-        ]
-        parameters += found
-        members[name] = [each.name for each in found]
-
-    def run(**arguments: Any) -> Any:
-        for name, options in members.items():
-            arguments[name] = groups[name](**{option: arguments.pop(option) for option in options})
-        return function(**arguments)
-
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
 
 
 def main(application: typer.Typer = app, name: str = "boundwatch") -> None:

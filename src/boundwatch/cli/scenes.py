@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
 from boundwatch.cli.root import command
 from boundwatch.errors import Argument, Refusal
 from boundwatch.readers import read_costs
 
-_FORM = "One row per scene, in any form that `check` reads; the order is that of observation."
-
 
 @command(example="boundwatch scenes lab.csv site.csv --predicted predicted")
 def scenes(
-    lab: Annotated[
-        str, typer.Argument(metavar="LAB", help=f"Predictions on scenes of the certified world. {_FORM}")
-    ],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Predictions on new scenes, run or not.")],
-    predicted: Annotated[
-        str, typer.Option(metavar="COL", help="Column of predicted costs, in [0, 1].")
-    ] = "predicted",
-    alpha: Annotated[
-        float,
-        typer.Option(metavar="P", help="Probability of a notice, ever, if all scenes come from one world."),
-    ] = 0.05,
-    as_json: Json = False,
+    lab: str, new: str, *, predicted: str = "predicted", alpha: float = 0.05, as_json: bool = False
 ) -> None:
     """Say whether new scenes look harder, easier or different to a predictor; this is not a verdict.
 
     No trial is needed. You may look again whenever there are more scenes. Whether the policy does worse is
     for `check` and `watch` to say: it can cope where scenes look different, or fail where they look alike.
+
+    Options
+    -------
+    lab LAB: Predictions on scenes of the certified world. One row per scene, in any form that `check` reads;
+        the order is that of observation.
+    new NEW: Predictions on new scenes, run or not.
+    predicted COL: Column of predicted costs, in [0, 1].
+    alpha P: Probability of a notice, ever, if all scenes come from one world.
     """
     from boundwatch.prediction.scenes import SceneWatch
 

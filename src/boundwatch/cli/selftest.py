@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import CertificateFile, Json
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 
@@ -17,18 +18,15 @@ from boundwatch.cli.root import command
     example="boundwatch selftest certificate.json\nboundwatch selftest certificate.json --costs costs.csv"
 )
 def selftest(
-    certificate: CertificateFile,
-    costs: Annotated[
-        str | None,
-        typer.Option(metavar="COSTS", help="The certificate's own costs, to simulate from them, too."),
-    ] = None,
-    alpha_adverse: Annotated[float, typer.Option(metavar="P", help="Level of ADVERSE.")] = 0.05,
-    alpha_benign: Annotated[float, typer.Option(metavar="P", help="Level of BENIGN.")] = 0.05,
-    runs: Annotated[int, typer.Option(metavar="N", min=1, help="Simulated datasets per promise.")] = 6000,
-    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="For the simulation.")] = 0,
+    certificate: Path,
     *,
+    costs: str | None = None,
+    alpha_adverse: float = 0.05,
+    alpha_benign: float = 0.05,
+    runs: Annotated[int, AT_LEAST_1] = 6000,
+    seed: Annotated[int, AT_LEAST_0] = 0,
     reading: Reading,
-    as_json: Json = False,
+    as_json: bool = False,
 ) -> None:
     """Simulate the error rates and compare them with the promises.
 
@@ -41,6 +39,14 @@ def selftest(
     under drift, at the level of ADVERSE. (By default the levels are those of `check`; those of `watch`
     are 0.04.) It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1 if a
     promise is broken.
+
+    Options
+    -------
+    costs COSTS: The certificate's own costs, to simulate from them, too.
+    alpha_adverse P: Level of ADVERSE.
+    alpha_benign P: Level of BENIGN.
+    runs N: Simulated datasets per promise.
+    seed SEED: For the simulation.
     """
     from boundwatch.selftest.simulation import simulate_promises  # with scipy.stats, which takes a second
 

@@ -5,34 +5,15 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1
 from boundwatch.cli.root import command
 from boundwatch.errors import BoundwatchError, InvalidSetting, MissingExtra
 
 if TYPE_CHECKING:
     from boundwatch.server.database import Database
     from boundwatch.server.settings import Settings
-
-
-def _option(what: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(metavar=metavar, help=what, **more)
-
-
-Texts = list[str] | None
-Database_ = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        metavar="URL",
-        help="SQLite file, or postgresql://user@host/name. [default: boundwatch.sqlite]",
-    ),
-]
-ConfigFile = Annotated[
-    str | None, typer.Option("--config", metavar="FILE", help="TOML file with the same settings.")
-]
 
 
 @command(
@@ -42,77 +23,61 @@ ConfigFile = Annotated[
     "boundwatch serve --verify"
 )
 def serve(
-    database: Database_ = None,
-    certificate: Annotated[
-        Path | None, _option("Bind every new stream to this certificate, before its first episode.", "FILE")
-    ] = None,
-    detector: Annotated[
-        Literal["sequential-test", "change-detector"] | None,
-        _option("What new streams are watched with. [default: sequential-test]"),
-    ] = None,
-    alpha_adverse: Annotated[
-        float | None,
-        _option("Level of ADVERSE for new streams. [default: 0.04; change-detector: 0.001]", "P"),
-    ] = None,
-    alpha_benign: Annotated[
-        float | None, _option("Level of BENIGN for new streams. [default: the same]", "P")
-    ] = None,
-    host: Annotated[
-        str | None,
-        _option("Address to listen on; beyond this machine only with a token. [default: 127.0.0.1]"),
-    ] = None,
-    port: Annotated[int | None, _option("Port. [default: 8080]", min=1, max=65535)] = None,
-    workers: Annotated[
-        int | None, _option("Processes; more than 1 needs PostgreSQL. [default: 1]", min=1, max=64)
-    ] = None,
-    allow_host: Annotated[
-        Texts, _option("Host name that clients may use for this server, such as the name of a proxy.", "NAME")
-    ] = None,
-    public_url: Annotated[
-        str | None,
-        _option("Address that people open, for the links in alarms, if a proxy is in front.", "URL"),
-    ] = None,
-    tls_certificate: Annotated[Path | None, _option("PEM file, for HTTPS.", "FILE")] = None,
-    tls_key: Annotated[Path | None, _option("Its key.", "FILE")] = None,
-    webhook: Annotated[
-        Texts, _option("POST alarms here; signed with BOUNDWATCH_WEBHOOK_SECRET if it is set.", "URL")
-    ] = None,
-    on_alarm: Annotated[
-        Texts, _option("Run this at an alarm, which it reads as JSON from standard input.", "COMMAND")
-    ] = None,
-    email: Annotated[Texts, _option("Email address to send alarms to.", "ADDRESS")] = None,
-    smtp: Annotated[str | None, _option("Mail server. [default: localhost:25]", "HOST:PORT")] = None,
-    fleet_size: Annotated[
-        int | None,
-        _option(
-            "About how many streams there will be; the first N divide one half of the false discovery "
-            "rate. Set it once, before the first stream is bound. [default: 20]",
-            "N",
-            min=1,
-        ),
-    ] = None,
-    silent_minutes: Annotated[
-        float | None, _option("Call a stream silent after N minutes without an episode.", "N", min=0)
-    ] = None,
-    retain_days: Annotated[
-        float | None, _option("Forget closed generations' episodes and old meta after N days.", "N", min=0)
-    ] = None,
-    config: ConfigFile = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Fill a temporary database with drones, one of which meets wind.")
-    ] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Replay all episodes, compare with what is shown, and exit.")
-    ] = False,
-    export: Annotated[Path | None, _option("Write a backup as JSON lines, and exit.", "FILE")] = None,
-    restore: Annotated[
-        Path | None,
-        typer.Option("--import", metavar="FILE", help="Read a backup into an empty database, and exit."),
-    ] = None,
+    *,
+    database: str | None = None,
+    certificate: Path | None = None,
+    detector: Literal["sequential-test", "change-detector"] | None = None,
+    alpha_adverse: float | None = None,
+    alpha_benign: float | None = None,
+    host: str | None = None,
+    port: Annotated[int | None, {"min": 1, "max": 65535}] = None,
+    workers: Annotated[int | None, {"min": 1, "max": 64}] = None,
+    allow_host: list[str] | None = None,
+    public_url: str | None = None,
+    tls_certificate: Path | None = None,
+    tls_key: Path | None = None,
+    webhook: list[str] | None = None,
+    on_alarm: list[str] | None = None,
+    email: list[str] | None = None,
+    smtp: str | None = None,
+    fleet_size: Annotated[int | None, AT_LEAST_1] = None,
+    silent_minutes: Annotated[float | None, AT_LEAST_0] = None,
+    retain_days: Annotated[float | None, AT_LEAST_0] = None,
+    config: str | None = None,
+    demo: bool = False,
+    verify: bool = False,
+    export: Path | None = None,
+    restore: Path | None = None,
 ) -> None:
     """Run the live monitor: robots report episodes, people look at one page, alarms reach them.
 
     Options up to --retain-days can also be set in the TOML file, or as variables such as BOUNDWATCH_PORT.
+
+    Options
+    -------
+    certificate FILE: Bind every new stream to this certificate, before its first episode.
+    detector: What new streams are watched with. [default: sequential-test]
+    alpha_adverse P: Level of ADVERSE for new streams. [default: 0.04; change-detector: 0.001]
+    alpha_benign P: Level of BENIGN for new streams. [default: the same]
+    host: Address to listen on; beyond this machine only with a token. [default: 127.0.0.1]
+    port: Port. [default: 8080]
+    workers: Processes; more than 1 needs PostgreSQL. [default: 1]
+    allow_host NAME: Host name that clients may use for this server, such as the name of a proxy.
+    public_url URL: Address that people open, for the links in alarms, if a proxy is in front.
+    tls_certificate FILE: PEM file, for HTTPS.
+    tls_key FILE: Its key.
+    webhook URL: POST alarms here; signed with BOUNDWATCH_WEBHOOK_SECRET if it is set.
+    on_alarm COMMAND: Run this at an alarm, which it reads as JSON from standard input.
+    email ADDRESS: Email address to send alarms to.
+    smtp HOST:PORT: Mail server. [default: localhost:25]
+    fleet_size N: About how many streams there will be; the first N divide one half of the false discovery
+        rate. Set it once, before the first stream is bound. [default: 20]
+    silent_minutes N: Call a stream silent after N minutes without an episode.
+    retain_days N: Forget closed generations' episodes and old meta after N days.
+    demo: Fill a temporary database with drones, one of which meets wind.
+    verify: Replay all episodes, compare with what is shown, and exit.
+    export FILE: Write a backup as JSON lines, and exit.
+    restore FILE: Read a backup into an empty database, and exit.
     """
     given = dict(locals())
     try:

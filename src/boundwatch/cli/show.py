@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.cli import output as out
-from boundwatch.cli.family import print_promise
-from boundwatch.cli.options import CertificateFile, Force, Json, Key
 from boundwatch.cli.root import command
 from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.reporting import wording
@@ -20,30 +16,25 @@ from boundwatch.reporting import wording
 
 @command(example="boundwatch show certificate.json\nboundwatch show certificate.json --under-shift 0.1")
 def show(
-    certificate: CertificateFile,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Which certificate to show, if the file holds several tasks."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Also write it to a file of its own."),
-    ] = None,
-    under_shift: Annotated[
-        float | None,
-        typer.Option(
-            metavar="D",
-            help="Also say the worst expected cost in a world that differs by D: in relative entropy (nats), "
-            "and in total variation.",
-        ),
-    ] = None,
-    force: Force = False,
-    key: Key = None,
-    as_json: Json = False,
+    certificate: Path,
+    *,
+    task: str | None = None,
+    output: Path | None = None,
+    under_shift: float | None = None,
+    force: bool = False,
+    key: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Say in words what a certificate promises.
 
     It also says when the promise holds, what it does not cover, and where the certificate comes from.
+
+    Options
+    -------
+    task NAME: Which certificate to show, if the file holds several tasks.
+    output FILE: Also write it to a file of its own.
+    under_shift D: Also say the worst expected cost in a world that differs by D: in relative entropy (nats),
+        and in total variation.
     """
     if output is not None:
         files.protect(output, [certificate], force=force)
@@ -69,11 +60,11 @@ def show(
     if isinstance(loaded, CertificateFamily):
         print(f"Certificates {certificate}")
         measured = filter(None, dict.fromkeys(each.measure for each in loaded.values()))
-        print_promise(loaded, *(f"How costs were measured: {how}." for how in measured))
+        out.print_promise(loaded, *(f"How costs were measured: {how}." for how in measured))
         _print_limits(next(iter(loaded.values())), "They hold if", "They are not")
         return
     print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
-    print_promise(loaded)
+    out.print_promise(loaded)
     if under_shift is not None:
         out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
     _print_limits(loaded, "It holds if", "It is not")

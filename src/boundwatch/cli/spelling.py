@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from boundwatch.errors import NOTHING, Argument, Refusal, sentence
 
-_FLAGS = {"file_format": "--format", "policy_file": "--policy-file", "id": "--id"}
+_FLAGS = {"file_format": "format", "as_json": "json", "number": "id", "restore": "import"}
 _PLACEHOLDERS = {
     "success_values": "WORD,WORD",
     "cost_range": "LOW HIGH",
@@ -28,7 +28,7 @@ def flag(name: str) -> str:
     >>> flag("cost_range"), flag("file_format")
     ('--cost-range', '--format')
     """
-    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    return f"--{_FLAGS.get(name, name).replace('_', '-')}"
 
 
 def spell(argument: Argument) -> str:

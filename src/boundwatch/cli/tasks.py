@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -32,29 +30,6 @@ def task_group(name: str, help_text: str, build: Build) -> None:
     group = typer.Typer(name=name, help=help_text, cls=Group, no_args_is_help=True, rich_markup_mode=None)
     group.callback()(lambda: None)  # a group without commands of its own is none for typer
     app.add_typer(group)
-
-
-def takes_options_of(function: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Replace ``**options`` of the decorated command by the keyword-only parameters of a function."""
-    wanted = [
-        parameter
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
-    # Without its return type, which may be known to type checkers only.
-    texts = SimpleNamespace(__annotations__={p.name: p.annotation for p in wanted})
-    hints = get_type_hints(texts, globalns=inspect.unwrap(function).__globals__, include_extras=True)
-
-    def decorate(decorated: Callable[..., Any]) -> Callable[..., Any]:
-        own = inspect.signature(decorated, eval_str=True).parameters.values()
-        first = [p for p in own if p.kind is p.POSITIONAL_OR_KEYWORD]
-        last = [p for p in own if p.kind is p.KEYWORD_ONLY]
-        parameters = [*first, *(p.replace(annotation=hints[p.name]) for p in wanted), *last]
-        decorated.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        decorated.__annotations__ = {p.name: p.annotation for p in parameters}
-        return decorated
-
-    return decorate
 
 
 def _command(point: EntryPoint, build: Build) -> Any:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from boundwatch.cli import output as out
-from boundwatch.cli.options import Json
 from boundwatch.cli.root import app, command
-from boundwatch.cli.serve import ConfigFile, Database_
 from boundwatch.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -33,20 +31,21 @@ app.add_typer(group)
     "boundwatch token create cell-2 --scope report --stream 'arm-*'",
 )
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What pages and the audit log call it.")],
-    scope: Annotated[
-        list[str], typer.Option(metavar="SCOPE", help="report, read or administer (which includes read).")
-    ],
-    stream: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN", help="Streams that it may report for, such as 'arm-*'. [default: all]"
-        ),
-    ] = None,
-    database: Database_ = None,
-    config: ConfigFile = None,
+    name: str,
+    *,
+    scope: list[str],
+    stream: list[str] | None = None,
+    database: str | None = None,
+    config: str | None = None,
 ) -> None:
-    """Create a token and print it. Only its hash is kept: this is the only time you see it."""
+    """Create a token and print it. Only its hash is kept: this is the only time you see it.
+
+    Options
+    -------
+    name NAME: What pages and the audit log call it.
+    scope SCOPE: report, read or administer (which includes read).
+    stream PATTERN: Streams that it may report for, such as 'arm-*'. [default: all]
+    """
     with _open(database, config, create=True) as opened, opened.write() as connection:
         from boundwatch.server.access import create_token
 
@@ -55,12 +54,13 @@ def create(
 
 
 @command(group=group, example="boundwatch token revoke cell-2")
-def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which one.")],
-    database: Database_ = None,
-    config: ConfigFile = None,
-) -> None:
-    """Revoke a token and end its sessions; running servers refuse it within two seconds."""
+def revoke(name: str, *, database: str | None = None, config: str | None = None) -> None:
+    """Revoke a token and end its sessions; running servers refuse it within two seconds.
+
+    Options
+    -------
+    name NAME: Which one.
+    """
     with _open(database, config) as opened, opened.write() as connection:
         from boundwatch.server.access import revoke_token
 
@@ -69,7 +69,7 @@ def revoke(
 
 
 @command(group=group, example="boundwatch token list")
-def list_(database: Database_ = None, config: ConfigFile = None, as_json: Json = False) -> None:
+def list_(*, database: str | None = None, config: str | None = None, as_json: bool = False) -> None:
     """List the tokens, valid and revoked."""
     with _open(database, config) as opened, opened.read() as connection:
         from boundwatch.server.access import list_tokens
@@ -94,6 +94,3 @@ def _open(database: str | None, config: str | None, *, create: bool = False) -> 
     opened = Database(Settings.gather({"database": database}, config).database)
     opened.migrate(create=create)
     return closing(opened)
-
-
-list_.__name__ = "list"

@@ -4,42 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
-from boundwatch.cli.options import By, CertificateFile, Json, Key
-from boundwatch.cli.reading import Reading, refuse
+from boundwatch.cli.options import refuse
+from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.errors import CertificateError, Place
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
 def verify(
-    certificate: CertificateFile,
-    costs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COSTS", help="The costs that it was made from, in their order; - reads standard input."
-        ),
-    ] = None,
-    policy_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The policy's file; its SHA-256 is compared.")
-    ] = None,
-    by: By = None,
-    key: Key = None,
+    certificate: Path,
     *,
+    costs: str | None = None,
+    policy_file: Path | None = None,
+    by: str | None = None,
+    key: Path | None = None,
     reading: Reading,
-    as_json: Json = False,
+    as_json: bool = False,
 ) -> None:
     """Derive every number of a certificate again.
 
     They follow from what the certificate keeps and, with --costs, from the data. With --key, its signature is
     checked, too. Exits with 1 if one differs.
+
+    Options
+    -------
+    costs COSTS: The costs that it was made from, in their order; - reads standard input.
+    policy_file FILE: The policy's file; its SHA-256 is compared.
     """
     if costs is None:
         reading.refuse_without_costs(by=by)

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from boundwatch._support.text import printable
+from boundwatch.cli import output as out
 from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
@@ -25,7 +26,9 @@ def say_where(session: Watch) -> None:
     if session.last is not None:
         last += f", last cost {session.last.costs[-1]:g}"
         last += "" if session.last.id is None else f", id {session.last.id}"
-    warn(f"resuming after episode {session.episodes} ({last}), which is counted even if it was not printed")
+    out.warn(
+        f"resuming after episode {session.episodes} ({last}), which is counted even if it was not printed"
+    )
 
 
 def print_json(events: Events, interval: bool) -> None:
@@ -34,7 +37,7 @@ def print_json(events: Events, interval: bool) -> None:
     names: list[str] = []
     for event in events:
         if isinstance(event, Notice):
-            warn(event.text)
+            out.warn(event.text)
             continue
         finding = event.finding
         if not names:  # the same for all: they come from one kind of detector
@@ -60,7 +63,7 @@ def print_text(events: Events, interval: bool) -> None:
         if isinstance(event, Notice):
             _print_lines(lines)
             lines = []
-            warn(event.text)
+            out.warn(event.text)
             continue
         finding = event.finding
         evidence = ""
@@ -110,7 +113,28 @@ def _print_lines(lines: list[str]) -> None:
         print("\n".join(lines), flush=True)
 
 
-def print_summary(session: Watch) -> None:
+def print_notes(session: Watch) -> None:
+    """Say how lines were read, and whether the last one was whole."""
+    for note in [] if session.reader is None else session.reader.notes:
+        out.warn(f"note: {session.source}: {note}")
+    if session.unfinished is not None:
+        out.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
+
+
+def print_end(session: Watch, *, as_json: bool) -> None:
+    """Print what is known in the end, and say which alarms nobody was told of."""
+    print_notes(session)
+    if not as_json:
+        _print_summary(session)
+    again = "with --state, a second start would try again"
+    if session.store.path is not None:
+        again = "run the same command to try again"
+    for stream, reason in session.alarms.undelivered.items():
+        whose = f"{stream}: " if stream else ""
+        out.warn(f"{whose}the alarm was not delivered, {reason}; {again}")
+
+
+def _print_summary(session: Watch) -> None:
     """Print what is known of every stream at the end."""
     for stream, detector in session.detectors.items():
         if detector.n:
@@ -167,18 +191,3 @@ def _stream_summary(detector: Any) -> None:
         f"{finding.false_alarm_probability:.4g}; if the certificate holds, "
         f"on average after {finding.mean_run_length_adverse:g} episodes or more"
     )
-
-
-def warn_of_undelivered(session: Watch) -> None:
-    """Say which alarms nobody was told of."""
-    again = "run the same command to try again"
-    if session.store.path is None:
-        again = "with --state, a second start would try again"
-    for stream, reason in session.alarms.undelivered.items():
-        whose = f"{stream}: " if stream else ""
-        warn(f"{whose}the alarm was not delivered, {reason}; {again}")
-
-
-def warn(message: str) -> None:
-    """Say something on standard error."""
-    print(f"boundwatch: {printable(message)}", file=sys.stderr, flush=True)
