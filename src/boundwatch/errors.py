@@ -20,7 +20,9 @@ Whoever raises one fills in fields; `sentence` makes the one line that people re
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import copyreg
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -136,15 +138,17 @@ class Refusal(BoundwatchError, ValueError):
     def __str__(self) -> str:
         return sentence(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # exceptions are made anew from their positional arguments
-        return _again, (type(self), self.args, self.__dict__)
+    def __reduce__(self) -> tuple[Any, ...]:  # else it would be made anew without its fields
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
-def _again(kind: type[Refusal], args: tuple[Any, ...], fields: dict[str, Any]) -> Refusal:
-    refusal = kind.__new__(kind, *args)
-    refusal.args = args
-    refusal.__dict__.update(fields)
-    return refusal
+@contextmanager
+def part_of(what: str) -> Iterator[None]:
+    """Say of what is refused inside the block in which file, or of which task, it is."""
+    try:
+        yield
+    except Refusal as error:
+        raise error.inside(what) from None
 
 
 def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:

@@ -263,7 +263,7 @@ def test_a_name_that_occurs_twice_is_refused(tmp_path):
 
 
 RECORDS = [
-    ({"values": [0.1, 0.1], "weights": [20, 20]}, "record.values"),
+    ({"values": [0.1, 0.1], "weights": [20, 20]}, "record"),
     ({"values": [-0.1], "weights": [1]}, "record.values[0]"),
     ({"values": [float("nan")], "weights": [1]}, "record.values[0]"),
     ({"values": [0.5] * 258, "weights": [1]}, "record.values"),
@@ -333,17 +333,17 @@ def test_refusals():
         bw.Certificate.from_held_out(BOUNDED, binary=True)
     with pytest.raises(InvalidSetting, match="too few"):
         bw.Certificate.from_pac_bayes(BOUNDED[:7], renyi=0.0)
-    with pytest.raises(InvalidSetting, match="renyi = inf bounds nothing"):
+    with pytest.raises(InvalidSetting, match="renyi = inf is not a divergence that bounds anything"):
         bw.Certificate.from_pac_bayes(BOUNDED, renyi=float("inf"))
-    with pytest.raises(InvalidSetting, match="log_ratio = nan is not finite"):
+    with pytest.raises(InvalidSetting, match="log_ratio = nan is not a finite number"):
         bw.Certificate.from_pointwise(BOUNDED, log_ratio=float("nan"))
-    with pytest.raises(InvalidSetting, match=r"lower = '0\.1' is not a number"):
+    with pytest.raises(InvalidSetting, match=r"lower = '0\.1' is not a limit"):
         bw.Certificate.from_bounds(lower="0.1", upper=0.2, delta=0.01)
-    with pytest.raises(InvalidSetting, match="renyi = None is not a number"):
+    with pytest.raises(InvalidSetting, match="renyi = None is not a divergence"):
         bw.Certificate.from_pac_bayes(BOUNDED, renyi=None)
     with pytest.raises(InvalidSetting, match="seed = 'abc' is not a whole number"):
         bw.Certificate.from_held_out(BOUNDED, seed="abc")
     with pytest.raises(InvalidLevel, match=r"delta = 0\.01 is below 0\.3"):
         bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, delta_upper=0.3, delta_lower=0.01)
-    with pytest.raises(InvalidSetting, match="is not an interval"):
+    with pytest.raises(InvalidSetting, match=r"lower = 0\.3 is not a limit between 0 and upper = 0\.2"):
         bw.Certificate.from_bounds(lower=0.3, upper=0.2, delta=0.01)

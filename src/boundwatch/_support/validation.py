@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable
 from typing import Literal, get_args, get_origin, get_type_hints
@@ -79,6 +80,17 @@ def check_level(value: object, name: str) -> float:
         remedy = f"choose {SMALLEST_LEVEL:g} or more"
         raise InvalidLevel("is too small to compute with", name=name, value=level, remedy=remedy)
     return level
+
+
+def check_number(
+    value: object, name: str, what: str, least: float = -math.inf, most: float = math.inf, *, remedy: str
+) -> float:
+    """Return a finite number in a range, or raise an error that says what it is not."""
+    number = _real(value)
+    if number is None or not math.isfinite(number) or not least <= number <= most:
+        given = value if number is None else number
+        raise InvalidSetting(f"is not {what}", name=name, value=given, remedy=remedy)
+    return number
 
 
 def check_margin(margin: object, *, zero: bool = False) -> float:

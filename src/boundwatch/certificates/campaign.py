@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from boundwatch._support.notebook import InTable
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag
-from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.drafting import draft, split_delta
-from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.drafting import PLAIN, fields_of, split_delta
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidCost, SchemaMismatch
+from boundwatch.errors import InvalidCost, Refusal, SchemaMismatch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,15 +78,12 @@ class Campaign(InTable):
         delta_upper: float | None = None,
         delta_lower: float | None = None,
     ) -> None:
-        self.delta_upper, self.delta_lower = split_delta(delta, delta_upper, delta_lower)
+        self.delta, self.delta_upper, self.delta_lower = split_delta(
+            "held-out", delta, delta_upper, delta_lower
+        )
         self.binary = check_flag(binary, "binary")
         self._costs: list[float] = []
-        self._limits: tuple[float, float] | None = None
-
-    @property
-    def delta(self) -> float:
-        """Probability with which either limit may ever fail."""
-        return self.delta_upper + self.delta_lower
+        self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     @property
     def n(self) -> int:
@@ -156,16 +151,18 @@ class Campaign(InTable):
         """
         if not self._costs:
             raise InvalidCost("no trial has been counted; call update(cost) first")
-        deltas, kept = (self.delta, self.delta_upper, self.delta_lower), not self.binary
-        fields: dict[str, Any] = {
-            "source": "held-out",
-            "method": "anytime",
-            "measure": measure,
-            "design": design,
-        }
-        origin: dict[str, Any] = {"seed": seed, "policy": policy}
-        drafted = draft(self._costs, deltas, binary=self.binary, record=kept, **origin, **fields)
-        return Certificate._finish([drafted])[0]
+        fields = fields_of(
+            "held-out",
+            self._costs,
+            (self.delta, self.delta_upper, self.delta_lower),
+            binary=self.binary,
+            seed=seed,
+            policy=policy,
+            method="anytime",
+            measure=measure,
+            design=design or PLAIN,
+        )
+        return Certificate._of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known as plain JSON values."""
@@ -197,7 +194,7 @@ class Campaign(InTable):
         try:
             campaign = cls(binary=found.binary, delta_upper=found.delta_upper, delta_lower=found.delta_lower)
             return campaign.update_many(found.costs) if found.costs else campaign
-        except ValueError as error:
+        except Refusal as error:
             raise SchemaMismatch(f"the state is damaged: {error}") from error
 
     def plot(self) -> Figure:
@@ -205,20 +202,9 @@ class Campaign(InTable):
         return self.certificate().plot()
 
     def _derived(self) -> tuple[float, float]:
-        if not self._costs:
-            return 0.0, 1.0
         if self._limits is None:
-            costs = np.array(self._costs)
-            self._limits = limits.derive(
-                "held-out",
-                "anytime",
-                n=costs.size,
-                mean_cost=float(costs.mean()),
-                binary=self.binary,
-                delta_upper=self.delta_upper,
-                delta_lower=self.delta_lower,
-                record=None if self.binary else CostRecord.of(costs),
-            )
+            made = self.certificate()
+            self._limits = made.lower, made.upper
         return self._limits
 
     def __repr__(self) -> str:

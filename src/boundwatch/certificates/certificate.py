@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
@@ -19,16 +18,17 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.schema import Level, Probability, convert, decode
-from boundwatch._support.validation import check_costs
+from boundwatch._support.validation import check_costs, check_number
 from boundwatch.bounds.pac_bayes import Variant
-from boundwatch.certificates import drafting, limits, schema, verification
-from boundwatch.certificates.drafting import Measured, draft, draft_held_out, shared_delta
+from boundwatch.bounds.shift import shifted_mean_upper
+from boundwatch.certificates import drafting, limits, verification
+from boundwatch.certificates.drafting import Measured
 from boundwatch.certificates.provenance import Provenance
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.errors import InvalidSetting, SchemaMismatch, part_of
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Certificate(InNotebook):
     delta_lower: Level
     n: Annotated[int, Meta(ge=1, le=1 << 53)] | None
     mean_cost: Probability | None
-    source: schema.Source
-    method: schema.Method
+    source: limits.Source
+    method: limits.Method
     binary: bool
     renyi: Annotated[float, Meta(ge=0)] | None
     log_ratio: float | None
@@ -96,7 +96,7 @@ class Certificate(InNotebook):
         delta: float = 0.01,
         *,
         successes: ArrayLike | None = None,
-        method: schema.HeldOutMethod | None = None,
+        method: limits.HeldOutMethod | None = None,
         binary: bool | None = None,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
@@ -138,7 +138,7 @@ class Certificate(InNotebook):
         """
         given: dict[str, Any] = {"successes": successes, "method": method, "binary": binary}
         given |= {"measure": measure, "seed": seed, "policy": policy}
-        return cls._finish([draft_held_out(costs, (delta, delta_upper, delta_lower), **given)])[0]
+        return cls._of(drafting.held_out(costs, (delta, delta_upper, delta_lower), **given))
 
     @classmethod
     def from_pac_bayes(  # noqa: PLR0913  (the same)
@@ -175,15 +175,11 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.3307, 0.2705)
         """
-        drafting.check_method(method, "pac-bayes")
-        fields: dict[str, Any] = {
-            "source": "pac-bayes",
-            "method": method,
-            "renyi": drafting.check_renyi(renyi),
-        }
-        above, below = shared_delta(delta, delta_upper, delta_lower)
-        deltas = (max(above, below), above, below)
-        return cls._finish([draft(costs, deltas, binary=binary, seed=seed, policy=policy, **fields)])[0]
+        remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
+        price = check_number(renyi, "renyi", "a divergence that bounds anything", least=0, remedy=remedy)
+        given: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy, "method": method}
+        deltas = delta, delta_upper, delta_lower
+        return cls._of(drafting.fields_of("pac-bayes", costs, deltas, renyi=price, **given))
 
     @classmethod
     def from_pointwise(
@@ -217,11 +213,11 @@ class Certificate(InNotebook):
         >>> round(cert.upper, 4), round(cert.lower, 4)
         (0.322, 0.2786)
         """
-        ratio = drafting.check_log_ratio(log_ratio)
-        fields: dict[str, Any] = {"source": "pointwise", "method": "kl", "log_ratio": ratio}
-        above, below = shared_delta(delta, delta_upper, delta_lower)
-        deltas = (max(above, below), above, below)
-        return cls._finish([draft(costs, deltas, binary=binary, seed=seed, policy=policy, **fields)])[0]
+        remedy = "check the densities of the policy drawn"
+        price = check_number(log_ratio, "log_ratio", "a finite number", remedy=remedy)
+        given: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy, "method": "kl"}
+        deltas = delta, delta_upper, delta_lower
+        return cls._of(drafting.fields_of("pointwise", costs, deltas, log_ratio=price, **given))
 
     @classmethod
     def from_bounds(
@@ -255,20 +251,20 @@ class Certificate(InNotebook):
         >>> Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).upper
         0.2
         """
-        low, high = drafting.check_interval(lower, upper)
-        fields: dict[str, Any] = {"source": "external", "method": "external", "lower": low, "upper": high}
-        above, below = shared_delta(delta, delta_upper, delta_lower)
-        deltas = (drafting.check_delta(delta, above, below), above, below)
-        return cls(**draft(None, deltas, binary=binary, seed=seed, policy=policy, **fields))
+        remedy = "give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]"
+        high = check_number(upper, "upper", "a limit in [0, 1]", least=0, most=1, remedy=remedy)
+        what = f"a limit between 0 and upper = {high:g}"
+        low = check_number(lower, "lower", what, least=0, most=high, remedy=remedy)
+        given: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy, "method": "external"}
+        deltas = delta, delta_upper, delta_lower
+        return cls(**drafting.fields_of("external", None, deltas, **given) | {"lower": low, "upper": high})
 
     @classmethod
-    def _finish(cls, drafts: Sequence[dict[str, Any]]) -> list[Certificate]:
-        """Derive the limits of what `draft` returned."""
-        facts = [{name: drafted[name] for name in limits.FACTS} for drafted in drafts]
-        return [
-            cls(lower=lower, upper=upper, **drafted)
-            for drafted, (lower, upper) in zip(drafts, limits.derive_all(facts), strict=True)
-        ]
+    def _of(cls, fields: dict[str, Any]) -> Certificate:
+        """Return the certificate of these fields, with the limits that follow from them."""
+        draft = cls(**fields)
+        lower, upper = limits.derive(draft)
+        return dataclasses.replace(draft, lower=lower, upper=upper)
 
     @property
     def cost_kind(self) -> str:
@@ -307,7 +303,7 @@ class Certificate(InNotebook):
         """Return the certificate as plain JSON values, the content of its file."""
         fields = {name: getattr(self, name) for name in _FIELDS}
         parts = {name: value.to_dict() for name, value in fields.items() if hasattr(value, "to_dict")}
-        return {"schema_version": schema.VERSION} | fields | parts
+        return {"schema_version": verification.VERSION} | fields | parts
 
     def _row(self) -> dict[str, Any]:
         return {name: cell for name, cell in super()._row().items() if not name.startswith("record.")}
@@ -322,8 +318,15 @@ class Certificate(InNotebook):
     @classmethod
     def _unverified(cls, content: object) -> Certificate:
         """Return a certificate whose numbers need not follow from each other."""
-        certificate = convert(cls, schema.body(content))
-        schema.check(certificate)
+        if not isinstance(content, dict) or "schema_version" not in content:
+            remedy = "give the file that certify or Certificate.save wrote"
+            raise SchemaMismatch("no schema_version; not a certificate", remedy=remedy)
+        if "certificates" in content:
+            problem = "holds the certificates of several tasks, but one is needed here"
+            remedy = "take it out with: boundwatch show FILE --task NAME -o OTHER_FILE"
+            raise SchemaMismatch(problem, remedy=remedy)
+        certificate = convert(cls, verification.body(content))
+        verification.check_fields(certificate)
         return certificate
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -342,10 +345,8 @@ class Certificate(InNotebook):
             If its numbers do not match each other.
         """
         data = read_bytes(path)
-        try:
+        with part_of(str(path)):
             return cls.from_dict(decode(data, "certificate"))
-        except CertificateError as error:
-            raise error.inside(str(path)) from None
 
     def under_shift(self, *, kl: float | None = None, tv: float | None = None) -> float:
         """Return the worst expected cost in any world within a stated distance of the certified one.
@@ -366,7 +367,13 @@ class Certificate(InNotebook):
         >>> round(certificate.under_shift(kl=0.1), 4), round(certificate.under_shift(tv=0.1), 4)
         (0.2569, 0.2)
         """
-        return limits.shifted_upper(self.upper, kl, tv)
+        if (kl is None) == (tv is None):
+            raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
+        if tv is not None:
+            moved = check_number(tv, "tv", "a total variation", least=0, most=1, remedy="it lies in [0, 1]")
+            return min(self.upper + moved, 1.0)
+        remedy = "it must be finite and >= 0, in nats"
+        return float(shifted_mean_upper(self.upper, check_number(kl, "kl", "a distance", 0, remedy=remedy)))
 
     def verify(
         self, costs: ArrayLike | None = None, *, policy: str | os.PathLike[str] | None = None

@@ -1,25 +1,24 @@
-"""A certificate without its limits: arguments are checked, and become all of its other fields."""
+"""A certificate before its limits: arguments are checked, once, and become all of its other fields."""
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
-from boundwatch.certificates import schema
+from boundwatch.certificates.limits import HeldOutMethod, Source
 from boundwatch.certificates.provenance import provenance_of
 from boundwatch.certificates.record import CostRecord
-from boundwatch.certificates.schema import HeldOutMethod
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidLevel, InvalidSetting
 
-_PLAIN = Design()
+Deltas = tuple[float, float | None, float | None]
+"""For either limit, and for the upper and the lower one if each has its own."""
+PLAIN = Design()
 """Of costs about which nothing else was declared."""
 
 
@@ -27,26 +26,15 @@ _PLAIN = Design()
 class Measured(Protocol):
     """Costs that come with how they were measured, such as `boundwatch.episodes.Episodes`."""
 
-    @property
-    def costs(self) -> NDArray[np.float64]:
-        """One cost per episode."""
-
-    @property
-    def binary(self) -> bool:
-        """Whether every cost is 0 or 1."""
-
-    @property
-    def measure(self) -> Measure:
-        """How they were measured."""
-
-    @property
-    def design(self) -> Design:
-        """How episodes relate to each other."""
+    costs: NDArray[np.float64]
+    binary: bool
+    measure: Measure
+    design: Design
 
 
-def draft_held_out(
+def held_out(
     costs: ArrayLike | Measured | None,
-    deltas: tuple[float, float | None, float | None],
+    deltas: Deltas,
     *,
     successes: ArrayLike | None = None,
     method: HeldOutMethod | None,
@@ -54,14 +42,10 @@ def draft_held_out(
     measure: Measure | None,
     **origin: Any,
 ) -> dict[str, Any]:
-    """Return the fields of a certificate from held-out costs, except for the limits.
-
-    Parameters are those of `boundwatch.Certificate.from_held_out`; `deltas` are for both sides, the upper and
-    the lower one, `origin` is for `draft`.
-    """
+    """Return the fields of a certificate from held-out costs; see `boundwatch.Certificate.from_held_out`."""
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
-    design = _PLAIN
+    design = PLAIN
     if successes is not None:
         costs, binary, measure = 1 - _truths(successes), True, measure or Measure("success")
     elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
@@ -70,118 +54,64 @@ def draft_held_out(
     binary = False if binary is None else check_flag(binary, "binary")
     if method is None:
         method = "exact" if binary else "betting"
-    check_method(method, "held-out")
+    check_choice(method, "method", get_args(HeldOutMethod))
     if method == "exact" and not binary:
         remedy = ("pass ", Argument("binary", True), ", or use 'betting' or 'kl'")
         raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
-    above, below = split_delta(*deltas)
-    fields = {"source": "held-out", "method": method, "measure": measure, "design": design}
-    shares = (above + below, above, below)
-    return draft(costs, shares, binary=binary, record=not binary, **origin, **fields)  # type: ignore[arg-type]
+    origin |= {"binary": binary, "method": method, "measure": measure, "design": design}
+    return fields_of("held-out", costs, deltas, **origin)
 
 
-def draft(
-    costs: ArrayLike | None,
-    deltas: tuple[float, float, float],
+def fields_of(
+    source: Source,
+    costs: Any,
+    deltas: Deltas,
     *,
     binary: bool,
     seed: int | None,
     policy: str | os.PathLike[str] | None,
-    record: bool = False,
     **fields: Any,
 ) -> dict[str, Any]:
-    """Return the fields of a certificate, except for limits that follow from them.
+    """Return the fields of a certificate that promises nothing yet: its limits follow from the others.
 
-    `deltas` are for either limit, the upper and the lower one; `record` says whether to keep one of the
-    costs, which are None for a bound that was proved elsewhere. `fields` are further ones.
+    `costs` are None for a bound that was proved elsewhere; `fields` are further ones, among them the method.
     """
     binary = check_flag(binary, "binary")
-    values = None if costs is None else check_costs(costs, binary=binary)
     found = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
-    found |= dict(zip(("delta", "delta_upper", "delta_lower"), deltas, strict=True))
+    found |= {"source": source, "lower": 0.0, "upper": 1.0, "binary": binary, "design": PLAIN} | fields
+    found |= zip(("delta", "delta_upper", "delta_lower"), split_delta(source, *deltas), strict=True)
+    values = None if costs is None else check_costs(costs, binary=binary)
     if values is not None:
-        kept = CostRecord.of(values) if record else None
+        kept = CostRecord.of(values) if source == "held-out" and not binary else None
         found |= {"n": values.size, "mean_cost": float(values.mean()), "record": kept}
-    found |= {"binary": binary, "provenance": provenance_of(values, seed, policy), "design": _PLAIN}
-    return found | {name: value for name, value in fields.items() if value is not None}
+    return found | {"provenance": provenance_of(values, seed, policy)}
 
 
-def split_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where each has half of delta."""
-    above, below = _sides(delta, delta_upper, delta_lower, share=0.5)
-    if above + below >= 1:
-        raise InvalidLevel(f"delta_upper + delta_lower = {above + below:g} promises nothing; keep it below 1")
-    return above, below
+def split_delta(
+    source: Source, delta: float, delta_upper: float | None, delta_lower: float | None
+) -> tuple[float, float, float]:
+    """Return the failure probabilities of either limit, of the upper and of the lower one.
 
-
-def shared_delta(delta: float, delta_upper: float | None, delta_lower: float | None) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit where one event gives both."""
-    return _sides(delta, delta_upper, delta_lower, share=1.0)
-
-
-def check_method(method: schema.Method, source: schema.Source) -> None:
-    """Refuse a method that does not go with a source."""
-    allowed = [name for name in schema.METHODS[source] if name != "anytime"]  # made by a Campaign only
-    check_choice(method, "method", allowed)
-
-
-def check_number(value: object, name: str) -> float:
-    """Return a number, or raise an error that names what came instead."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidSetting("is not a number", name=name, value=value, remedy="give one")
-    return float(value)
-
-
-def check_interval(lower: object, upper: object) -> tuple[float, float]:
-    """Return limits on an expected cost; refuse what is no interval in [0, 1]."""
-    low, high = check_number(lower, "lower"), check_number(upper, "upper")
-    if not 0 <= low <= high <= 1:
-        raise InvalidSetting(
-            f"lower = {low:g}, upper = {high:g} is not an interval in [0, 1]",
-            remedy="give 0 <= lower <= upper <= 1, for costs scaled to [0, 1]",
-        )
-    return low, high
-
-
-def check_delta(delta: float, above: float, below: float) -> float:
-    """Return the probability that either limit fails; refuse one below that of a single side."""
-    delta = check_level(delta, "delta")
-    if delta < max(above, below):
-        problem = f"is below {max(above, below):g}, with which one side alone may fail"
-        raise InvalidLevel(
-            problem, name="delta", value=delta, remedy="give the probability that either fails"
-        )
-    return delta
-
-
-def check_renyi(renyi: object) -> float:
-    """Return a Rényi divergence; refuse one that bounds nothing."""
-    number = check_number(renyi, "renyi")
-    if not 0 <= number < math.inf:
-        remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
-        raise InvalidSetting("bounds nothing", name="renyi", value=number, remedy=remedy)
-    return number
-
-
-def check_log_ratio(log_ratio: object) -> float:
-    """Return a log density ratio; refuse one that is not finite."""
-    number = check_number(log_ratio, "log_ratio")
-    if not math.isfinite(number):
-        remedy = "check the densities of the policy drawn"
-        raise InvalidSetting("is not finite", name="log_ratio", value=number, remedy=remedy)
-    return number
-
-
-def _sides(
-    delta: float, delta_upper: float | None, delta_lower: float | None, *, share: float
-) -> tuple[float, float]:
-    """Return the failure probabilities of the upper and the lower limit."""
-    if delta_upper is None and delta_lower is None:
-        each = share * check_level(delta, "delta")
-        return each, each
+    Held-out limits fail apart from each other, and so share delta; elsewhere one event gives both.
+    """
+    if (delta_upper is None) != (delta_lower is None):
+        raise InvalidSetting("delta_upper and delta_lower go together", remedy="give both, or delta alone")
     if delta_upper is None or delta_lower is None:
-        raise InvalidSetting("delta_upper and delta_lower go together; give both, or delta alone")
-    return check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")
+        above = below = check_level(delta, "delta") * (0.5 if source == "held-out" else 1.0)
+    else:
+        above, below = check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")
+    if source == "held-out":
+        if above + below >= 1:
+            problem = f"delta_upper + delta_lower = {above + below:g} promises nothing"
+            raise InvalidLevel(problem, remedy="keep it below 1")
+        return above + below, above, below
+    larger = max(above, below)
+    if source != "external":
+        return larger, above, below
+    if check_level(delta, "delta") < larger:
+        problem, remedy = f"is below {larger:g}, with which one side alone may fail", "give that of either"
+        raise InvalidLevel(problem, name="delta", value=delta, remedy=remedy)
+    return float(delta), above, below
 
 
 def _truths(successes: ArrayLike) -> NDArray[np.float64]:

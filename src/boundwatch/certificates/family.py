@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -17,22 +16,15 @@ from boundwatch._support.files import one_page, read_bytes, sha256_file, write_t
 from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.notebook import html, table
 from boundwatch._support.schema import convert, decode
-from boundwatch._support.text import shown
 from boundwatch._support.validation import check_level
-from boundwatch.certificates import schema, verification
+from boundwatch.certificates import verification
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.drafting import draft_held_out
-from boundwatch.certificates.schema import HeldOutMethod
+from boundwatch.certificates.drafting import held_out
+from boundwatch.certificates.limits import HeldOutMethod, derive_all
 from boundwatch.certificates.signing import check_signature
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import (
-    CertificateError,
-    InvalidCost,
-    InvalidSetting,
-    ProvenanceMismatch,
-    SchemaMismatch,
-)
+from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch, part_of, shown
 
 CERTIFY_IT = "certify it, or leave it out"
 """What to do about a task without a certificate, where certificates judge new costs."""
@@ -135,16 +127,19 @@ class CertificateFamily(Mapping[str, Certificate]):
         policy_sha256 = None if policy is None else sha256_file(policy)
         drafts = {}
         for task, values in costs.items():
-            try:
-                drafted = draft_held_out(values, shares, seed=seed, policy=None, **given)
-            except InvalidCost as error:
-                raise error.inside(f"{by} {task!r}") from None
-            if policy_sha256 is not None:
-                drafted["provenance"] = dataclasses.replace(
-                    drafted["provenance"], policy_sha256=policy_sha256
-                )
-            drafts[task] = drafted
-        return cls(dict(zip(drafts, Certificate._finish(list(drafts.values())), strict=True)), by)
+            with part_of(f"{by} {task!r}"):
+                drafts[task] = Certificate(**held_out(values, shares, seed=seed, policy=None, **given))
+        derived = zip(drafts.items(), derive_all(list(drafts.values())), strict=True)
+        made = {
+            task: dataclasses.replace(
+                draft,
+                lower=lower,
+                upper=upper,
+                provenance=dataclasses.replace(draft.provenance, policy_sha256=policy_sha256),
+            )
+            for (task, draft), (lower, upper) in derived
+        }
+        return cls(made, by)
 
     @classmethod
     def shared(cls, certificate: Certificate, tasks: Iterable[str], by: str = "task") -> CertificateFamily:
@@ -219,7 +214,7 @@ class CertificateFamily(Mapping[str, Certificate]):
         distinct = self._distinct()
         places = {id(certificate): place for place, certificate in enumerate(distinct)}
         return {
-            "schema_version": schema.VERSION,
+            "schema_version": verification.VERSION,
             "by": self.by,
             "tasks": {task: places[id(certificate)] for task, certificate in self.items()},
             "certificates": [certificate.to_dict() for certificate in distinct],
@@ -232,19 +227,18 @@ class CertificateFamily(Mapping[str, Certificate]):
             raise SchemaMismatch(
                 "no certificates; not a family", remedy="give the file that certify --by wrote"
             )
-        schema.check_version(content.get("schema_version"))
-        file = convert(_File, {name: value for name, value in content.items() if name != "schema_version"})
+        file = convert(_File, verification.body(content))
         places = list(dict.fromkeys(file.tasks.values()))
         owners = {place: f"{file.by} {task!r}" for task, place in reversed(list(file.tasks.items()))}
         found: dict[int, Certificate] = {}
         for place in places:
-            with _part_of(owners[place]):
+            with part_of(owners[place]):
                 if place >= len(file.certificates):
                     problem = f"is not the place of one of the {len(file.certificates)} certificates"
                     raise SchemaMismatch(problem, value=place, remedy="certify again")
                 found[place] = Certificate._unverified(file.certificates[place])
         for place, checks in zip(found, verification.verify_all(list(found.values())), strict=True):
-            with _part_of(owners[place]):
+            with part_of(owners[place]):
                 verification.refuse_altered(checks)
         if len(found) < len(file.certificates):
             raise SchemaMismatch(
@@ -286,7 +280,7 @@ class CertificateFamily(Mapping[str, Certificate]):
     def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:
         """Read a family and check all that can be checked without the costs; see `Certificate.load`."""
         data = read_bytes(path)
-        with _part_of(str(path)):
+        with part_of(str(path)):
             return cls.from_dict(decode(data, "family"))
 
 
@@ -311,12 +305,12 @@ def load(
     ['pick', 'place']
     """
     data = read_bytes(path)
-    with _part_of(str(path)):
+    with part_of(str(path)):
         content = decode(data, "certificate")
     if key is not None:
         check_signature(path, content, key)
     several = isinstance(content, dict) and "certificates" in content
-    with _part_of(str(path)):
+    with part_of(str(path)):
         return CertificateFamily.from_dict(content) if several else Certificate.from_dict(content)
 
 
@@ -327,12 +321,3 @@ class _File:
     by: str
     tasks: Mapping[str, Annotated[int, Meta(ge=0)]]
     certificates: list[dict[str, Any]]
-
-
-@contextmanager
-def _part_of(what: str) -> Iterator[None]:
-    """Say in which file, and of which task, a certificate is that is refused."""
-    try:
-        yield
-    except CertificateError as error:
-        raise error.inside(what) from None

@@ -2,121 +2,92 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from boundwatch import bounds
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import largest_refuted
-from boundwatch.certificates.drafting import check_number
+from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates.record import CostRecord
-from boundwatch.errors import CertificateError, InvalidSetting
+from boundwatch.errors import CertificateError
 
-FACTS = (
-    "source", "method", "n", "mean_cost", "binary",
-    "delta_upper", "delta_lower", "renyi", "log_ratio", "record",
-)  # fmt: skip
-"""The fields of a certificate that its limits follow from: the arguments of `derive`."""
+if TYPE_CHECKING:
+    from boundwatch.certificates.certificate import Certificate
+
+HeldOutMethod = Literal["betting", "kl", "hoeffding", "exact"]
+"""How limits may follow from a number of held-out costs that was fixed in advance."""
+Method = HeldOutMethod | Variant | Literal["anytime", "external"]
+Source = Literal["held-out", "pac-bayes", "pointwise", "external"]
+METHODS: dict[Source, tuple[Method, ...]] = {
+    "held-out": (*get_args(HeldOutMethod), "anytime"),
+    "pac-bayes": get_args(Variant),
+    "pointwise": ("kl",),
+    "external": ("external",),
+}
+"""The methods of each source of a certificate."""
+_AGAIN = "certify again, or use the version of boundwatch that made the certificate"
+_PAC_BAYES = bounds.pac_bayes_lower, bounds.pac_bayes_upper
+
+_BOUNDS: dict[tuple[Source, Method], tuple[Any, Any, str, tuple[str, ...]]] = {
+    ("held-out", "exact"): (bounds.clopper_pearson_lower, bounds.clopper_pearson_upper, "failures", ()),
+    ("held-out", "anytime"): (bounds.anytime_lower, bounds.anytime_upper, "failures", ()),
+    ("held-out", "kl"): (bounds.chernoff_lower, bounds.chernoff_upper, "mean_cost", ()),
+    ("held-out", "hoeffding"): (bounds.hoeffding_lower, bounds.hoeffding_upper, "mean_cost", ()),
+    ("pac-bayes", "kl"): (*_PAC_BAYES, "mean_cost", ("renyi", "method")),
+    ("pac-bayes", "pinsker"): (*_PAC_BAYES, "mean_cost", ("renyi", "method")),
+    ("pointwise", "kl"): (bounds.pointwise_lower, bounds.pointwise_upper, "mean_cost", ("log_ratio",)),
+}
+"""Which functions give the limits, from which field beside n and delta, and at which price."""
 
 
-def derive_all(facts: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
-    """Return the limits of many certificates, each from the arguments of `derive`.
+def derive(certificate: Certificate) -> tuple[float, float]:
+    """Return the lower and the upper limit that follow from the other fields of a certificate."""
+    below, above, record = certificate.delta_lower, certificate.delta_upper, certificate.record
+    kind = certificate.source, certificate.method
+    if kind == ("held-out", "betting"):
+        return _by_betting([record or _failures_of(certificate)], below, above)[0]
+    if kind == ("held-out", "anytime") and record is not None:
+        values, weights = record.arrays()
+        bets = Bets.for_costs(binary=False)
+        upper = 1 - largest_refuted(bets, 1 - values, weights, above)
+        return largest_refuted(bets, values, weights, below), min(float(np.nextafter(upper, 2.0)), 1.0)
+    if kind not in _BOUNDS:
+        problem = f"method = {kind[1]!r} of source = {kind[0]!r} derives no limits"
+        raise CertificateError(problem, remedy=_AGAIN)
+    lower_of, upper_of, first, names = _BOUNDS[kind]
+    known, price = _present(certificate, first, "n"), _present(certificate, *names)
+    return max(float(lower_of(*known, below, *price)), 0.0), min(float(upper_of(*known, above, *price)), 1.0)
 
-    What is the same is derived once, and what takes long, for many at once.
-    """
+
+def _failures_of(certificate: Certificate) -> CostRecord:
+    failures, n = _present(certificate, "failures", "n")
+    return CostRecord.of_failures(n, failures)
+
+
+def _present(certificate: Certificate, *names: str) -> list[Any]:
+    values = [getattr(certificate, name) for name in names]
+    if None in values:  # no file gets here; a certificate built by hand might
+        name = names[values.index(None)]
+        raise CertificateError("is missing, from which the limits follow", name=name, remedy="certify again")
+    return values
+
+
+def derive_all(certificates: Sequence[Certificate]) -> list[tuple[float, float]]:
+    """Return the limits of many certificates: what takes long, for many at once."""
     found: dict[int, tuple[float, float]] = {}
-    derived: dict[tuple[Any, ...], tuple[float, float]] = {}
     alike: dict[tuple[Any, ...], list[int]] = {}
-    for place, each in enumerate(facts):
-        record = each.get("record")
-        if (each["source"], each["method"]) == ("held-out", "betting") and record is not None:
-            alike.setdefault((record.n, each["delta_lower"], each["delta_upper"]), []).append(place)
-            continue
-        key = tuple(each.values())
-        if key not in derived:
-            derived[key] = derive(**each)
-        found[place] = derived[key]
-    for (_, delta_lower, delta_upper), places in alike.items():
-        records = [facts[place]["record"] for place in places]
-        found |= zip(places, _by_betting(records, delta_lower, delta_upper), strict=True)
-    return [found[place] for place in range(len(facts))]
-
-
-def derive(  # noqa: PLR0913  (the facts from which limits follow)
-    source: str,
-    method: str,
-    *,
-    n: int | None,
-    mean_cost: float | None,
-    binary: bool,
-    delta_upper: float,
-    delta_lower: float,
-    renyi: float | None = None,
-    log_ratio: float | None = None,
-    record: CostRecord | None = None,
-) -> tuple[float, float]:
-    """Return the lower and the upper limit on the expected cost.
-
-    Parameters are the fields of `boundwatch.Certificate`. A method that looks at every single cost needs the
-    `record` of costs; for costs of 0 and 1, `n` and `mean_cost` say as much.
-    """
-    size, mean = _present(n, "n"), _present(mean_cost, "mean_cost")
-    failures = round(mean * size)
-    pair: tuple[Any, Any]
-
-    def both(below: Callable[..., Any], above: Callable[..., Any], *facts: Any) -> tuple[Any, Any]:
-        first, rest = facts[:2], facts[2:]
-        return below(*first, delta_lower, *rest), above(*first, delta_upper, *rest)
-
-    match source, method:
-        case "held-out", "betting":
-            record = record or (CostRecord.of_failures(size, failures) if binary else None)
-            pair = _by_betting([_present(record, "record")], delta_lower, delta_upper)[0]
-        case "held-out", "exact":
-            pair = both(bounds.clopper_pearson_lower, bounds.clopper_pearson_upper, failures, size)
-        case "held-out", "anytime" if binary:
-            pair = both(bounds.anytime_lower, bounds.anytime_upper, failures, size)
-        case "held-out", "anytime":
-            values, weights = _present(record, "record").arrays()
-            bets = Bets.for_costs(binary=False)
-            upper = 1 - largest_refuted(bets, 1 - values, weights, delta_upper)
-            pair = largest_refuted(bets, values, weights, delta_lower), np.nextafter(upper, 2.0)
-        case "held-out", "kl":
-            pair = both(bounds.chernoff_lower, bounds.chernoff_upper, mean, size)
-        case "held-out", "hoeffding":
-            pair = both(bounds.hoeffding_lower, bounds.hoeffding_upper, mean, size)
-        case "pac-bayes", ("kl" | "pinsker"):
-            divergence = _present(renyi, "renyi")
-            pair = both(bounds.pac_bayes_lower, bounds.pac_bayes_upper, mean, size, divergence, method)
-        case "pointwise", "kl":
-            ratio = _present(log_ratio, "log_ratio")
-            pair = both(bounds.pointwise_lower, bounds.pointwise_upper, mean, size, ratio)
-        case _:
-            raise CertificateError(
-                f"method = {method!r} of source = {source!r} derives no limits; certify again, "
-                "or use the version of boundwatch that made the certificate"
-            )
-    return max(float(pair[0]), 0.0), min(float(pair[1]), 1.0)
-
-
-def shifted_upper(upper: float, kl: float | None, tv: float | None) -> float:
-    """Return the worst expected cost within a distance; see `boundwatch.Certificate.under_shift`."""
-    if (kl is None) == (tv is None):
-        raise InvalidSetting("give one distance: kl= (relative entropy, nats) or tv= (total variation)")
-    if tv is not None:
-        tv = check_number(tv, "tv")
-        if not 0 <= tv <= 1:
-            problem = "is not a total variation"
-            raise InvalidSetting(problem, name="tv", value=tv, remedy="it lies in [0, 1]")
-        return min(upper + tv, 1.0)
-    kl = check_number(kl, "kl")
-    if not 0 <= kl < math.inf:
-        remedy = "it must be finite and >= 0, in nats"
-        raise InvalidSetting("is not a distance", name="kl", value=kl, remedy=remedy)
-    return float(bounds.shifted_mean_upper(upper, kl))
+    for place, each in enumerate(certificates):
+        if each.method == "betting" and each.record is not None:
+            alike.setdefault((each.delta_lower, each.delta_upper, each.record.n), []).append(place)
+        else:
+            found[place] = derive(each)
+    for (below, above, _), places in alike.items():
+        records = [record for place in places if (record := certificates[place].record) is not None]
+        found |= zip(places, _by_betting(records, below, above), strict=True)
+    return [found[place] for place in range(len(certificates))]
 
 
 def _by_betting(
@@ -131,9 +102,3 @@ def _by_betting(
     lower = bounds.betting_lower(values, delta_lower, weights)
     upper = bounds.betting_upper(values, delta_upper, weights)
     return list(zip(np.maximum(lower, 0.0).tolist(), np.minimum(upper, 1.0).tolist(), strict=True))
-
-
-def _present(value: Any, name: str) -> Any:
-    if value is None:  # the schema does not let this through; a certificate built by hand might
-        raise CertificateError(f"{name} is missing, from which the limits follow; certify again")
-    return value

@@ -10,11 +10,11 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from boundwatch._support.files import sha256_file
@@ -22,6 +22,9 @@ from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.schema import Digest
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
+
+Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$", max_length=25)]
+"""A time in ISO 8601 with its zone."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,14 @@ class Provenance:
         SHA-256 of the policy's file, where one was given.
     """
 
-    created: str
+    created: Moment
     versions: Mapping[str, str]
     seed: int | None = None
     costs_sha256: Digest | None = None
     policy_sha256: Digest | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.versions, FrozenMapping):
-            object.__setattr__(self, "versions", FrozenMapping(self.versions))
+        object.__setattr__(self, "versions", FrozenMapping(self.versions))
 
     def __str__(self) -> str:
         made_with = ", ".join(f"{name} {version}" for name, version in self.versions.items())
@@ -62,6 +64,12 @@ class Provenance:
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Provenance))
+_VERSIONS = FrozenMapping(
+    boundwatch=__version__,
+    python=platform.python_version(),
+    numpy=np.__version__,
+    scipy=scipy.__version__,
+)
 
 
 def provenance_of(
@@ -75,22 +83,10 @@ def provenance_of(
         raise InvalidSetting(problem, name="seed", value=seed, remedy=remedy) from None
     return Provenance(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=_versions(),
+        versions=_VERSIONS,
         seed=seed,
         costs_sha256=None if costs is None else costs_digest(costs),
         policy_sha256=None if policy is None else sha256_file(policy),
-    )
-
-
-@cache
-def _versions() -> FrozenMapping[str, str]:
-    return FrozenMapping(
-        {
-            "boundwatch": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        }
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from boundwatch._support.describing import one_line
 from boundwatch._support.schema import Probability
 from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
+from boundwatch.errors import SchemaMismatch
 
 Array = NDArray[np.float64]
 
@@ -49,6 +50,10 @@ class CostRecord:
     def __post_init__(self) -> None:
         for name in ("values", "weights"):  # a list could be changed, and not be hashed
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        if len(self.values) != len(self.weights):
+            raise SchemaMismatch(f"{len(self.values)} values, but {len(self.weights)} weights")
+        if any(above <= below for below, above in pairwise(self.values)):
+            raise SchemaMismatch("its values do not increase")
 
     @classmethod
     def of(cls, costs: Array) -> CostRecord:
@@ -62,14 +67,7 @@ class CostRecord:
     @classmethod
     def exact(cls, costs: Array) -> CostRecord:
         """Return every value, however many there are."""
-        if costs.size <= MOST_POINTS:  # quicker than numpy's, and ten thousand tasks have as many records
-            ordered = np.sort(costs)
-            if (ordered[1:] > ordered[:-1]).all():
-                return cls(tuple(ordered.tolist()), (1.0,) * costs.size)
-            found = sorted(Counter(costs.tolist()).items())
-            return cls(tuple(value for value, _ in found), tuple(float(count) for _, count in found))
-        values, counts = np.unique(costs, return_counts=True)
-        return cls._where_positive(values, counts)
+        return cls._where_positive(*np.unique(costs, return_counts=True))
 
     @classmethod
     def of_failures(cls, n: int, failures: int) -> CostRecord:

@@ -1,7 +1,8 @@
-"""Whether a certificate's numbers follow from each other, and from its costs."""
+"""Whether a certificate's fields go together, and its numbers follow from each other and from its costs."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch._support.files import sha256_file
+from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.certificates import limits
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.certificates.record import CostRecord
-from boundwatch.errors import CertificateError, ProvenanceMismatch
+from boundwatch.errors import CertificateError, ProvenanceMismatch, SchemaMismatch
 
 if TYPE_CHECKING:
     from boundwatch.certificates.certificate import Certificate
 
+VERSION = 1
+"""Version of the files that this release writes and reads."""
 # Another machine's logarithm may differ in the last digits; a number that was altered differs by more.
 _TOLERANCE = 1e-9
 
@@ -35,121 +39,127 @@ class Check:
         return f"{self.name} {'ok' if self.ok else 'FAILED'}: {self.detail}"
 
 
+def body(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a file without its version, which must be the one that this release writes."""
+    version = content.get("schema_version")
+    if version != VERSION or isinstance(version, bool):
+        remedy = f"this release reads {VERSION}: use the release that wrote it, or certify again"
+        raise SchemaMismatch("is unknown", name="schema_version", value=version, remedy=remedy)
+    return {name: value for name, value in content.items() if name != "schema_version"}
+
+
+def check_fields(certificate: Certificate) -> None:
+    """Refuse fields that do not go together; its type says what each may hold by itself."""
+    source = certificate.source
+    wanted = {
+        "n": source != "external",
+        "mean_cost": source != "external",
+        "renyi": source == "pac-bayes",
+        "log_ratio": source == "pointwise",
+        "record": source == "held-out" and not certificate.binary,
+    }
+    faults = {
+        name: f"it must {'' if needed else 'not '}be given"
+        for name, needed in wanted.items()
+        if needed != (getattr(certificate, name) is not None)
+    }
+    if certificate.method not in limits.METHODS[source]:
+        faults = {"method": f"allowed: {', '.join(limits.METHODS[source])}"}
+    elif source in ("pac-bayes", "pointwise") and (certificate.n or 0) < MIN_ENVIRONMENTS:
+        faults = {"n": f"it must be at least {MIN_ENVIRONMENTS}"}
+    for name, remedy in faults.items():
+        problem, value = f"does not go with source = {source!r}", getattr(certificate, name)
+        raise SchemaMismatch(problem, name=name, value=value, remedy=remedy)
+    if certificate.method == "exact" and not certificate.binary:
+        raise SchemaMismatch("needs binary = true", name="method", value="exact")
+    if certificate.lower > certificate.upper:
+        problem = f"is above upper = {certificate.upper}"
+        raise SchemaMismatch(problem, name="lower", value=certificate.lower)
+
+
 def verify(
-    certificate: Certificate, costs: ArrayLike | None, policy: str | os.PathLike[str] | None
+    certificate: Certificate,
+    costs: ArrayLike | None = None,
+    policy: str | os.PathLike[str] | None = None,
+    derived: tuple[float, float] | None = None,
 ) -> list[Check]:
-    """Derive every number again; see `boundwatch.Certificate.verify`."""
-    checks, facts = _examine(certificate, costs, policy)
-    return checks if facts is None else [*checks, *_same_limits(certificate, limits.derive(**facts))]
+    """Derive every number again, limits unless they are `derived`; see `boundwatch.Certificate.verify`."""
+    checks, known = [_check_delta(certificate)], certificate
+    if policy is not None:
+        checks.append(_same("policy_sha256", sha256_file(policy), certificate.provenance.policy_sha256))
+    if certificate.source == "external":
+        if costs is not None:
+            problem = "costs: this certificate uses a bound proved elsewhere"
+            raise ProvenanceMismatch(problem, remedy="verify it without costs")
+        ok = 0 <= certificate.lower <= certificate.upper <= 1
+        detail = "in order; not derived again: taken over from elsewhere" if ok else "out of order"
+        return [*checks, Check("limits", ok, detail)]
+    if costs is not None:
+        found, known = _compare(certificate, costs)
+        checks += found
+    elif (record := certificate.record) is not None:
+        n, mean = certificate.n, certificate.mean_cost or 0.0
+        ok = record.n == n and abs(record.mean - mean) <= _TOLERANCE
+        fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
+        checks.append(Check("record", ok, f"{len(record.values)} values" if ok else fault))
+    lower, upper = derived or limits.derive(known)
+    return [*checks, _same("lower", lower, certificate.lower), _same("upper", upper, certificate.upper)]
 
 
 def verify_all(certificates: Sequence[Certificate]) -> list[list[Check]]:
     """Derive every number of many certificates again, without their costs."""
-    examined = [_examine(certificate, None, None) for certificate in certificates]
-    derived = iter(limits.derive_all([facts for _, facts in examined if facts is not None]))
-    return [
-        checks if facts is None else [*checks, *_same_limits(certificate, next(derived))]
-        for certificate, (checks, facts) in zip(certificates, examined, strict=True)
-    ]
+    ours = [each for each in certificates if each.source != "external"]
+    derived = dict(zip(map(id, ours), limits.derive_all(ours), strict=True))
+    return [verify(each, derived=derived.get(id(each))) for each in certificates]
 
 
-def _examine(
-    certificate: Certificate, costs: ArrayLike | None, policy: str | os.PathLike[str] | None
-) -> tuple[list[Check], dict[str, Any] | None]:
-    """Check all but the limits; return also what these are derived from, None if they cannot be."""
-    checks = [_check_delta(certificate)]
-    if policy is not None:
-        checks.append(
-            _same_digest("policy_sha256", sha256_file(policy), certificate.provenance.policy_sha256)
+def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], Certificate]:
+    """Compare costs with what a certificate keeps of them; return also the certificate that is theirs."""
+    values, checks = certificate.check_costs(costs), []
+    if certificate.method == "anytime" and certificate.n is not None and values.size > certificate.n:
+        # A campaign stops in the middle of what may be a longer file.
+        checks.append(Check("stopped", True, f"after {certificate.n} of these {values.size} costs"))
+        values = values[: certificate.n]
+    record = None if certificate.record is None else CostRecord.of(values)
+    theirs = dataclasses.replace(certificate, n=values.size, mean_cost=float(values.mean()), record=record)
+    checks.append(_same("costs_sha256", costs_digest(values), certificate.provenance.costs_sha256))
+    checks += [_same(name, getattr(theirs, name), getattr(certificate, name)) for name in ("n", "mean_cost")]
+    if record is not None and certificate.record is not None:
+        kept = certificate.record
+        ok = len(record.values) == len(kept.values) and bool(
+            np.allclose(record.arrays(), kept.arrays(), rtol=_TOLERANCE, atol=_TOLERANCE)
         )
-    if certificate.source == "external":
-        if costs is not None:
-            raise ProvenanceMismatch(
-                "costs: this certificate uses a bound proved elsewhere; verify it without costs"
-            )
-        return [*checks, _in_order(certificate, "taken over from elsewhere")], None
-    n, mean, record = certificate.n, certificate.mean_cost, certificate.record
-    if costs is not None:
-        values = certificate.check_costs(costs)
-        if certificate.method == "anytime" and certificate.n is not None and values.size > certificate.n:
-            # A campaign stops in the middle of what may be a longer file.
-            checks.append(Check("stopped", True, f"after {certificate.n} of these {values.size} costs"))
-            values = values[: certificate.n]
-        checks.append(_same_digest("costs_sha256", costs_digest(values), certificate.provenance.costs_sha256))
-        n, mean = values.size, float(values.mean())
-        checks += [_agreement("n", n, certificate.n), _agreement("mean_cost", mean, certificate.mean_cost)]
-        if record is not None:
-            checks.append(_same_record(CostRecord.of(values), record))
-            record = CostRecord.of(values)
-    elif record is not None:
-        checks.append(_matching_record(record, n, mean or 0.0))
-    facts = {name: getattr(certificate, name) for name in limits.FACTS}
-    return checks, facts | {"n": n, "mean_cost": mean, "record": record}
-
-
-def _same_limits(certificate: Certificate, derived: tuple[float, float]) -> list[Check]:
-    return [
-        _agreement(name, limit, getattr(certificate, name))
-        for name, limit in zip(("lower", "upper"), derived, strict=True)
-    ]
+        checks.append(Check("record", ok, f"{len(kept.values)} values" if ok else "not of these costs"))
+    return checks, theirs
 
 
 def refuse_altered(checks: Sequence[Check]) -> None:
     """Raise `CertificateError` if anything does not follow."""
     if failed := [f"{check.name}: {check.detail}" for check in checks if not check.ok]:
-        raise CertificateError(f"{', '.join(failed)}; the file was altered; certify again from the costs")
+        problem = f"{', '.join(failed)}; the file was altered"
+        raise CertificateError(problem, remedy="certify again from the costs")
 
 
 def on_trust(certificate: Certificate) -> str:
     """Return which numbers nothing in the certificate lets one derive again; nothing if there are none."""
     if certificate.source == "external":
         return "both limits, which were proved elsewhere"
-    if certificate.renyi is not None:
-        return "renyi, from which they follow"
-    if certificate.log_ratio is not None:
-        return "log_ratio, from which they follow"
-    return ""
-
-
-def _in_order(certificate: Certificate, reason: str) -> Check:
-    mean = certificate.lower if certificate.mean_cost is None else certificate.mean_cost
-    ok = 0 <= certificate.lower <= mean <= certificate.upper <= 1
-    return Check("limits", ok, f"in order; not derived again: {reason}" if ok else "out of order")
+    price = {"pac-bayes": "renyi", "pointwise": "log_ratio"}.get(certificate.source)
+    return f"{price}, from which they follow" if price else ""
 
 
 def _check_delta(certificate: Certificate) -> Check:
     """Held-out limits fail apart from each other; those of PAC-Bayes fail on one event."""
-    if certificate.source == "held-out":
-        return _agreement("delta", certificate.delta_upper + certificate.delta_lower, certificate.delta)
-    larger = max(certificate.delta_upper, certificate.delta_lower)
-    if certificate.source == "external" and larger <= certificate.delta:
-        return Check("delta", True, f"{certificate.delta:.10g}")
-    return _agreement("delta", larger, certificate.delta)
+    above, below, stored = certificate.delta_upper, certificate.delta_lower, certificate.delta
+    if certificate.source == "external":  # whoever proved it may know less of either than of each
+        return _same("delta", max(above, below, stored), stored)
+    return _same("delta", above + below if certificate.source == "held-out" else max(above, below), stored)
 
 
-def _agreement(name: str, derived: float, stored: float | None) -> Check:
-    if stored is None:  # the schema does not let this through; a certificate built by hand might
-        return Check(name, False, f"{derived:.10g}, but the certificate keeps none to compare with")
+def _same(name: str, derived: float | str, stored: float | str | None) -> Check:
+    """Compare what follows with what is stored: numbers but for rounding, digests exactly."""
+    if isinstance(derived, str) or isinstance(stored, str | None):
+        fault = ", but the certificate keeps none to compare with" if stored is None else ", not as certified"
+        return Check(name, derived == stored, f"{derived}{'' if derived == stored else fault}")
     ok = abs(derived - stored) <= _TOLERANCE
     return Check(name, ok, f"{stored:.10g}" if ok else f"{stored:.10g} is stored, {derived:.10g} follows")
-
-
-def _matching_record(record: CostRecord, n: int | None, mean: float) -> Check:
-    if record.n == n and abs(record.mean - mean) <= _TOLERANCE:
-        return Check("record", True, f"{len(record.values)} values")
-    fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
-    return Check("record", False, fault)
-
-
-def _same_record(derived: CostRecord, stored: CostRecord) -> Check:
-    ok = len(derived.values) == len(stored.values) and all(
-        np.allclose(a, b, rtol=_TOLERANCE, atol=_TOLERANCE)
-        for a, b in zip(derived.arrays(), stored.arrays(), strict=True)
-    )
-    return Check("record", ok, f"{len(stored.values)} values" if ok else "not of these costs")
-
-
-def _same_digest(name: str, digest: str, stored: str | None) -> Check:
-    if stored is None:
-        return Check(name, False, f"{digest}, but the certificate keeps none to compare with")
-    return Check(name, digest == stored, digest if digest == stored else f"{digest}, not as certified")
