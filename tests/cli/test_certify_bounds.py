@@ -24,7 +24,11 @@ def test_limits_proved_elsewhere_are_taken_over(run, folder):
         (["--bounds", "0", "0.2"], 2, "--bounds needs --delta"),
         ([], 2, "give a file of costs, or --bounds LOWER UPPER"),
         (["costs.csv", "--bounds", "0", "0.2", "--delta", "0.01"], 2, "give a file of costs, or --bounds"),
-        (["--bounds", "0.3", "0.2", "--delta", "0.01"], 1, "lower = 0.3 is not a limit between 0 and upper = 0.2"),
+        (
+            ["--bounds", "0.3", "0.2", "--delta", "0.01"],
+            1,
+            "lower = 0.3 is not a limit between 0 and upper = 0.2",
+        ),
         (["--bounds", "0", "0.2", "--delta", "2"], 1, "delta = 2"),
         *(
             (["--bounds", "0", "0.2", "--delta", "0.01", *option], 2, f"{option[0]} goes with a file of")

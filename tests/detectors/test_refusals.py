@@ -126,7 +126,7 @@ JUDGES = {
         (lambda: bw.CertificateFamily({"pick": CERTIFICATE}, by=ARRAY), "array.* is not a valid name"),
         (lambda: bw.Certificate.from_held_out([0.5], seed=ARRAY), "seed = .* is not a whole number"),
         (lambda: bw.Certificate.from_held_out([0.5], measure=ARRAY), "measure = .* is not a Measure"),
-        (lambda: bw.Certificate.from_bounds(lower=ARRAY, upper=1, delta=0.1), "lower = .* is not a number"),
+        (lambda: bw.Certificate.from_bounds(lower=ARRAY, upper=1, delta=0.1), "lower = .* is not a limit"),
         (lambda: bw.plan(CERTIFICATE, cost=ARRAY), "cost = .* is outside"),
         (lambda: bw.HypothesisTest(CERTIFICATE, margin=ARRAY), "margin = .* is outside"),
     ],
