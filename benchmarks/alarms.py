@@ -12,6 +12,7 @@ import socket
 import tempfile
 import threading
 import time
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,9 @@ import boundwatch as bw
 from benchmarks.serve import postgresql
 from boundwatch.server.bindings import Binding, upload
 from boundwatch.server.counting import Ledger
-from boundwatch.server.database import Database
+from boundwatch.server.database import Chore, Database
 from boundwatch.server.models import Report, Upload
-from boundwatch.server.outbox import Channel, Courier
+from boundwatch.server.outbox import Channel, deliver
 
 SEED = 20261118
 ALARMS = 100
@@ -87,7 +88,7 @@ def _raise_alarms(url: str, channels: list[Channel], came: dict[str, float]) -> 
     with database.write() as connection:
         binding = Binding(upload(connection, Upload("lab", certificate.to_dict()), by="bench")["id"])
     ledger = Ledger(database, default=binding, channels=channels)
-    courier = Courier(database, channels)
+    couriers = [Chore(partial(deliver, database, channel), 0.5) for channel in channels]
     sent = {}
     for number in range(ALARMS):
         stream = f"arm-{number}"
@@ -97,8 +98,8 @@ def _raise_alarms(url: str, channels: list[Channel], came: dict[str, float]) -> 
     end = time.monotonic() + 120
     while len(came) < ALARMS and time.monotonic() < end:
         time.sleep(0.01)
-    ledger.close()
-    courier.close()
+    for each in (ledger, *couriers):
+        each.close()
     database.close()
     return sent
 

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from functools import partial
 
 import pytest
 from sqlalchemy import select, update
@@ -15,9 +16,10 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.server import outbox, transfer, upkeep
 from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
+from boundwatch.server.database import Chore
 from boundwatch.server.live_detectors import verify
 from boundwatch.server.models import Bind, Report, Upload
-from boundwatch.server.outbox import Channel, Courier, sign
+from boundwatch.server.outbox import Channel, deliver, sign
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import deliveries, episodes, watches
 from network import Listener, wait_until
@@ -57,13 +59,12 @@ def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certific
     receiver = Receiver(refuse=2)
     channel = Channel("webhook", receiver.url, "s3cret", monitor="https://monitor.example.com")
     alarm(database, certificate, channel)
-    courier = Courier(database, [])  # no thread: the test decides when
     for _ in range(3):
-        assert courier.deliver(channel)
+        assert deliver(database, channel)
         assert waiting(database) == (len(receiver.seen) < 3)
         with database.write() as connection:  # do not wait for the pause between attempts
             connection.execute(update(deliveries).values(due=0.0))
-    assert not courier.deliver(channel)
+    assert not deliver(database, channel)
     receiver.close()
     assert len({headers["X-Boundwatch-Delivery"] for headers, _ in receiver.seen}) == 1
     headers, body = receiver.seen[-1]
@@ -81,10 +82,9 @@ def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certific
 def test_attempts_are_spaced_out_and_nothing_secret_is_stored(database, certificate):
     channel = Channel("webhook", "http://127.0.0.1:9/hooks/secret", "s3cret")
     alarm(database, certificate, channel)
-    courier = Courier(database, [])
     pauses = []
     for _ in range(4):
-        assert courier.deliver(channel)
+        assert deliver(database, channel)
         with database.write() as connection:
             row = connection.execute(select(deliveries)).mappings().one()
             pauses.append(round(row["due"] - time.time()))
@@ -141,6 +141,10 @@ def test_a_delivery_ends_at_its_deadline_however_bytes_drip(monkeypatch, kind, s
     receiver.close()
 
 
+def couriers(database, *channels):
+    return [Chore(partial(deliver, database, channel), 0.5) for channel in channels]
+
+
 def put(database, channels, names):
     with database.write() as connection:
         for name in names:
@@ -153,13 +157,12 @@ def test_no_receiver_waits_for_another_and_each_gets_its_alarms_in_order(databas
     urls = (f"http://{hanging.address}/x", f"http://{dripping.address}/x", healthy.url)
     channels = [Channel("webhook", url) for url in urls]
     put(database, channels, names)
-    courier = Courier(database, channels)
+    threads = couriers(database, *channels)
     # The two others have 10 s for their first delivery, and are still at it when the last of these is there.
     wait_until(lambda: len(healthy.seen) >= 31)
     assert (len(hanging.came), len(dripping.came)) == (1, 1)
-    for each in (hanging, dripping, healthy):
+    for each in (hanging, dripping, healthy, *threads):
         each.close()
-    courier.close()
     assert healthy.streams == ["arm-0", *names]
 
 
@@ -168,9 +171,9 @@ def test_two_servers_deliver_a_channel_in_order_and_once(database):
     receiver = Receiver()
     channel = Channel("webhook", receiver.url)
     put(database, [channel], names)
-    couriers = [Courier(database, [channel]) for _ in range(3)]
+    threads = couriers(database, *[channel] * 3)
     wait_until(lambda: not waiting(database))
-    for each in (*couriers, receiver):
+    for each in (*threads, receiver):
         each.close()
     assert receiver.streams == names
 
@@ -179,9 +182,8 @@ def test_what_was_not_delivered_is_in_the_backup(database, sqlite, tmp_path):
     receiver = Receiver()
     channel, away = Channel("webhook", receiver.url), Channel("webhook", "http://127.0.0.1:9/hooks/secret")
     put(database, [channel, away], ["arm-1", "arm-2"])
-    courier = Courier(database, [])
-    assert courier.deliver(channel)
-    assert courier.deliver(away)
+    assert deliver(database, channel)
+    assert deliver(database, away)
     receiver.close()
     transfer.export(database, tmp_path / "backup.jsonl")
     transfer.restore(sqlite, tmp_path / "backup.jsonl")
@@ -214,9 +216,10 @@ def test_a_command_and_a_mail_get_the_alarm(database, certificate, tmp_path, mon
         monkeypatch.setenv(f"BOUNDWATCH_{name}", "s3cret")
     mail = Channel("email", "oncall@example.com", smtp="mail.example.com:2525", monitor="http://here:8080")
     alarm(database, certificate, command, surroundings, mail)
-    courier = Courier(database, [command, surroundings, mail])
+    threads = couriers(database, command, surroundings, mail)
     wait_until(lambda: not waiting(database))
-    courier.close()
+    for each in threads:
+        each.close()
     assert json.loads(target.read_text())["stream"] == "arm-1"
     assert sent[0] == ("mail.example.com", 2525)
     assert sent[1]["To"] == "oncall@example.com"

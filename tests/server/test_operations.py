@@ -94,7 +94,6 @@ def test_migrations_are_versioned_and_never_go_back(database_url):
     first, second = Database(database_url), Database(database_url)
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(Database.migrate, (first, second))) == [1, 1]
-    assert first.version() == second.version() == 1
     with first.write() as connection:
         connection.execute(insert(schema_versions).values(version=99, applied=0.0))
     with pytest.raises(InvalidSetting, match="schema version 99"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from fnmatch import fnmatchcase
 
 from sqlalchemy import RowMapping, delete, insert, select, update
 from sqlalchemy.engine import Connection
+from starlette.concurrency import run_in_threadpool
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.database import Database
@@ -26,14 +26,7 @@ _REMEMBERED = 1.0  # seconds; within two a revoked token is refused everywhere, 
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who may do something.
-
-    Examples
-    --------
-    >>> actor = Actor("cell-2", frozenset({"report"}), ("arm-*",))
-    >>> actor.may("read"), actor.may_report("arm-7"), actor.may_report("leg-1")
-    (False, True, False)
-    """
+    """Somebody who may do something."""
 
     name: str
     scopes: frozenset[str]
@@ -103,22 +96,16 @@ class Gatekeeper:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._found: dict[str, tuple[float, Actor | None]] = {}
-        self._lock = threading.Lock()
+        self._found: dict[tuple[str, str], tuple[float, Actor | None]] = {}
 
-    def remembered(self, kind: str, secret: str) -> Actor | bool | None:
-        """Return what `recognize` found lately, or False when that is not known."""
-        found = self._found.get(f"{kind}:{secret}")
-        return found[1] if found is not None and time.monotonic() < found[0] else False
-
-    def recognize(self, kind: str, secret: str) -> Actor | None:
+    async def recognize(self, kind: str, secret: str) -> Actor | None:
         """Return who comes with a token or session (with neither: whether everybody may); None: nobody."""
-        with self._database.read() as connection:
-            actor = self._look_up(connection, kind, secret)
-        with self._lock:
+        until, actor = self._found.get((kind, secret), (0.0, None))
+        if until < time.monotonic():
+            actor = await run_in_threadpool(self._look_up, kind, secret)
             if len(self._found) > 10_000:  # somebody is guessing
                 self._found.clear()
-            self._found[f"{kind}:{secret}"] = (time.monotonic() + _REMEMBERED, actor)
+            self._found[kind, secret] = time.monotonic() + _REMEMBERED, actor
         return actor
 
     def open_session(self, token: str) -> str | None:
@@ -137,18 +124,21 @@ class Gatekeeper:
         """End a session."""
         with self._database.write() as connection:
             connection.execute(delete(sessions).where(sessions.c.hash == hashed(secret)))
-        self._found.pop(f"session:{secret}", None)
+        self._found.pop(("session", secret), None)
 
-    def _look_up(self, connection: Connection, kind: str, secret: str) -> Actor | None:
-        if kind == "nothing":
-            return None if connection.execute(select(tokens.c.id).limit(1)).first() else EVERYBODY
+    def _look_up(self, kind: str, secret: str) -> Actor | None:
         query = select(tokens).where(tokens.c.revoked.is_(None))
-        if kind == "token":
+        if kind == "nothing":
+            query = select(tokens).limit(1)
+        elif kind == "token":
             query = query.where(tokens.c.hash == hashed(secret))
         else:
             is_open = (sessions.c.hash == hashed(secret)) & (sessions.c.expires > time.time())
             query = query.join(sessions).where(is_open)
-        row = connection.execute(query).mappings().first()
+        with self._database.read() as connection:
+            row = connection.execute(query).mappings().first()
+        if kind == "nothing":
+            return EVERYBODY if row is None else None
         if row is None:
             return None
         return Actor(row["name"], frozenset(row["scopes"].split()), tuple(json.loads(row["streams"])))

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response, Security
@@ -101,8 +101,7 @@ def reading(request: Request, scope: str = "read") -> Iterator[Connection]:
 
 def settings_of(request: Request) -> Settings:
     """Return the settings of the application."""
-    settings: Settings = request.app.state.settings
-    return settings
+    return cast("Settings", request.app.state.settings)
 
 
 async def read_json(request: Request) -> Any:
@@ -116,20 +115,20 @@ async def read_json(request: Request) -> Any:
         raise Refused(400, f"the body is not JSON that can be used: {error}"[:200]) from error
 
 
-async def act(request: Request, work: Callable[[Connection], models.Kind]) -> models.Kind:
-    """Return what is done in one transaction, in a thread."""
+async def act(request: Request, work: Callable[..., models.Kind], *arguments: Any) -> models.Kind:
+    """Return what somebody who administers does in one transaction, in a thread."""
+    by = actor_of(request, "administer").name
 
     def write() -> models.Kind:
         with request.app.state.database.write() as connection:
-            return work(connection)
+            return work(connection, *arguments, by=by)
 
     return await run_in_threadpool(write)
 
 
-async def _read(request: Request, kind: type[models.Kind]) -> tuple[str, models.Kind]:
-    """Return who administers, and what they send."""
-    actor = actor_of(request, "administer")
-    return actor.name, models.check(kind, await read_json(request))
+async def _read(request: Request, kind: type[models.Kind]) -> models.Kind:
+    actor_of(request, "administer")
+    return models.check(kind, await read_json(request))
 
 
 def _chosen(rows: Iterable[RowMapping], names: str) -> list[dict[str, Any]]:
@@ -143,9 +142,8 @@ async def report(request: Request) -> Response:
     reports = models.parse_reports(await read_json(request))
     for name in {report.stream for report in reports}:
         if not actor.may_report(name):
-            raise Refused(
-                403, f"this token may not report for stream = {name!r}", remedy="ask for one that may"
-            )
+            problem = f"this token may not report for stream = {name!r}"
+            raise Refused(403, problem, remedy="ask for one that may")
     ledger: Ledger = request.app.state.ledger
     return JSONResponse(await asyncio.wrap_future(ledger.submit(reports, actor.name)))
 
@@ -170,8 +168,7 @@ def list_streams(
 @router.post("/streams", **_answers(201, models.Generations, 409, body=models.Bind))
 async def bind(request: Request) -> Response:
     """Bind streams to a certificate, a detector and levels, before their first episode."""
-    by, sent = await _read(request, models.Bind)
-    done = await act(request, lambda connection: bindings.bind_streams(connection, sent, by=by))
+    done = await act(request, bindings.bind_streams, await _read(request, models.Bind))
     return JSONResponse({"generations": done}, 201)
 
 
@@ -224,8 +221,7 @@ def list_certificates(request: Request) -> dict[str, Any]:
 @router.post("/certificates", **_answers(201, models.Uploaded, body=models.Upload))
 async def upload(request: Request) -> Response:
     """Upload a certificate; it is verified on arrival and gets the next version of its name."""
-    by, sent = await _read(request, models.Upload)
-    row = await act(request, lambda connection: bindings.upload(connection, sent, by=by))
+    row = await act(request, bindings.upload, await _read(request, models.Upload))
     return JSONResponse(_chosen([row], "name version fingerprint")[0], 201)
 
 
@@ -243,9 +239,8 @@ def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]
 )
 async def acknowledge(request: Request, alarm: Alarm) -> dict[str, Any]:
     """Acknowledge an alarm and say why; it stays in the history."""
-    by, sent = await _read(request, models.Acknowledge)
-    await act(request, lambda connection: outbox.acknowledge(connection, alarm, sent, by=by))
-    return {"alarm": alarm, "acknowledged_by": by}
+    await act(request, outbox.acknowledge, alarm, await _read(request, models.Acknowledge))
+    return {"alarm": alarm, "acknowledged_by": request.state.actor.name}
 
 
 @router.get("/audit", **_answers(200, models.Audit))

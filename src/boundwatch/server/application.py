@@ -29,17 +29,15 @@ from starlette.staticfiles import StaticFiles
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import api, bindings, events, metrics, pages
+from boundwatch.server import api, bindings, events, metrics, pages, upkeep
 from boundwatch.server.access import Gatekeeper
 from boundwatch.server.bindings import Binding
 from boundwatch.server.counting import Ledger
-from boundwatch.server.database import Database, Sentinel, log_failure
-from boundwatch.server.guard import Guard, Impatient, no_answer, problem
-from boundwatch.server.models import Name, Upload, check, refusal
-from boundwatch.server.outbox import Courier
+from boundwatch.server.database import Chore, Database, Sentinel, log_failure
+from boundwatch.server.guard import Guard, Impatient, is_form, no_answer, problem
+from boundwatch.server.models import Name, Refused, Upload, check
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import certificates, tokens
-from boundwatch.server.upkeep import Upkeep
 
 _SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
 _LOG = logging.getLogger("boundwatch.server")
@@ -56,15 +54,14 @@ def create_application(settings: Settings) -> FastAPI:
         default = await run_in_threadpool(default_binding, settings, database)
         most = settings.streams_per_token
         ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
-        courier, upkeep = Courier(database, settings.channels), Upkeep(database, settings)
+        threads: list[Ledger | Chore] = [ledger, *upkeep.begin(database, settings)]
         app.state.ledger, app.state.announcer = ledger, events.Announcer(database)
         tasks = [asyncio.create_task(each) for each in (app.state.announcer.look(), sentinel.watch())]
         _LOG.info("ready on %s", database.shown)
         yield
         for task in tasks:
             task.cancel()
-        for each in (ledger, upkeep, courier):
-            await run_in_threadpool(each.close)
+        await asyncio.gather(*(run_in_threadpool(each.close) for each in threads))
         database.close()
         _LOG.info("stopped")
 
@@ -132,8 +129,11 @@ def _describe(app: FastAPI) -> None:
 
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(BoundwatchError)
-    async def refused(_request: Request, error: BoundwatchError) -> Response:
-        status, detail = refusal(error)
+    async def refused(request: Request, error: BoundwatchError) -> Response:
+        status = error.status if isinstance(error, Refused) else 422
+        detail = " ".join(str(error).split())
+        if is_form(request.headers):
+            return pages.render(request, "error.html", status, message=detail)
         return problem(status, detail, **({"Retry-After": "1"} if status == 503 else {}))
 
     @app.exception_handler(RequestValidationError)

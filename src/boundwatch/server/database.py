@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from boundwatch.server.tables import MIGRATIONS, schema_versions
 _LOG = logging.getLogger("boundwatch.server")
 _MIGRATION_LOCK = 0x626F756E  # any number, the same for every server
 _PATIENCE = 30  # seconds to wait for a lock
+_LONGEST_END = 11.0
 _ASK_EVERY, _SLOWEST_ANSWER = 0.25, 1.25  # together less than the 2 s within which everybody is told
+_SQLITE = {"timeout": _PATIENCE, "check_same_thread": False}
 # A machine that is gone sends no word of it; without these a connection to it would wait for hours.
 _POSTGRESQL = {
     "connect_timeout": 2,
@@ -35,24 +37,12 @@ _POSTGRESQL = {
 
 
 class Database:
-    """A database of the live monitor: ``postgresql://user@host/name``, ``sqlite:///file``, or an SQLite file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> database = Database(tempfile.mkdtemp() + "/monitor.sqlite")
-    >>> database.migrate(), database.kind
-    (1, 'sqlite')
-    >>> database.close()
-    """
+    """A database of the live monitor: ``postgresql://user@host/name``, ``sqlite:///file``, or a path."""
 
     def __init__(self, url: str) -> None:
         self.url = _normalized(url)
-        self.kind = "sqlite" if self.url.startswith("sqlite") else "postgresql"
-        is_file = self.kind == "sqlite"
-        options: dict[str, Any] = (
-            {"timeout": _PATIENCE, "check_same_thread": False} if is_file else _POSTGRESQL
-        )
+        is_file = self.url.startswith("sqlite")
+        self.kind, options = ("sqlite", _SQLITE) if is_file else ("postgresql", _POSTGRESQL)
         try:  # errors must not carry episodes into the logs
             self.engine: Engine = create_engine(
                 self.url, hide_parameters=True, pool_size=8, pool_pre_ping=not is_file, connect_args=options
@@ -90,11 +80,6 @@ class Database:
         marked = sql if self.kind == "sqlite" else sql.replace("?", "%s")
         connection.exec_driver_sql(marked, list(rows))
 
-    def version(self) -> int:
-        """Return the version of the schema; 0 for an empty database."""
-        with self.read() as connection:
-            return _version(connection)
-
     def migrate(self, *, create: bool = True) -> int:
         """Bring the schema to this program's version and return it; two servers may do so at once.
 
@@ -109,22 +94,23 @@ class Database:
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         try:
             with self.write() as connection:
-                self._migrate(connection)
+                lock(connection, _MIGRATION_LOCK)
+                found = 0
+                if inspect(connection).has_table(schema_versions.name):
+                    found = connection.execute(select(func.max(schema_versions.c.version))).scalar() or 0
+                for number in range(found, len(MIGRATIONS)):
+                    MIGRATIONS[number](connection)
+                    connection.execute(
+                        insert(schema_versions).values(version=number + 1, applied=time.time())
+                    )
         except DBAPIError as error:
             problem = f"cannot be opened, {str(error.orig).strip().splitlines()[0]}"
             raise InvalidSetting(problem, where=Place(self.shown), remedy="check --database") from error
-        return len(MIGRATIONS)
-
-    def _migrate(self, connection: Connection) -> None:
-        lock(connection, _MIGRATION_LOCK)
-        found = _version(connection)
         if found > len(MIGRATIONS):
             problem = f"has schema version {found}, and this boundwatch knows {len(MIGRATIONS)}"
             remedy = "use the version of boundwatch that wrote it, or a newer one"
             raise InvalidSetting(problem, where=Place(self.shown), remedy=remedy)
-        for number in range(found, len(MIGRATIONS)):
-            MIGRATIONS[number](connection)
-            connection.execute(insert(schema_versions).values(version=number + 1, applied=time.time()))
+        return len(MIGRATIONS)
 
     def close(self) -> None:
         """Close all connections."""
@@ -134,13 +120,13 @@ class Database:
 class Sentinel:
     """Asks the database again and again whether it answers, and says once when that changes.
 
-    Whoever waits for a frozen database cannot be called back. So every request waits for a `Future` that the
-    sentinel can end; see `Guard`.
+    Whoever waits for a frozen database cannot be called back. So every request waits for an event that the
+    sentinel can set; see `Guard`.
     """
 
     def __init__(self, database: Database) -> None:
         self.is_away = False
-        self.waiting: set[asyncio.Future[None]] = set()
+        self.waiting: set[asyncio.Event] = set()
         self._database = Database(database.url)  # a connection of its own: a busy pool is not away
         self._asked: float | None = None
         self._has_failed = False
@@ -178,8 +164,33 @@ class Sentinel:
         self.is_away = is_away
         if is_away:
             for each in self.waiting:
-                if not each.done():
-                    each.set_result(None)
+                each.set()
+
+
+class Chore:
+    """A thread that does something again and again, whatever the database does.
+
+    It pauses so many seconds, unless there is more to do: then `work` returns true.
+    """
+
+    def __init__(self, work: Callable[[], object], pause: float) -> None:
+        self._work, self._pause, self._stop = work, pause, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop after what is in hand, if that does not take too long."""
+        self._stop.set()
+        self._thread.join(_LONGEST_END)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            has_more = False
+            try:
+                has_more = bool(self._work())
+            except Exception as error:
+                log_failure("what the server does by itself failed", error)
+            self._stop.wait(0 if has_more else self._pause)
 
 
 def lock(connection: Connection, key: int) -> None:
@@ -219,12 +230,6 @@ def _normalized(url: str) -> str:
     if scheme != "sqlite":
         raise InvalidSetting("is not supported", name="database", value=f"{scheme}://…", remedy=_ALLOWED)
     return url
-
-
-def _version(connection: Connection) -> int:
-    if not inspect(connection).has_table(schema_versions.name):
-        return 0
-    return connection.execute(select(func.max(schema_versions.c.version))).scalar() or 0
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

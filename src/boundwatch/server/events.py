@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
@@ -42,21 +43,20 @@ class Announcer:
             if not self.listeners:
                 continue
             try:
-                # An episode's time is taken before its commit, which may be slow, or another server's.
-                found, waiting = await run_in_threadpool(self._ask, time.time() - _LOOK_BACK)
+                found, waiting = await run_in_threadpool(self._ask)
                 names = [name for name, moment in found.items() if seen.get(name) != moment]
                 if names or waiting != alarms:
-                    self._tell(json.dumps({"streams": names, "alarms": waiting}))
+                    message = json.dumps({"streams": names, "alarms": waiting})
+                    for listener in self.listeners:
+                        if listener.empty():  # who has not taken the last message needs no second one
+                            listener.put_nowait(message)
                 seen, alarms = found, waiting
             except Exception as error:  # the task must outlive whatever the database does
                 log_failure("cannot look for changes", error)
 
-    def _tell(self, message: str) -> None:
-        for listener in self.listeners:
-            if listener.empty():  # who has not taken the last message needs no second one
-                listener.put_nowait(message)
-
-    def _ask(self, since: float) -> tuple[dict[str, float], int]:
+    def _ask(self) -> tuple[dict[str, float], int]:
+        # An episode's time is taken before its commit, which may be slow, or another server's.
+        since = time.time() - _LOOK_BACK
         with self.database.read() as connection:
             return queries.changed_since(connection, since), queries.totals(connection)["open_alarms"]
 
@@ -74,17 +74,15 @@ async def events(request: Request) -> Response:
         announcer.listeners.add(listener)
         try:
             yield "retry: 3000\n\n"
-            said = time.monotonic()
+            breathed = time.monotonic()
             while await _may_listen(request):
-                try:
+                with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_ASK_AGAIN):
                         message = await listener.get()
                     yield f"event: changed\ndata: {message}\n\n"
-                    said = time.monotonic()
-                except TimeoutError:
-                    if time.monotonic() > said + _BREATHE_EVERY:
-                        yield ": still here\n\n"  # else proxies close what looks idle
-                        said = time.monotonic()
+                if time.monotonic() > breathed + _BREATHE_EVERY:
+                    yield ": still here\n\n"  # else proxies close what looks idle
+                    breathed = time.monotonic()
         finally:
             announcer.listeners.discard(listener)
 

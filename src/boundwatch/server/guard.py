@@ -12,13 +12,13 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,9 +32,8 @@ LARGEST_BODY = 1 << 20
 SLOWEST_BODY = 10.0
 LARGEST_HEADERS = 1 << 16
 SLOWEST_HEADERS = 10.0
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _SAFE = ("GET", "HEAD", "OPTIONS")
-_PUBLIC = ("/healthz", "/readyz", "/sign-in", "/static/")
+_PUBLIC = ("/healthz", "/readyz", "/sign-in")  # and what is in /static/
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -50,6 +49,12 @@ def problem(status: int, detail: str, **headers: str) -> Response:
     """Return an error as application/problem+json (RFC 9457)."""
     content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return Response(json.dumps(content), status, headers, media_type="application/problem+json")
+
+
+def is_form(headers: Headers) -> bool:
+    """Return whether what is sent is a form, as browsers send it."""
+    kinds = ("application/x-www-form-urlencoded", "multipart/form-data")
+    return headers.get("content-type", "").lower().startswith(kinds)
 
 
 def no_answer() -> Response:
@@ -172,16 +177,12 @@ class Guard:
                 has_begun = True
                 await send(message)
 
-        def end(_: object) -> None:
-            if not ended.done():
-                ended.set_result(None)
-
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        ended = asyncio.Event()
         work = asyncio.create_task(self._answer(scope, receive, send_unless_left))
-        work.add_done_callback(end)
+        work.add_done_callback(lambda _: ended.set())
         self.sentinel.waiting.add(ended)
         try:
-            await ended
+            await ended.wait()
             if has_begun or work.done():
                 await work
                 return
@@ -210,10 +211,10 @@ class Guard:
             answer = no_answer()
         if answer is None and scope["method"] not in _SAFE:
             body = await _read(headers, receive)
-            if isinstance(body, Response):
-                answer = body
-            else:
-                receive = _again(body, receive)
+            if isinstance(body, bytes):
+                await self.app(scope, _again(body, receive), send)
+                return
+            answer = body
         await (answer or self.app)(scope, receive, send)
 
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
@@ -224,8 +225,8 @@ class Guard:
         if scope["method"] not in _SAFE:
             origin, site = headers.get("origin"), headers.get("sec-fetch-site")
             foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
-            is_form = headers.get("content-type", "").lower().startswith(FORMS)
-            if foreign or site not in (None, "same-origin", "none") or (is_form and not (origin or site)):
+            is_blind = is_form(headers) and not (origin or site)
+            if foreign or site not in (None, "same-origin", "none") or is_blind:
                 return problem(403, "the request comes from another site; open this server's own page")
         return None
 
@@ -237,23 +238,21 @@ class Guard:
             return False
 
     async def _recognize(self, headers: Headers) -> Actor | None:
-        kind, secret = "nothing", ""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme:
-            kind, secret = "token", token.strip() if scheme.lower() == "bearer" else ""
-        elif (session := _session(headers)) is not None:
-            kind, secret = "session", session
-        found = self.gatekeeper.remembered(kind, secret)
-        if isinstance(found, bool):
-            found = await run_in_threadpool(self.gatekeeper.recognize, kind, secret)
-        if found is None and kind == "session":  # a stale cookie must not lock the owner of loopback out
-            return await run_in_threadpool(self.gatekeeper.recognize, "nothing", "")
-        return found
+            return await self.gatekeeper.recognize(
+                "token", token.strip() if scheme.lower() == "bearer" else ""
+            )
+        with suppress(CookieError):
+            if morsel := SimpleCookie(headers.get("cookie", "")).get(COOKIE):
+                found = await self.gatekeeper.recognize("session", morsel.value)
+                if found is not None:  # a stale cookie must not lock the owner of loopback out
+                    return found
+        return await self.gatekeeper.recognize("nothing", "")
 
     def _admit(self, scope: Scope, headers: Headers, actor: Actor | None) -> Response | None:
         path = scope["path"]
         client = scope["client"][0] if scope.get("client") else "local"
-        public = any(path == each or (each.endswith("/") and path.startswith(each)) for each in _PUBLIC)
         if path == "/sign-in" and scope["method"] == "POST":
             scope["state"]["may_guess"] = self._spend(f"sign-in {client}", 0.2, 10)
         name = client if actor is None else f"{actor.name} {client}"
@@ -261,7 +260,7 @@ class Guard:
             said = f"more than {self.rate:g} requests per second; slow down"
             return problem(429, said, **{"Retry-After": "1"})
         scope["state"]["actor"] = actor
-        if actor is not None or public:
+        if actor is not None or path in _PUBLIC or path.startswith("/static/"):
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse(f"/sign-in?next={quote(path)}", 303)
@@ -276,14 +275,6 @@ class Guard:
         if len(self._buckets) > 10_000:
             self._buckets.popitem(last=False)
         return left >= 1
-
-
-def _session(headers: Headers) -> str | None:
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return None if morsel is None else morsel.value
 
 
 async def _read(headers: Headers, receive: Receive) -> bytes | Response:
@@ -309,13 +300,9 @@ async def _read(headers: Headers, receive: Receive) -> bytes | Response:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    sent = False
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return messages.pop() if messages else await receive()
 
     return receive_again

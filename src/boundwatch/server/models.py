@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from boundwatch._support import schema
-from boundwatch.errors import BoundwatchError, InvalidSetting
+from boundwatch.errors import InvalidSetting
 
 MOST_EPISODES = 1000
 LONGEST_NAME = 100
@@ -153,11 +153,6 @@ class Refused(InvalidSetting):
         self.status = status
 
 
-def refusal(error: BoundwatchError) -> tuple[int, str]:
-    """Return the status of an answer that refuses, and its one line."""
-    return error.status if isinstance(error, Refused) else 422, " ".join(str(error).split())
-
-
 class Report(NamedTuple):
     """One episode as it is counted."""
 
@@ -175,12 +170,6 @@ def check(
 
     `where` is what the content is called, `field` by which name to look up what is allowed, if not by the
     last in the path. Unless `strict`, numbers and truth values are made of text.
-
-    Examples
-    --------
-    >>> check(Name, "<b>", "stream")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: stream = '<b>' is not a valid name; use 1 to 100 letters, ...
     """
     try:
         return msgspec.convert(content, kind, strict=strict)
@@ -197,13 +186,7 @@ def check(
 
 
 def parse_reports(content: object) -> list[Report]:
-    """Return the reports of a request, one episode or a list of them; if one is not valid, none counts.
-
-    Examples
-    --------
-    >>> parse_reports({"stream": "arm-1", "episode": "7", "success": False})[0].cost
-    1.0
-    """
+    """Return the reports of a request, one episode or a list of them; if one is not valid, none counts."""
     if isinstance(content, list):
         listed = check(Episodes, content, "episodes")
         return [_report(each, f"episodes[{index}].") for index, each in enumerate(listed)]
@@ -261,13 +244,7 @@ def _is_deep(value: object, left: int = DEEPEST_META) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is the whole address of something that speaks HTTP.
-
-    Examples
-    --------
-    >>> is_address("http://monitor:8080"), is_address("monitor:8080"), is_address("http://monitor:x")
-    (True, False, False)
-    """
+    """Return whether a text is the whole address of something that speaks HTTP."""
     try:
         parts = urlsplit(text)
         is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -1,8 +1,8 @@
 """Alarms on their way out: written with the episode that raised them, delivered at least once.
 
-A delivery is a row. Every channel has a thread and a queue of its own: its deliveries go out in their order,
-and a receiver that is slow, or away, keeps nothing from the others. The first that fails is put off: 1, 2,
-4, … seconds, at most five minutes, until the receiver accepts. A delivery's id tells repeats.
+A delivery is a row. Every channel has a queue, and in `upkeep` a thread, of its own: its deliveries go out in
+their order, and a receiver that is slow, or away, keeps nothing from the others. The first that fails is put
+off: 1, 2, 4, … seconds, at most five minutes, until the receiver accepts. A delivery's id tells repeats.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sqlalchemy.engine import Connection
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.access import record
-from boundwatch.server.database import Database, log_failure
+from boundwatch.server.database import Database
 from boundwatch.server.models import Acknowledge, Refused, is_address
 from boundwatch.server.tables import alarms, deliveries, streams, watches
 from boundwatch.watching.alarms import LONGEST_COMMAND, check_command, run_command
@@ -45,13 +45,7 @@ _AT_ONCE, _SECONDS_AT_ONCE = 50, 1.0  # deliveries that share two commits
 
 @dataclass(frozen=True)
 class Channel:
-    """Where alarms go: a webhook, a command, or an e-mail address.
-
-    Examples
-    --------
-    >>> Channel("webhook", "https://hooks.example.com/T0/secret").label
-    'hooks.example.com#f4df2084'
-    """
+    """Where alarms go: a webhook, a command, or an e-mail address."""
 
     kind: str
     target: str
@@ -64,18 +58,13 @@ class Channel:
     def __post_init__(self) -> None:
         if self.kind == "webhook" and not is_address(self.target):
             host = self.target.partition("/")[0]  # what follows may be a secret
-            raise InvalidSetting(
-                "does not begin with http:// or https://, or is no address",
-                name="webhook",
-                value=f"{host[:60]}…",
-                remedy="give all of it, with %20 for a space",
-            )
+            problem, remedy = "is not an http:// or https:// address", "give all of it, with %20 for a space"
+            raise InvalidSetting(problem, name="webhook", value=f"{host[:60]}…", remedy=remedy)
         if self.kind == "command":
             check_command(self.target)
         if self.kind == "email" and "@" not in self.target:
-            raise InvalidSetting(
-                "is not an address", name="email", value=self.target, remedy="give name@host"
-            )
+            remedy = "give name@host"
+            raise InvalidSetting("is not an address", name="email", value=self.target, remedy=remedy)
         if not (self.smtp.partition(":")[2] or "25").isdecimal():
             problem = "is not the address of a mail server"
             raise InvalidSetting(problem, name="smtp", value=self.smtp, remedy="give host:port")
@@ -134,13 +123,7 @@ class Channel:
 
 
 def sign(secret: str, moment: str, body: bytes) -> str:
-    """Return the HMAC-SHA256 that a webhook's receiver computes again, of ``timestamp.body``.
-
-    Examples
-    --------
-    >>> sign("s3cret", "1763280000", b"{}")[:16]
-    '8b90db3ab70a26a0'
-    """
+    """Return the HMAC-SHA256 that a webhook's receiver computes again, of ``timestamp.body``."""
     return hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
 
 
@@ -170,80 +153,51 @@ def put(connection: Connection, channels: Iterable[Channel], payload: Mapping[st
         connection.execute(insert(deliveries).values(row))
 
 
-class Courier:
-    """The threads that deliver, one per channel."""
+def deliver(database: Database, channel: Channel) -> bool:
+    """Try a channel's oldest deliveries, in order, up to the first that fails; return if there were any.
 
-    def __init__(self, database: Database, channels: Iterable[Channel]) -> None:
-        self.database = database
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(channel,), name="courier", daemon=True)
-            for channel in channels
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def close(self) -> None:
-        """Stop after the deliveries in hand; what is left is delivered by the next server."""
-        self._stop.set()
-        end = time.monotonic() + _DEADLINE + 1
-        for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
-
-    def _run(self, channel: Channel) -> None:
-        while not self._stop.wait(0.5):
-            try:
-                while not self._stop.is_set() and self.deliver(channel):
-                    pass
-            except Exception as error:  # the thread must outlive whatever the database does
-                log_failure("the outbox cannot be read", error)
-
-    def deliver(self, channel: Channel) -> bool:
-        """Try a channel's oldest deliveries, in order, up to the first that fails; return if there were any.
-
-        The first is leased: while its time has not come, nobody delivers those behind it.
-        """
-        if not (rows := self._lease(channel)):
-            return False
-        changes: list[tuple[str, dict[str, Any]]] = []
-        end = time.monotonic() + _SECONDS_AT_ONCE
-        for row in rows:
-            attempts = row.attempts + 1
-            try:
-                channel.send(row.id, row.payload)
-                changes.append((row.id, {"delivered": time.time(), "attempts": attempts, "error": None}))
-            except Exception as error:  # whatever it is, it must not keep the next attempt from being made
-                pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
-                reason = _name(error)
-                changes.append((row.id, {"due": time.time() + pause, "attempts": attempts, "error": reason}))
-                _LOG.warning(
-                    "delivery %s to %s failed (%s), again in %g s", row.id, row.target, reason, pause
-                )
-                break
-            if time.monotonic() > end or self._stop.is_set():
-                break
-        with self.database.write() as connection:
+    The first is leased: while its time has not come, nobody delivers those behind it.
+    """
+    rows = _lease(database, channel)
+    changes: list[tuple[str, dict[str, Any]]] = []
+    end = time.monotonic() + _SECONDS_AT_ONCE
+    for row in rows:
+        attempts = row.attempts + 1
+        try:
+            channel.send(row.id, row.payload)
+            changes.append((row.id, {"delivered": time.time(), "attempts": attempts, "error": None}))
+        except Exception as error:  # whatever it is, it must not keep the next attempt from being made
+            pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
+            reason = _name(error)
+            changes.append((row.id, {"due": time.time() + pause, "attempts": attempts, "error": reason}))
+            _LOG.warning("delivery %s to %s failed (%s), again in %g s", row.id, row.target, reason, pause)
+            break
+        if time.monotonic() > end:
+            break
+    if changes:
+        with database.write() as connection:
             for key, values in changes:
                 connection.execute(update(deliveries).where(deliveries.c.id == key).values(values))
-        return True
+    return bool(rows)
 
-    def _lease(self, channel: Channel) -> Sequence[Row[Any]]:
-        """Return the deliveries to try now, the first of which nobody else will try until its deadline."""
-        theirs = (deliveries.c.channel == channel.kind) & (deliveries.c.target == channel.label)
-        waiting = select(deliveries).where(deliveries.c.delivered.is_(None), theirs)
-        waiting = waiting.order_by(deliveries.c.created, deliveries.c.id)
-        first = waiting.limit(1)
-        with self.database.read() as connection:  # most often there is nothing to write
-            row = connection.execute(first).first()
-        if row is None or row.due > time.time():
+
+def _lease(database: Database, channel: Channel) -> Sequence[Row[Any]]:
+    """Return the deliveries to try now, the first of which nobody else will try until its deadline."""
+    theirs = (deliveries.c.channel == channel.kind) & (deliveries.c.target == channel.label)
+    waiting = select(deliveries).where(deliveries.c.delivered.is_(None), theirs)
+    waiting = waiting.order_by(deliveries.c.created, deliveries.c.id)
+    first = waiting.limit(1)
+    with database.read() as connection:  # most often there is nothing to write
+        row = connection.execute(first).first()
+    if row is None or row.due > time.time():
+        return []
+    with database.write() as connection:
+        row = connection.execute(first.with_for_update()).first()
+        if row is None or row.due > time.time():  # another server was quicker
             return []
-        with self.database.write() as connection:
-            row = connection.execute(first.with_for_update()).first()
-            if row is None or row.due > time.time():  # another server was quicker
-                return []
-            lease = time.time() + channel.deadline + _SECONDS_AT_ONCE + _SPARE
-            connection.execute(update(deliveries).where(deliveries.c.id == row.id).values(due=lease))
-            return connection.execute(waiting.limit(_AT_ONCE)).all()
+        lease = time.time() + channel.deadline + _SECONDS_AT_ONCE + _SPARE
+        connection.execute(update(deliveries).where(deliveries.c.id == row.id).values(due=lease))
+        return connection.execute(waiting.limit(_AT_ONCE)).all()
 
 
 def lag(connection: Connection) -> tuple[int, float]:

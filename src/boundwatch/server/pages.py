@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,19 +12,18 @@ from urllib.parse import quote, urlencode, urlsplit
 import fastapi
 from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from sqlalchemy.engine import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from boundwatch._support import schema
-from boundwatch.errors import BoundwatchError, InvalidSetting
+from boundwatch.errors import InvalidSetting
 from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
 from boundwatch.server import api, bindings, live_detectors, models, outbox, queries, showing
 from boundwatch.server.access import SESSION_SECONDS, list_tokens
 from boundwatch.server.api import actor_of, reading, settings_of
-from boundwatch.server.guard import COOKIE, FORMS, problem
+from boundwatch.server.guard import COOKIE, is_form, problem
 from boundwatch.server.live_detectors import DETECTORS, parse_certificate
 from boundwatch.server.models import Refused
 
@@ -43,9 +41,9 @@ _templates.globals |= {"detectors": list(DETECTORS)}
 
 
 def render(request: Request, template: str, status: int = 200, **context: Any) -> Response:
-    """Return a page; the template knows who sees it."""
+    """Return a page; the template knows who sees it. One that refuses needs no database."""
     actor, counts = request.state.actor, None
-    if actor and actor.may("read"):
+    if actor and actor.may("read") and status == 200:
         with reading(request) as connection:
             counts = queries.totals(connection, settings_of(request).silent_before)
     context |= {"actor": actor, "totals": counts, "path": request.url.path, "settings": settings_of(request)}
@@ -189,12 +187,12 @@ async def sign_in(request: Request) -> Response:
     gatekeeper = request.app.state.gatekeeper
     token = form.get("token", "").strip()
     # Behind a proxy all come from one address: who guesses must not keep out who has a token.
-    if not request.state.may_guess and await run_in_threadpool(gatekeeper.recognize, "token", token) is None:
+    if not request.state.may_guess and await gatekeeper.recognize("token", token) is None:
         return problem(429, "too many attempts to sign in; wait a minute", **{"Retry-After": "60"})
     secret = await run_in_threadpool(gatekeeper.open_session, token)
     if secret is None:
         error = "This token is not valid. Check that you copied all of it, or ask for a new one."
-        return await run_in_threadpool(render, request, "sign_in.html", 403, after=after, error=error)
+        return render(request, "sign_in.html", 403, after=after, error=error)
     answer = RedirectResponse(after, 303)
     is_safe, seconds = request.url.scheme == "https", int(SESSION_SECONDS)
     answer.set_cookie(COOKIE, secret, seconds, httponly=True, samesite="strict", secure=is_safe)
@@ -214,66 +212,43 @@ async def sign_out(request: Request) -> Response:
 @router.post("/certificates")
 async def upload(request: Request) -> Response:
     """Take a certificate that was chosen as a file, or pasted."""
-    actor = actor_of(request, "administer")
+    actor_of(request, "administer")
     form = await _form(request)
     text = form.get("file", "").strip() or form.get("certificate", "").strip()
     name = form.get("name", "").strip() or Path(form.get("file_name", "")).stem[: models.LONGEST_NAME]
-
-    def work(connection: Connection) -> str:
-        if not text:
-            remedy = "choose its file, or paste what the file holds"
-            raise InvalidSetting("is missing", name="certificate", remedy=remedy)
-        content = schema.decode(text.encode(), "certificate")
-        sent = models.check(models.Upload, {"name": name, "certificate": content})
-        return f"/certificates/{bindings.upload(connection, sent, by=actor.name)['fingerprint']}"
-
-    return await _act(request, work)
+    if not text:
+        remedy = "choose its file, or paste what the file holds"
+        raise InvalidSetting("is missing", name="certificate", remedy=remedy)
+    content = {"name": name, "certificate": schema.decode(text.encode(), "certificate")}
+    row = await api.act(request, bindings.upload, models.check(models.Upload, content))
+    return RedirectResponse(f"/certificates/{row['fingerprint']}", 303)
 
 
 @router.post("/streams")
 async def bind(request: Request) -> Response:
     """Bind streams, or start a new generation, from the form."""
-    actor = actor_of(request, "administer")
+    actor_of(request, "administer")
     form = await _form(request)
-
-    def work(connection: Connection) -> str:
-        given: dict[str, object] = {
-            name: value.strip() for name, value in form.items() if value.strip() and name != "next"
-        }
-        given["streams"] = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
-        sent = models.check(models.Bind, given, strict=False)
-        bound = bindings.bind_streams(connection, sent, by=actor.name)
-        return f"/streams/{quote(next(iter(bound)), safe='')}"
-
-    return await _act(request, work)
+    given: dict[str, object] = {name: value.strip() for name, value in form.items() if value.strip()}
+    given["streams"] = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
+    sent = models.check(models.Bind, given, strict=False)
+    bound = await api.act(request, bindings.bind_streams, sent)
+    return RedirectResponse(f"/streams/{quote(next(iter(bound)), safe='')}", 303)
 
 
 @router.post("/alarms/{alarm}/acknowledge")
 async def acknowledge(request: Request, alarm: api.Alarm) -> Response:
     """Acknowledge an alarm from the form."""
-    actor = actor_of(request, "administer")
+    actor_of(request, "administer")
     form = await _form(request)
-
-    def work(connection: Connection) -> str:
-        sent = models.check(models.Acknowledge, {"reason": form.get("reason", "")})
-        outbox.acknowledge(connection, alarm, sent, by=actor.name)
-        return local_path(form.get("next", "/alarms"))
-
-    return await _act(request, work)
-
-
-async def _act(request: Request, work: Callable[[Connection], str]) -> Response:
-    """Do something in one transaction, and go where that says."""
-    try:
-        return RedirectResponse(await api.act(request, work), 303)
-    except BoundwatchError as error:
-        status, message = models.refusal(error)
-        return await run_in_threadpool(render, request, "error.html", status, message=message)
+    sent = models.check(models.Acknowledge, {"reason": form.get("reason", "")})
+    await api.act(request, outbox.acknowledge, alarm, sent)
+    return RedirectResponse(local_path(form.get("next", "/alarms")), 303)
 
 
 async def _form(request: Request) -> dict[str, str]:
     """Return the texts of a form; of a file, its content, and its name beside it."""
-    if not request.headers.get("content-type", "").lower().startswith(FORMS):
+    if not is_form(request.headers):
         raise Refused(415, "send the form of the page")
     fields: dict[str, str] = {}
     try:

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from sqlalchemy import Table, func, insert, select, text
-from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch._support import schema
@@ -40,22 +39,24 @@ def export(database: Database, path: str | os.PathLike[str]) -> int:
 
     The file is one consistent picture, taken while the server goes on. It holds the hashes of tokens.
     """
-    target = Path(path)
     try:
-        file = target.open("x", encoding="utf-8")
-    except FileExistsError:
-        where, remedy = Place(str(path)), "name a new file"
-        raise InvalidSetting("exists, and is not replaced", where=where, remedy=remedy) from None
+        file = Path(path).open("x", encoding="utf-8")
     except OSError as error:
         problem, where = f"cannot be written, {error.strerror}", Place(str(path))
-        raise InvalidSetting(problem, where=where, remedy="choose another path") from error
+        if isinstance(error, FileExistsError):
+            problem = "exists, and is not replaced"
+        raise InvalidSetting(problem, where=where, remedy="name a new file") from error
     with file, database.read() as connection:
-        target.chmod(0o600)
+        os.chmod(file.fileno(), 0o600)
         file.write(json.dumps({"kind": _KIND, "schema": len(MIGRATIONS)}) + "\n")
         count = 0
-        for table, row in _rows(connection):
-            file.write(json.dumps({"table": table, "row": row}, allow_nan=False) + "\n")
-            count += 1
+        for table in DATA:
+            query = select(table).order_by(*table.primary_key.columns)
+            if table is deliveries:
+                query = query.where(deliveries.c.delivered.is_(None))
+            for row in connection.execute(query, execution_options={"yield_per": _CHUNK}).mappings():
+                file.write(json.dumps({"table": table.name, "row": dict(row)}, allow_nan=False) + "\n")
+                count += 1
         file.write(json.dumps({"rows": count}) + "\n")
         file.flush()
         os.fsync(file.fileno())
@@ -88,15 +89,6 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
                     query = f"SELECT setval({sequence}, coalesce(max(id), 1)) FROM {table.name}"  # noqa: S608
                     connection.execute(text(query))
     return count
-
-
-def _rows(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    for table in DATA:
-        query = select(table).order_by(*table.primary_key.columns)
-        if table is deliveries:
-            query = query.where(deliveries.c.delivered.is_(None))
-        for row in connection.execute(query, execution_options={"yield_per": _CHUNK}).mappings():
-            yield table.name, dict(row)
 
 
 def _read(file: Iterable[bytes]) -> Iterator[tuple[Table, dict[str, Any]]]:

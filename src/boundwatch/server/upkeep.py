@@ -1,53 +1,39 @@
-"""What a server does by itself from time to time: say that a stream is silent, and forget what is old."""
+"""What a server does by itself: deliver alarms, say that a stream is silent, and forget what is old."""
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
+from functools import partial
 
 from sqlalchemy import delete, or_, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.server import outbox
-from boundwatch.server.database import Database, log_failure
+from boundwatch.server.database import Chore, Database
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import episodes, streams, watches
 
 _LOG = logging.getLogger("boundwatch.server")
-_EVERY = 15.0
 
 
-class Upkeep:
-    """The thread that does so."""
+def begin(database: Database, settings: Settings) -> list[Chore]:
+    """Begin what the settings ask for: to deliver, per channel, to tell silence, and to forget."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
-        self.database = database
-        self.settings = settings
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-        self._thread.start()
+    def tell() -> None:
+        with database.write() as connection:
+            tell_silence(connection, settings.silent_before or 0.0, settings)
 
-    def close(self) -> None:
-        """Stop."""
-        self._stop.set()
-        self._thread.join(_EVERY)
+    def forget() -> None:
+        with database.write() as connection:
+            prune(connection, time.time() - 86400 * settings.retain_days)
 
-    def _run(self) -> None:
-        pruned = 0.0
-        while True:
-            try:
-                if (before := self.settings.silent_before) is not None:
-                    with self.database.write() as connection:
-                        tell_silence(connection, before, self.settings)
-                if self.settings.retain_days > 0 and time.monotonic() > pruned + 3600:
-                    with self.database.write() as connection:
-                        prune(connection, time.time() - 86400 * self.settings.retain_days)
-                    pruned = time.monotonic()
-            except Exception as error:  # the thread must outlive whatever the database does
-                log_failure("upkeep failed", error)
-            if self._stop.wait(_EVERY):
-                return
+    chores = [Chore(partial(outbox.deliver, database, channel), 0.5) for channel in settings.channels]
+    if settings.silent_minutes:
+        chores.append(Chore(tell, 15.0))
+    if settings.retain_days:
+        chores.append(Chore(forget, 3600.0))
+    return chores
 
 
 def tell_silence(connection: Connection, before: float, settings: Settings) -> list[str]:
