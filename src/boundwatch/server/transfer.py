@@ -39,15 +39,16 @@ def export(database: Database, path: str | os.PathLike[str]) -> int:
 
     The file is one consistent picture, taken while the server goes on. It holds the hashes of tokens.
     """
+    target = Path(path)
     try:
-        file = Path(path).open("x", encoding="utf-8")
+        file = target.open("x", encoding="utf-8")
     except OSError as error:
         problem, where = f"cannot be written, {error.strerror}", Place(str(path))
         if isinstance(error, FileExistsError):
             problem = "exists, and is not replaced"
         raise InvalidSetting(problem, where=where, remedy="name a new file") from error
     with file, database.read() as connection:
-        os.chmod(file.fileno(), 0o600)
+        target.chmod(0o600)
         file.write(json.dumps({"kind": _KIND, "schema": len(MIGRATIONS)}) + "\n")
         count = 0
         for table in DATA:
