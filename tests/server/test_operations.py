@@ -162,7 +162,7 @@ def test_what_cannot_be_served_is_refused_before_anything_is_said(
 def test_a_backup_is_restored_where_a_certificate_and_a_fleet_are_set(
     tmp_path, backup, certificate_file, capsys
 ):
-    serve(str(tmp_path / "new.sqlite"), certificate=certificate_file, fleet_size=7, restore=backup)
+    serve(database=str(tmp_path / "new.sqlite"), certificate=certificate_file, fleet_size=7, restore=backup)
     assert capsys.readouterr().out.startswith("restored ")
 
 
