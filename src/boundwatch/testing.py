@@ -19,7 +19,7 @@ from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
-from boundwatch.reporting.comparison import comparison_evidence
+from boundwatch.reporting.compared import comparison_evidence
 
 _MOST_TRIED = 1000  # episodes; up to here, exact p-values take a fraction of a second
 _INVALID: list[Any] = [1.5, -0.1, float("nan"), float("inf"), "0.3", None]
@@ -119,7 +119,7 @@ def assert_not_adverse(
     finding = test.decide(costs)
     if finding.verdict is Verdict.ADVERSE:
         raise _failure(wording.answer(finding), dict(wording.evidence(certificate, finding)))
-    if not _could_alarm(test, finding.n):
+    if not test.could_alarm(finding.n):
         takes = _enough_to_alarm(test, finding.n) or f"more than {_MOST_TRIED:,}, if any number will do"
         raise AssertionError(
             f"{wording.count(finding.n, 'episode')} can never fail this check, even if all of them did; "
@@ -183,17 +183,13 @@ def _failure(title: str, lines: dict[str, str]) -> AssertionError:
     return AssertionError("\n".join([title, *(f"  {label}: {text}" for label, text in lines.items())]))
 
 
-def _could_alarm(test: HypothesisTest, n: int) -> bool:
-    return bool(test.decide_many(np.ones((1, n))).verdict[0] == Verdict.ADVERSE)
-
-
 def _enough_to_alarm(test: HypothesisTest, too_few: int) -> int | None:
     """Return a number of episodes that can alarm, where one less cannot; None if it is very large."""
     while too_few < _MOST_TRIED:
         enough = min(2 * too_few, _MOST_TRIED)
-        if _could_alarm(test, enough):
+        if test.could_alarm(enough):
             between = range(too_few + 1, enough)
-            return too_few + 1 + bisect_left(between, True, key=lambda n: _could_alarm(test, n))
+            return too_few + 1 + bisect_left(between, True, key=test.could_alarm)
         too_few = enough
     return None
 

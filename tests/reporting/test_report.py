@@ -48,7 +48,7 @@ def test_everything_the_library_says_is_there(case):
         *(text for _, text in wording.evidence(certificate, finding)),
         *wording.caveats(detector, finding),
         *wording.assumptions(certificate),
-        *wording.misreadings(),
+        *wording.MISREADINGS,
         certificate.fingerprint,
         certificate.provenance.costs_sha256,
         "kitchen.csv",
@@ -124,7 +124,7 @@ def test_power_is_that_of_the_detector(tail, n):
     counts = np.arange(n + 1)
     adverse = detector.decide_many(1.0 * (np.arange(n) < counts[:, None])).verdict == "adverse"
     assert adverse.any()
-    noticed = Noticed.by(detector, n)
+    noticed = Noticed.by(detector, detector.decide(np.zeros(n)))
     assert noticed.fewest == np.argmax(adverse)
     assert noticed.beyond == pytest.approx(noticed.rate - BINARY.upper)
     for rate, chance in ((noticed.rate, 0.9), *zip((0.1, 0.5), noticed.chances([0.1, 0.5]), strict=True)):
@@ -136,7 +136,7 @@ def test_power_is_that_of_the_detector(tail, n):
 
 def test_power_is_not_claimed_where_there_is_none():
     detector = bw.HypothesisTest(BINARY, tail="hoeffding")
-    assert Noticed.by(detector, 1) is None
+    assert Noticed.by(detector, detector.decide([1])) is None
     text = Page(render_report(detector, [1])).text
     assert "could not have been ADVERSE" in text
     assert "a rise of failures" not in text

@@ -178,7 +178,9 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
         return
     if campaign.binary:
         seen = f"{'failed' if cost else 'succeeded':<9}  {wording.failed(campaign):<16}"
-        limits = f"fails in {wording.rates(campaign)} of trials  width {wording.points(campaign.width, 'up')}"
+        limits = (
+            f"fails in {wording.limits(campaign)} of trials  width {wording.points(campaign.width, 'up')}"
+        )
     else:
         seen = f"cost {cost:<6.4g} mean {campaign.mean_cost:<7.4f}"
         limits = (

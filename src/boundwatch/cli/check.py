@@ -11,8 +11,8 @@ from boundwatch.cli.judge import Judging, exit_if_worse, judge
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import ConfidenceInterval, FamilyTest, Finding, HypothesisTest
-from boundwatch.reporting import family as words
-from boundwatch.reporting.ledger import Look, add_look, earlier_looks, read_ledger
+from boundwatch.reporting import families as words
+from boundwatch.reporting.looks import Look, add_look, earlier_looks, read_ledger
 
 
 @command(

@@ -22,7 +22,7 @@ from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
-from boundwatch.reporting import comparison as words
+from boundwatch.reporting import compared as words
 from boundwatch.watching.sources import open_lines
 from boundwatch.watching.trials import TrialReader, read_on, refuse_document
 
@@ -163,10 +163,10 @@ def _compare_two(
         out.print_warnings(each)
     sources = [out.describe_source(each) for each in (a, b)]
     if plot is not None:
-        from boundwatch.reporting import comparison_plots, plots
+        from boundwatch.reporting import plots
 
         test.reset()
-        figure = comparison_plots.plot_comparison(test, a.costs, b.costs, (one, other))
+        figure = plots.plot_comparison(test, a.costs, b.costs, (one, other))
         plots.save_figure(figure, plot)
     if report is not None:
         test.reset()

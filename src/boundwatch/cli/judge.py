@@ -27,7 +27,7 @@ from boundwatch.detectors.base import TailName
 from boundwatch.detectors.family import Control
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
-from boundwatch.reporting import family as words
+from boundwatch.reporting import families as words
 
 EXIT_WORSE = 3
 _SEVERAL = "does not go with several tasks; leave it out"

@@ -21,7 +21,7 @@ from boundwatch.certificates.verification import on_trust
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.reporting import family as words
+from boundwatch.reporting import families as words
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
 

@@ -150,10 +150,10 @@ def _before_a_certificate(
 
 
 def _draw(answer: Plan | TrialPlan | ComparisonPlan, path: Path) -> None:
-    from boundwatch.reporting import comparison_plots, plots
+    from boundwatch.reporting import plots
 
     draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
-    plots.save_figure(draw.get(type(answer), comparison_plots.plot_comparison_plan)(answer), path)
+    plots.save_figure(draw.get(type(answer), plots.plot_comparison_plan)(answer), path)
 
 
 def _print_comparison(answer: ComparisonPlan) -> None:

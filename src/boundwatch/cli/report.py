@@ -11,8 +11,8 @@ from boundwatch.cli.judge import Judging, judge
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import FamilyTest
-from boundwatch.reporting import family as words
-from boundwatch.reporting.ledger import earlier_looks, read_ledger
+from boundwatch.reporting import families as words
+from boundwatch.reporting.looks import earlier_looks, read_ledger
 
 
 @command(
@@ -49,8 +49,7 @@ def report(
     site TEXT: Where it ran, for the page.
     ledger FILE: Ledger of `check --ledger`; its looks are put into the page.
     """
-    from boundwatch.reporting.family import render_family_report
-    from boundwatch.reporting.report import render_report
+    from boundwatch.reporting.report import render_family_report, render_report
 
     files.protect(output, [certificate, costs], force=force)
     found = judge(certificate, costs, key, judging, reading, allow_own=allow_own, ledger=ledger)

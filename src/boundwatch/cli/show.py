@@ -85,7 +85,7 @@ def _derived(loaded: Certificate | CertificateFamily, under_shift: float | None)
 
 def _print_limits(loaded: Certificate, holds: str, is_not: str) -> None:
     out.print_section(holds, wording.assumptions(loaded), bullet="- ")
-    out.print_section(is_not, wording.misreadings(), bullet="- ")
+    out.print_section(is_not, wording.MISREADINGS, bullet="- ")
 
 
 def _print_provenance(loaded: Certificate) -> None:

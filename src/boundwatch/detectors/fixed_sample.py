@@ -7,6 +7,7 @@ that was fixed in advance. Looking after every episode needs `boundwatch.Sequent
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,11 @@ from boundwatch._support.validation import check_choice, check_level, check_marg
 from boundwatch.bounds.bets import SMALLEST_BOUND
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
-from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
+from boundwatch.bounds.rate_difference import (
+    fewest_that_differ,
+    rate_difference_lower,
+    rate_difference_p_value,
+)
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
@@ -128,14 +133,14 @@ class JointJudge:
     def _sides(self) -> list[JointSide]:
         return sides_of(self.certificate, self.levels, None)
 
-    def _reference(self, side: int) -> tuple[int, int]:
+    def reference(self, side: int) -> tuple[int, int]:
         """Return the certificate's trials, and its failures or successes."""
         n, mean = self.certificate.n or 0, self.certificate.mean_cost or 0.0
         return n, n - round(n * mean) if side else round(n * mean)
 
     def _p_values(self, side: int, costs: Array, margin: float = 0.0) -> Array:
         if self.certificate.binary:
-            seen = self._reference(side)
+            seen = self.reference(side)
             return self._by_count(costs, lambda m, j: rate_difference_p_value(*seen, m, j, margin))
         return np.exp(-np.maximum(self._evidence(side, costs, margin), 0.0))
 
@@ -160,7 +165,7 @@ class JointJudge:
     def _difference_lower(self, side: int, costs: Array) -> Array:
         level = self.levels[side]
         if self.certificate.binary:
-            seen = self._reference(side)
+            seen = self.reference(side)
             return self._by_count(costs, lambda m, j: rate_difference_lower(*seen, m, j, level))
         sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
         wagers = [Wager(sizes, log_shares, row, np.ones(row.size)) for row in costs]
@@ -286,19 +291,43 @@ class FixedSampleDetector(ABC):
         """
         return self._judge(self.certificate.check_costs(costs, ndim=2))
 
-    def _judge(self, values: Array) -> Findings:
-        certificate, (alpha_adverse, alpha_benign) = self.certificate, self.levels
-        totals = alpha_adverse + certificate.delta_upper, alpha_benign + certificate.delta_lower
-        name = self.tail_name
-        judge: Judge
+    def could_alarm(self, n: int) -> bool:
+        """Return whether n costs are ADVERSE if all of them are 1."""
+        return self._is_adverse(n, n)
+
+    def fewest_adverse(self, n: int) -> int | None:
+        """Return how many of n costs must be 1, the others 0, to be ADVERSE; None if even all are too few."""
+        _, judge = self._choose_judge()
+        if isinstance(judge, JointJudge) and self.certificate.binary and not self.by_limits:
+            fewest = fewest_that_differ(*judge.reference(0), n, judge.levels[0])
+            return fewest if fewest <= n else None
+        if not self.could_alarm(n):
+            return None
+        # More failures are never less evidence, so the answer can be found by halving.
+        return bisect_left(range(n + 1), True, key=lambda failures: self._is_adverse(n, failures))
+
+    def _is_adverse(self, n: int, failures: int) -> bool:
+        costs = (np.arange(n) < failures).astype(np.float64)
+        # As one of many: unlike a single finding, these leave out the limits until somebody asks for them.
+        return bool(self._judge(costs[None]).verdict[0] == Verdict.ADVERSE)
+
+    @property
+    def _totals(self) -> tuple[float, float]:
+        adverse, benign = self.levels
+        return adverse + self.certificate.delta_upper, benign + self.certificate.delta_lower
+
+    def _choose_judge(self) -> tuple[TailName, Judge]:
+        certificate, name, totals = self.certificate, self.tail_name, self._totals
         if name == "joint" and max(totals) < 1:
-            judge, levels = JointJudge(certificate, totals), totals
-        else:
-            name = ("exact" if certificate.binary else "betting") if name == "joint" else name
-            levels = self.levels
-            judge = TailJudge(certificate.lower, certificate.upper, levels, TAILS[name])
+            return name, JointJudge(certificate, totals)
+        name = ("exact" if certificate.binary else "betting") if name == "joint" else name
+        return name, TailJudge(certificate.lower, certificate.upper, self.levels, TAILS[name])
+
+    def _judge(self, values: Array) -> Findings:
+        name, judge = self._choose_judge()
+        totals, levels = self._totals, judge.levels
         p_adverse, p_benign = judge.p_values(values)
-        if self.by_limits and isinstance(judge, JointJudge) and certificate.binary:
+        if self.by_limits and isinstance(judge, JointJudge) and self.certificate.binary:
             adverse, benign = judge.shift_lower(values) > 0, judge.shift_upper(values) <= 0
         else:  # limits are never sharper than p-values
             # As in Lemma 1; the printed Algorithm 1 swaps its levels in its WD branch (docs/errata.md).

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.svg import Frame, circle, diamond, path, polyline, rect, svg, text
-from boundwatch.reporting.wording import count, rates
+from boundwatch.reporting.wording import count, limits
 
 _FRAME = Frame(560, 270, left=58, right=14, top=14, bottom=44)
 _QUARTERS = [(f"{share:g}", share) for share in (0, 0.25, 0.5, 0.75, 1)]
@@ -22,14 +22,7 @@ _CELLS, _ROWS = 50, 20  # of a strip: so many per row, until there are more rows
 
 
 def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float]) -> Html:
-    """Draw new costs (evenly spaced ones beyond 1000), the certified interval, and that of the new mean.
-
-    Examples
-    --------
-    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> draw_costs(certificate, np.array([0.1, 0.7]), (0.0, 0.9)).count('class="dot"')
-    2
-    """
+    """Draw new costs (evenly spaced ones beyond 1000), the certified interval, and that of the new mean."""
     episodes = replace(_FRAME, right=120)  # the mean has a place of its own beside them
     n, mean = costs.size, float(costs.mean())
     shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_DOTS)).round().astype(int)).tolist()
@@ -52,15 +45,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
 def draw_outcomes(
     certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float] | None = None
 ) -> Html:
-    """Draw trials as a strip of cells, dark where one failed, and below it the rates of failures.
-
-    Examples
-    --------
-    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
-    >>> drawn = draw_outcomes(certificate, np.array([0, 1, 1, 0]), (0.1, 0.9))
-    >>> drawn.count("h-"), "2 of 4 failed" in drawn
-    (4, True)
-    """
+    """Draw trials as a strip of cells, dark where one failed, and below it the rates of failures."""
     strip, top = _strip(costs)
     failed = f"{int(costs.sum())} of {costs.size}"
     line, mean = top + 18, float(costs.mean())
@@ -77,7 +62,7 @@ def draw_outcomes(
         diamond(_FRAME.x(mean), line),
         text(_FRAME.x(0.5), top + 70, f"percent of trials that fail ({failed} failed)"),
     ]
-    return svg(f"{failed} trials failed; certified: {rates(certificate)}", _FRAME.width, top + 78, parts)
+    return svg(f"{failed} trials failed; certified: {limits(certificate)}", _FRAME.width, top + 78, parts)
 
 
 def _strip(costs: NDArray[np.float64]) -> tuple[list[str], float]:
@@ -113,25 +98,12 @@ def _strip(costs: NDArray[np.float64]) -> tuple[list[str], float]:
 
 
 def strip_columns(n: int) -> int:
-    """Return how many of n trials a row of the strip has.
-
-    Examples
-    --------
-    >>> strip_columns(12), strip_columns(120), strip_columns(10_000)
-    (12, 50, 500)
-    """
+    """Return how many of n trials a row of the strip has."""
     return min(n, _CELLS) if n <= _CELLS * _ROWS else math.ceil(n / _ROWS)
 
 
 def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -> Html:
-    """Draw the chance of ADVERSE against the new expected cost, from points on the curve.
-
-    Examples
-    --------
-    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> draw_power(certificate, [0.2, 0.6, 1.0], [0.05, 0.9, 1.0]).count("polyline")
-    1
-    """
+    """Draw the chance of ADVERSE against the new expected cost, from points on the curve."""
     low, high, tall = _FRAME.x(certificate.lower), _FRAME.x(certificate.upper), _FRAME.y(0) - _FRAME.top
     points = zip(np.asarray(costs), np.asarray(chances), strict=True)
     what = "share of new trials that fail" if certificate.binary else "expected cost of new episodes"
@@ -149,13 +121,7 @@ def draw_power(certificate: Certificate, costs: ArrayLike, chances: ArrayLike) -
 
 
 def _ticks(n: int) -> list[int]:
-    """Return numbers of episodes for the axis: the first, and at most six round ones.
-
-    Examples
-    --------
-    >>> _ticks(1), _ticks(12), _ticks(85)
-    ([1], [1, 2, 4, 6, 8, 10, 12], [1, 20, 40, 60, 80])
-    """
+    """Return numbers of episodes for the axis: the first, and at most six round ones."""
     if n == 1:
         return [1]
     power = 10 ** math.floor(math.log10(n / 6)) if n > 6 else 1

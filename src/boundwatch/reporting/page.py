@@ -6,7 +6,7 @@ those that take ``Html`` trust it, so nothing from a file can become markup.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable
 from html import escape
 from importlib import resources
 from typing import NewType
@@ -15,13 +15,7 @@ Html = NewType("Html", str)
 
 
 def page(title: str, sections: Iterable[Html], *, images: bool = False) -> str:
-    """Return the whole page; with `images`, it may hold some, as data in the page itself.
-
-    Examples
-    --------
-    >>> page("1 < 2", [paragraph("a & b")]).count("1 &lt; 2")
-    1
-    """
+    """Return the whole page; with `images`, it may hold some, as data in the page itself."""
     style = resources.files("boundwatch.reporting").joinpath("page.css").read_text(encoding="utf-8")
     # What the page may load: nothing, but for the style and images inside it.
     policy = "default-src 'none'; style-src 'unsafe-inline'" + ("; img-src data:" if images else "")
@@ -31,37 +25,31 @@ def page(title: str, sections: Iterable[Html], *, images: bool = False) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="generator" content="boundwatch">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(sections)
+        + "\n".join(filter(None, sections))
         + "\n</main>\n</body>\n</html>\n"
     )
 
 
 def heading(text: str, level: int = 2) -> Html:
     """Return a heading."""
-    return Html(f"<h{level}>{escape(text)}</h{level}>")
+    return _element(f"h{level}", escape(text))
 
 
 def paragraph(text: str, kind: str | None = None) -> Html:
     """Return a paragraph, of a class that the style knows if one is named."""
-    return Html(f"<p{_class(kind)}>{escape(text)}</p>")
+    return _element("p", escape(text), kind)
 
 
 def bullets(items: Iterable[str], kind: str | None = None) -> Html:
     """Return a list."""
-    return Html(f"<ul{_class(kind)}>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>")
+    return _element("ul", "".join(map("<li>{}</li>".format, map(escape, items))), kind)
 
 
-def rows(pairs: Iterable[tuple[str, str]], *, code: bool = False) -> Html:
-    """Return labeled values, in a fixed-width font if they are code.
-
-    Examples
-    --------
-    >>> rows([("seed", "7")], code=True)
-    '<dl><dt>seed</dt><dd><code>7</code></dd></dl>'
-    """
-    tag = "<dd><code>{}</code></dd>" if code else "<dd>{}</dd>"
-    lines = (f"<dt>{escape(label)}</dt>{tag.format(escape(text))}" for label, text in pairs)
-    return Html(f"<dl>{''.join(lines)}</dl>")
+def rows(pairs: Iterable[tuple[str, object]], *, code: bool = False) -> Html:
+    """Return labeled values but for those that are None, in a fixed-width font if they are code."""
+    line = "<dt>{}</dt><dd><code>{}</code></dd>" if code else "<dt>{}</dt><dd>{}</dd>"
+    known = [line.format(escape(name), escape(str(value))) for name, value in pairs if value is not None]
+    return _element("dl", "".join(known))
 
 
 def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
@@ -71,43 +59,25 @@ def table(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> Html:
         f"<tr><th>{escape(name)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
         for name, *cells in lines
     )
-    return Html(
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return _element("div", whole, "scroll")
 
 
 def box(kind: str, parts: Iterable[Html]) -> Html:
     """Return parts together in a box of a class that the style knows."""
-    return Html(f"<div{_class(kind)}>{''.join(parts)}</div>")
+    return _element("div", "".join(parts), kind)
 
 
 def verdict(kind: str, statement: str, sentences: Iterable[str] = ()) -> Html:
-    """Return a box with a statement and what it rests on; its kind is a verdict, which has a color.
-
-    Examples
-    --------
-    >>> verdict("adverse", "Worse", ["8 of 12 failed."])
-    '<div class="verdict adverse"><p><strong>Worse</strong></p><p>8 of 12 failed.</p></div>'
-    """
+    """Return a box with a statement and what it rests on; its kind is a verdict, which has a color."""
     strong = Html(f"<p><strong>{escape(statement)}</strong></p>")
     return box(f"verdict {kind}", [strong, *map(paragraph, sentences)])
 
 
-def warnings(found: Collection[str]) -> Iterator[Html]:
-    """Yield a box with what may make the guarantee wrong, if anything."""
-    if found:
-        yield box("verdict adverse", [paragraph("What may make the guarantee wrong:"), bullets(found)])
-
-
-def facts(known: Mapping[str, str | None] | None) -> str:
-    """Say what else is known, such as the robot and the site, to go on a sentence.
-
-    Examples
-    --------
-    >>> facts({"robot": "arm 1", "site": None})
-    '; robot arm 1'
-    """
-    return "".join(f"; {name} {value}" for name, value in (known or {}).items() if value)
+def warnings(found: Collection[str]) -> Html:
+    """Return a box with what may make the guarantee wrong; nothing if nothing may."""
+    parts = [paragraph("What may make the guarantee wrong:"), bullets(found)]
+    return box("verdict adverse", parts) if found else Html("")
 
 
 def figure(drawing: Html, caption: str) -> Html:
@@ -115,5 +85,6 @@ def figure(drawing: Html, caption: str) -> Html:
     return Html(f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>")
 
 
-def _class(kind: str | None) -> str:
-    return "" if kind is None else f' class="{escape(kind)}"'
+def _element(name: str, content: str, kind: str | None = None) -> Html:
+    named = "" if kind is None else f' class="{escape(kind)}"'
+    return Html(f"<{name}{named}>{content}</{name}>")

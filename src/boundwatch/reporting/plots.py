@@ -1,4 +1,4 @@
-"""Figures of costs and of plans (extra ``plot``). Readable in gray and by color-blind readers.
+"""Figures of costs, comparisons and plans (extra ``plot``). Readable in gray and by color-blind readers.
 
 Every function returns a figure that is independent of pyplot; write it with `save_figure`.
 """
@@ -13,38 +13,38 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
+from boundwatch._support.validation import check_costs
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonFinding, PolicyComparison, Ranking
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.planning import Plan, TrialPlan
+from boundwatch.planning import ComparisonPlan, Plan, TrialPlan
+from boundwatch.reporting import wording
+from boundwatch.reporting.compared import NAMES, Names, comparison_headline, ranking_headline
 from boundwatch.reporting.drawings import strip_columns
 from boundwatch.reporting.sensitivity import new_interval
-from boundwatch.reporting.wording import ceiling, count, failed, headline, percent, percents, rates, shift
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-# From the palette of Okabe and Ito; the two also differ in lightness, shape and hatching.
-_CERTIFIED = "#56B4E9"
-_CERTIFIED_EDGE = "#0072B2"
-_NEW = "#D55E00"
-_VERDICTS = {Verdict.ADVERSE: _NEW, Verdict.BENIGN: "#009E73", Verdict.WITHIN: "#57606A"}
-_EPISODE = "#333333"
-_SUCCEEDED = "#D9DEE3"
-_BAND: dict[str, Any] = {"facecolor": _CERTIFIED, "alpha": 0.45, "edgecolor": "none", "zorder": 1}
-_LIMIT: dict[str, Any] = {"color": _CERTIFIED_EDGE, "linewidth": 1, "linestyle": (0, (4, 2)), "zorder": 2}
+# From the palette of Okabe and Ito; what stands together also differs in lightness, shape, dashes or width.
+_BLUE, _SKY, _RED, _GREEN, _INK, _GRAY = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#333333", "#999999"
+_SUCCEEDED, _FAINT = "#D9DEE3", "#dddddd"
+_VERDICTS = {Verdict.ADVERSE: _RED, Verdict.BENIGN: _GREEN, Verdict.WITHIN: "#57606A"}
+_DASHES = (0, (4, 2))
+_BAND: dict[str, Any] = {"facecolor": _SKY, "alpha": 0.45, "edgecolor": "none", "zorder": 1}
+_LIMIT: dict[str, Any] = {"color": _BLUE, "linewidth": 1, "linestyle": _DASHES, "zorder": 2}
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 9}
-_NEW_RATE: dict[str, Any] = {"fmt": "D", "color": _NEW, "capsize": 5, "linewidth": 2, "zorder": 3}
-# Dashes and widths tell these apart in gray.
+_NEW_RATE: dict[str, Any] = {"fmt": "D", "color": _RED, "capsize": 5, "linewidth": 2, "zorder": 3}
 _TAIL_STYLES: dict[str, dict[str, Any]] = {
-    "hoeffding": {"color": "#999999", "linestyle": "-"},
+    "hoeffding": {"color": _GRAY, "linestyle": "-"},
     "kl": {"color": "#E69F00", "linestyle": (0, (6, 2))},
-    "exact": {"color": "#009E73", "linestyle": (0, (1, 1))},
+    "exact": {"color": _GREEN, "linestyle": (0, (1, 1))},
     "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1))},
-    "mixture": {"color": "#0072B2", "linestyle": "-", "linewidth": 2.6},
-    "joint": {"color": "#009E73", "linestyle": (0, (1, 1))},
+    "mixture": {"color": _BLUE, "linestyle": "-", "linewidth": 2.6},
+    "joint": {"color": _GREEN, "linestyle": (0, (1, 1))},
 }
+_QUESTIONS = {"worse": "Noticing that it is worse", "better": "Showing that it is better"}
 
 
 def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
@@ -60,72 +60,69 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     ['episode', 'mean']
     """
     values = certificate.check_costs(costs)
-    interval = new_interval(certificate, finding, values)
-    if certificate.binary:
-        return _plot_outcomes(certificate, finding, values, interval)
-    figure = new_figure(7.2, 4.4)
-    from matplotlib.lines import Line2D
-    from matplotlib.ticker import MaxNLocator
-
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
-    n, mean, (low, high) = values.size, finding.mean_cost, interval
-    for axes in (left, right):
-        band = axes.axhspan(certificate.lower, certificate.upper, **_BAND)
-        for limit in (certificate.lower, certificate.upper):
-            axes.axhline(limit, **_LIMIT)
-    size, alpha = np.clip(3000 / n, 6, 30), np.clip(300 / n, 0.35, 1)
-    left.scatter(np.arange(1, n + 1), values, s=size, alpha=alpha, color=_EPISODE, lw=0, zorder=3)
-    left.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
-    left.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
-    bar = right.errorbar([0], [mean], yerr=_arms(mean, interval), **_NEW_RATE)
-    right.set(xlabel="mean", xticks=[], xlim=(-1, 1))
-    right.tick_params(left=False)
-    bare(left, right)
-    _entitle(left, finding, f"mean cost {mean:.3f} over {count(n, 'episode')}")
-    dot = Line2D([], [], marker="o", linestyle="", color=_EPISODE)
-    certified = f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}"
-    new = f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}"
-    figure.legend([dot, band, bar], ["one episode", certified, new], ncols=3, **_BELOW)
-    return figure
-
-
-def _plot_outcomes(
-    certificate: Certificate, finding: Finding, costs: NDArray[np.float64], interval: tuple[float, float]
-) -> Figure:
-    """Draw a strip of one cell per trial, dark where it failed, above the rates of failures."""
-    rows = -(-costs.size // strip_columns(costs.size))
+    n, mean, (low, high) = values.size, finding.mean_cost, new_interval(certificate, finding, values)
+    arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
+    rows = -(-n // strip_columns(n))
     tall = min(0.3 + 0.22 * rows, 3.0)
-    figure = new_figure(7.2, 2.5 + tall)
+    figure = new_figure(7.2, 2.5 + tall if certificate.binary else 4.4)
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    strip, scale = figure.subplots(2, 1, height_ratios=[tall, 0.8])
-    _draw_strip(strip, costs, rows)
-    band = scale.axvspan(certificate.lower, certificate.upper, **_BAND)
-    for limit in (certificate.lower, certificate.upper):
-        scale.axvline(limit, **_LIMIT)
-    bar = scale.errorbar([finding.mean_cost], [0], xerr=_arms(finding.mean_cost, interval), **_NEW_RATE)
-    scale.set(xlim=(-0.01, 1.01), ylim=(-1, 1), yticks=[])
-    _in_percent(scale)
-    bare(scale, "left")
-    _entitle(strip, finding, f"{failed(finding)} ({percent(finding.mean_cost)})")
-    names = [
-        "failed",
-        "succeeded",
-        f"certified: {rates(certificate)} fail",
-        f"new: {percents(*interval)} fail",
-    ]
-    figure.legend([Patch(color=_EPISODE), Patch(color=_SUCCEEDED), band, bar], names, ncols=4, **_BELOW)
+    if certificate.binary:
+        first, second = figure.subplots(2, 1, height_ratios=[tall, 0.8])
+        _draw_strip(first, values, rows)
+        band = second.axvspan(certificate.lower, certificate.upper, **_BAND)
+        for limit in (certificate.lower, certificate.upper):
+            second.axvline(limit, **_LIMIT)
+        bar = second.errorbar([mean], [0], xerr=arms, **_NEW_RATE)
+        second.set(xlim=(-0.01, 1.01), ylim=(-1, 1), yticks=[])
+        _in_percent(second)
+        _bare(second, "left")
+        seen = f"{wording.failed(finding)} ({wording.percent(mean)})"
+        marks = [Patch(color=_INK), Patch(color=_SUCCEEDED), band, bar]
+        certified, new = wording.limits(certificate), wording.percents(low, high)
+        names = ["failed", "succeeded", f"certified: {certified} fail", f"new: {new} fail"]
+    else:
+        first, second = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
+        for axes in (first, second):
+            band = axes.axhspan(certificate.lower, certificate.upper, **_BAND)
+            for limit in (certificate.lower, certificate.upper):
+                axes.axhline(limit, **_LIMIT)
+        _draw_dots(first, values)
+        bar = second.errorbar([0], [mean], yerr=arms, **_NEW_RATE)
+        second.set(xlabel="mean", xticks=[], xlim=(-1, 1))
+        second.tick_params(left=False)
+        _bare(first)
+        _bare(second)
+        seen = f"mean cost {mean:.3f} over {wording.count(n, 'episode')}"
+        marks = [Line2D([], [], marker="o", linestyle="", color=_INK), band, bar]
+        certified = f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}"
+        new = f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}"
+        names = ["one episode", certified, new]
+    first.set_title(f"{fill(wording.headline(finding), 84)}\n{seen}", loc="left", fontsize=10)
+    figure.legend(marks, names, ncols=len(names), **_BELOW)
     return figure
+
+
+def _draw_dots(axes: Axes, costs: NDArray[np.float64]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    n = costs.size
+    size, alpha = np.clip(3000 / n, 6, 30), np.clip(300 / n, 0.35, 1)
+    axes.scatter(np.arange(1, n + 1), costs, s=size, alpha=alpha, color=_INK, lw=0, zorder=3)
+    axes.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
+    axes.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
 def _draw_strip(strip: Axes, costs: NDArray[np.float64], rows: int) -> None:
+    """Draw one cell per trial, dark where it failed."""
     from matplotlib.colors import ListedColormap
 
     columns = strip_columns(costs.size)
     cells = np.full((rows, columns), np.nan)
     cells.flat[: costs.size] = costs
     edge = 1.0 if columns <= 100 else 0.0  # where there is no room for gaps, cells touch
-    colors = ListedColormap([_SUCCEEDED, _EPISODE])
+    colors = ListedColormap([_SUCCEEDED, _INK])
     strip.pcolormesh(cells, cmap=colors, vmin=0, vmax=1, edgecolors="white", linewidth=edge)
     strip.invert_yaxis()
     strip.set(xlim=(0, max(columns, 20)), yticks=[])
@@ -146,17 +143,8 @@ def _in_percent(axes: Axes) -> None:
     axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"])
 
 
-def _arms(mean: float, interval: tuple[float, float]) -> list[list[float]]:
-    low, high = interval
-    return [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
-
-
-def _entitle(axes: Axes, finding: Finding, seen: str) -> None:
-    axes.set_title(f"{fill(headline(finding), 84)}\n{seen}", loc="left", fontsize=10)
-
-
-def plot(subject: Certificate | Finding) -> Figure:
-    """Draw a certificate's interval for the expected cost, or a finding's interval for the shift.
+def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure:
+    """Draw a certificate's interval for the expected cost, a finding's for the shift, or a ranking's.
 
     Examples
     --------
@@ -167,25 +155,50 @@ def plot(subject: Certificate | Finding) -> Figure:
     >>> bw.HypothesisTest(certificate).decide([0.5, 0.2]).plot().axes[0].get_xlabel()
     'shift of the expected cost'
     """
-    title = fill(headline(subject), 84)
+    if isinstance(subject, Ranking):
+        return plot_ranking(subject)
+    if isinstance(subject, ComparisonFinding):
+        return plot_difference(subject)
+    title = fill(wording.headline(subject), 84)
     if isinstance(subject, Certificate):
-        figure = plot_interval((subject.lower, subject.upper), subject.mean_cost, _CERTIFIED_EDGE, title)
-        figure.axes[0].set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
+        figure, axes = _plot_interval((subject.lower, subject.upper), subject.mean_cost, _BLUE, title)
+        axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
         if subject.binary:
-            _in_percent(figure.axes[0])
+            _in_percent(axes)
         return figure
     limits, color = (subject.shift_lower, subject.shift_upper), _VERDICTS[subject.verdict]
-    figure = plot_interval(limits, None, color, f"{title}\n{shift(subject)}")
-    axes = figure.axes[0]
+    figure, axes = _plot_interval(limits, None, color, f"{title}\n{wording.shift(subject)}")
     axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
     if subject.binary:
         axes.set(xlabel="change of the failure rate, in points")
         axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100", "-50", "0", "+50", "+100"])
-    axes.axvline(0, color=_CERTIFIED_EDGE, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
+    axes.axvline(0, color=_BLUE, linewidth=1, linestyle=_DASHES, zorder=1)
     return figure
 
 
-def plot_interval(limits: tuple[float, float], mean: float | None, color: str, title: str) -> Figure:
+def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
+    """Draw the limits on the difference of the expected costs of two policies.
+
+    Examples
+    --------
+    >>> finding = PolicyComparison(binary=True, paired=False).update_many([0, 0, 1], [1, 1, 1])
+    >>> plot_difference(finding).axes[0].get_xlabel()
+    'expected cost of B minus that of A'
+    """
+    low, high, mean = finding.difference_lower, finding.difference_upper, None
+    if finding.mean_cost_a is not None and finding.mean_cost_b is not None:
+        mean = finding.mean_cost_b - finding.mean_cost_a
+    said = f"between {wording.floor(low, '+')} and {wording.ceiling(high, '+')}"
+    title = f"{fill(comparison_headline(finding, names), 84)}\n{said}"
+    figure, axes = _plot_interval((low, high), mean, _INK, title)
+    axes.axvline(0, color=_GRAY, linewidth=1, linestyle=_DASHES, zorder=1)
+    axes.set(xlabel=f"expected cost of {names[1]} minus that of {names[0]}", xlim=(-1.02, 1.02))
+    return figure
+
+
+def _plot_interval(
+    limits: tuple[float, float], mean: float | None, color: str, title: str
+) -> tuple[Figure, Axes]:
     """Draw an interval, with the mean inside it if there is one, on a flat figure of its own."""
     figure = new_figure(6.4, 1.9)
     axes = figure.subplots()
@@ -193,17 +206,14 @@ def plot_interval(limits: tuple[float, float], mean: float | None, color: str, t
         axes.plot([mean], [0], "D", color=color)
     axes.plot(limits, [0, 0], color=color, linewidth=2, marker="|", markersize=16)
     axes.set(yticks=[], ylim=(-1, 1))
-    bare(axes, "left")
+    _bare(axes, "left")
     axes.set_title(title, loc="left", fontsize=9)
-    return figure
+    return figure, axes
 
 
-def bare(*axes: Axes | str) -> None:
+def _bare(axes: Axes, *sides: str) -> None:
     """Take the lines away on top, on the right, and where else a name says so."""
-    sides = ["top", "right", *(each for each in axes if isinstance(each, str))]
-    for each in axes:
-        if not isinstance(each, str):
-            each.spines[sides].set_visible(False)
+    axes.spines[["top", "right", *sides]].set_visible(False)
 
 
 def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
@@ -221,16 +231,16 @@ def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
     distances = np.linspace(0, largest, 201)
     nats = [certificate.under_shift(kl=d) for d in distances]
     size = [certificate.under_shift(tv=min(d, 1.0)) for d in distances]
-    axes.plot(distances, nats, color=_NEW, linewidth=2, label="within a relative entropy of that many nats")
-    dashed: dict[str, Any] = {"color": _CERTIFIED_EDGE, "linewidth": 2, "linestyle": (0, (6, 2))}
+    axes.plot(distances, nats, color=_RED, linewidth=2, label="within a relative entropy of that many nats")
+    dashed: dict[str, Any] = {"color": _BLUE, "linewidth": 2, "linestyle": (0, (6, 2))}
     axes.plot(distances, size, label="within a total variation of that size", **dashed)
-    axes.axhline(certificate.upper, color=_EPISODE, linewidth=1, linestyle=(0, (1, 2)))
-    said = f"certified: at most {ceiling(certificate.upper)}"
+    axes.axhline(certificate.upper, color=_INK, linewidth=1, linestyle=(0, (1, 2)))
+    said = f"certified: at most {wording.ceiling(certificate.upper)}"
     place = (largest, certificate.upper)
     axes.annotate(said, place, (0, 4), textcoords="offset points", ha="right", fontsize=9)
     axes.set(xlabel="distance from the certified world", ylabel="worst expected cost", xlim=(0, largest))
     axes.set_ylim(0, min(1.02, 1.1 * max(*nats, *size)))
-    bare(axes)
+    _bare(axes)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     return figure
 
@@ -247,21 +257,19 @@ def plot_trials(plan: TrialPlan) -> Figure:
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
     lab, sites, power = plan.curve()
-    axes.plot(sites, power, color=_CERTIFIED_EDGE, linewidth=2.4)
-    for booking, color in ((plan.recommended, _NEW), (plan.asked, _EPISODE)):
+    axes.plot(sites, power, color=_BLUE, linewidth=2.4)
+    for booking, color in ((plan.recommended, _RED), (plan.asked, _INK)):
         if booking is None:
             continue
         x, y = booking.site, booking.power
-        axes.plot([x, x], [0, y], color=color, linewidth=1, linestyle=(0, (4, 2)))
+        axes.plot([x, x], [0, y], color=color, linewidth=1, linestyle=_DASHES)
         axes.plot([x], [y], "o", color=color, markersize=7)
         said = f"{x:,} trials: {100 * y:.0f} %"
         axes.annotate(said, (x, y), (8, -16), textcoords="offset points", fontsize=10, color=color)
     axes.set(xlabel="trials at the new site", ylabel="power", ylim=(0, 1.02), xlim=(0, sites[-1] * 1.08))
-    bare(axes)
+    _bare(axes)
     change = f"failure rate {plan.cost:g} in the lab, {plan.new_cost:g} at the new site"
-    title = {"worse": "Noticing that it is worse", "better": "Showing that it is better"}.get(
-        plan.question, f"Showing that it is at most {plan.margin} worse"
-    )
+    title = _QUESTIONS.get(plan.question, f"Showing that it is at most {plan.margin} worse")
     axes.set_title(f"{title}: {lab:,} trials in the lab\n", loc="left", fontweight="bold", fontsize=11)
     axes.text(0, 1.03, f"{change}; wrong answers at most {plan.rate:g}", transform=axes.transAxes, fontsize=9)
     return figure
@@ -274,37 +282,132 @@ def plot_plan(plan: Plan) -> Figure:
     --------
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> figure = plot_plan(bw.plan(certificate, cost=0.6))
-    >>> figure.axes[0].get_xlabel()
+    >>> plot_plan(bw.plan(certificate, cost=0.6)).axes[0].get_xlabel()
     'trials'
     """
-    figure = new_figure(7.2, 4.4)
-    from matplotlib.ticker import MaxNLocator
-
-    axes = figure.subplots()
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     fixed = [power for power in plan.powers if power.detector == "hypothesis-test"]
     # The tail that a check takes by itself is the one to plan with; the others are in the table.
     usual = "joint" if plan.joint else "exact" if plan.exact else "betting"
     best = next((power for power in fixed if power.tail == usual), fixed[-1])
-    drawn = [best, *(power for power in plan.powers if power.detector == "sequential-test")]
-    for power in drawn:
-        sequential = power.detector == "sequential-test"
-        label = "watch: alarm within n trials" if sequential else "check: n trials, one look"
-        style = _TAIL_STYLES["mixture" if sequential else power.tail]
-        axes.plot(power.n, power.power, label=f"{label} (level {power.level:.3g})", **style)
+    watch = plan.powers[-1]
+    figure, axes = _plot_powers((0.5, 0.8, 0.9, 0.95), max(best.n[-1], watch.n[-1]), "trials")
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    drawn = (
+        (best, best.tail, "check: n trials, one look"),
+        (watch, "mixture", "watch: alarm within n trials"),
+    )
+    for power, style, label in drawn:
+        said = f"{label} (level {power.level:.3g})"
+        axes.plot(power.n, power.power, label=said, **_TAIL_STYLES[style])
     # It limits the mean of a sequential test's trials, not the trials at which a curve reaches some power.
-    least = f"{plan.information_limit:.1f}"
     known = "certified rate known exactly" if plan.joint else "certified limit taken as true"
-    limit = f"information limit on the mean trials of watch\n({known}): {least}"
-    axes.axvline(plan.information_limit, color="#333333", linewidth=1, linestyle=(0, (2, 3)), label=limit)
-    for level in (0.5, 0.8, 0.9, 0.95):
-        axes.axhline(level, color="#dddddd", linewidth=0.8, zorder=0)
-    axes.set(xlabel="trials", ylabel="power", ylim=(0, 1.02), xlim=(0, max(p.n[-1] for p in drawn)))
+    limit = f"information limit on the mean trials of watch\n({known}): {plan.information_limit:.1f}"
+    axes.axvline(plan.information_limit, color=_INK, linewidth=1, linestyle=(0, (2, 3)), label=limit)
     source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
     axes.set_title(
         f"Expected cost {plan.cost:.3g} instead of the certified one ({source})", loc="left", fontsize=11
     )
-    bare(axes)
     axes.legend(frameon=False, loc="lower right", fontsize=9)
+    return figure
+
+
+def plot_comparison_plan(plan: ComparisonPlan) -> Figure:
+    """Draw the power of a comparison against the number of pairs.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> plot_comparison_plan(bw.plan_comparison(cost_a=0.1, cost_b=0.6)).axes[0].get_ylabel()
+    'power'
+    """
+    figure, axes = _plot_powers((0.5, 0.8, 0.9), len(plan.power) - 1, "pairs of trials")
+    axes.plot(np.arange(len(plan.power)), plan.power, color=_BLUE, linewidth=2.6)
+    kind = "matched" if plan.paired else "independent"
+    title = f"Failure rates {plan.cost_a:g} and {plan.cost_b:g}, {kind} trials, level {plan.alpha:g} per side"
+    axes.set_title(title, loc="left", fontsize=11)
+    return figure
+
+
+def _plot_powers(levels: tuple[float, ...], most: float, of: str) -> tuple[Figure, Axes]:
+    """Return a figure for powers against numbers, with lines at some levels."""
+    figure = new_figure(7.2, 4.4)
+    axes = figure.subplots()
+    for level in levels:
+        axes.axhline(level, color=_FAINT, linewidth=0.8, zorder=0)
+    axes.set(xlabel=of, ylabel="power", ylim=(0, 1.02), xlim=(0, most))
+    _bare(axes)
+    return figure, axes
+
+
+def plot_comparison(
+    test: PolicyComparison, costs_a: ArrayLike, costs_b: ArrayLike, names: Names = NAMES
+) -> Figure:
+    r"""Draw the mean costs as trials come in, and the limits on their difference.
+
+    Examples
+    --------
+    >>> test = PolicyComparison(binary=True, paired=False)
+    >>> [axes.get_ylabel() for axes in plot_comparison(test, [0, 0, 0, 0, 0, 1], [1] * 6).axes]
+    ['mean cost', 'B\nminus A']
+    """
+    values = [check_costs(costs) for costs in (costs_a, costs_b)]
+    pairs = min(len(each) for each in values)
+    # As many looks as the eye can tell apart: each takes a few milliseconds.
+    looks = np.unique(np.linspace(1, pairs, min(pairs, 80)).round().astype(int))
+    limits, last = [], 0
+    for look in looks:
+        finding = test.update_many(*(each[last:look] for each in values))
+        limits.append((finding.difference_lower, finding.difference_upper))
+        last = int(look)
+    for name, each in zip(("costs_a", "costs_b"), values, strict=True):
+        if each.size > pairs:
+            finding = test.update_many(**{name: each[pairs:]})
+    figure = new_figure(7.2, 5.0)
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    for each, name, color, style in zip(values, names, (_BLUE, _RED), ("-", (0, (5, 2))), strict=True):
+        n = np.arange(1, each.size + 1)
+        top.plot(n, np.cumsum(each) / n, color=color, linestyle=style, linewidth=2, label=name)
+    top.set(ylabel="mean cost", ylim=(-0.02, 1.02))
+    top.legend(frameon=False, loc="upper right")
+    lower, upper = np.array(limits).T
+    bottom.fill_between(looks, lower, upper, color=_GRAY, alpha=0.35, linewidth=0)
+    bottom.plot(looks, limits, color=_INK, linewidth=1)
+    bottom.axhline(0, color=_INK, linewidth=1, linestyle=_DASHES)
+    bottom.set(xlabel="trials of each policy", ylabel=f"{names[1]}\nminus {names[0]}", ylim=(-1.05, 1.05))
+    if finding.first_alarm is not None:
+        for axes in (top, bottom):
+            axes.axvline(finding.first_alarm, color=_INK, linewidth=1, linestyle=(0, (1, 2)))
+        beside = finding.first_alarm + 0.01 * max(map(len, values))
+        bottom.text(beside, -0.98, f"verdict at pair {finding.first_alarm}", fontsize=9)
+    top.set_title(fill(comparison_headline(finding, names), 72), loc="left", fontweight="bold", fontsize=11)
+    _bare(top)
+    _bare(bottom)
+    return figure
+
+
+def plot_ranking(ranking: Ranking) -> Figure:
+    """Draw every policy's mean and interval, the best on top, with the letters of its groups.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> figure = plot_ranking(bw.rank({"v1": [0.0] * 20, "v2": [1.0] * 20}))
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['v1', 'v2']
+    """
+    figure = new_figure(7.2, 1.6 + 0.42 * len(ranking.policies))
+    axes = figure.subplots()
+    for i, policy in enumerate(ranking.policies):
+        color = _BLUE if policy.name in ranking.best else _INK
+        axes.plot([policy.lower, policy.upper], [i, i], color=color, linewidth=2, marker="|", markersize=12)
+        axes.plot([policy.mean_cost], [i], "D", color=color)
+        axes.text(1.03, i, policy.letters, va="center", family="monospace", fontsize=11)
+    axes.set(xlabel="expected cost", xlim=(-0.01, 1.01), ylim=(len(ranking.policies) - 0.4, -0.6))
+    axes.set_yticks(range(len(ranking.policies)), [policy.name for policy in ranking.policies])
+    axes.set_title(fill(ranking_headline(ranking), 72), loc="left", fontweight="bold", fontsize=11)
+    confidence = f"intervals hold at once with probability {1 - ranking.alpha:g}"
+    figure.supxlabel(f"{confidence}; policies with a common letter cannot be told apart", fontsize=9)
+    _bare(axes)
     return figure

@@ -1,4 +1,4 @@
-"""A report on new episodes: one HTML page in words that somebody answerable for safety can sign."""
+"""Reports on new episodes: one HTML page in words that somebody answerable for safety can sign."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.family import FamilyFinding, FamilyTest
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting import drawings, page, wording
+from boundwatch.reporting import drawings, families, page, wording
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.sensitivity import Noticed, new_interval
 
@@ -22,16 +23,24 @@ _TITLES = {
     Verdict.BENIGN: "Evidence that the policy does no worse than certified",
     Verdict.WITHIN: "No evidence that the policy does worse or better than certified",
 }
-STRIP = (
+_COMPATIBLE = (
+    "This is compatible with the certificate. It does not show that nothing has changed: "
+    "a shift that is too small for so many episodes goes unnoticed (see below)."
+)
+_STRIP = (
     "Above: one cell per trial, in order; a dark cell is a failure. Below: the band is the certified rate of "
     "failures, the diamond the new one."
 )
-DOTS = (
+_DOTS = (
     "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "
-    "mean of the new costs, with the interval for their expected cost."
+    "mean of the new costs, with the interval for their expected cost"
 )
-
-NEW = (
+_GUARANTEED = (
+    "The two rates above are guaranteed in advance, over the draw of the certificate's data and of the "
+    "new episodes, in every world and for every policy, if the assumptions that are listed for "
+    "confirmation below are true. How to read them:"
+)
+_NEW = (
     "They are independent draws from one distribution of environments.",
     "Their number, the detector and its levels were fixed before any of their costs was seen.",
     "No episode was left out.",
@@ -82,170 +91,190 @@ def render_report(
     certificate = detector.certificate
     values = certificate.check_costs(costs)
     finding = detector.decide(values) if finding is None else finding
+    noticed, made = Noticed.by(detector, finding), certificate.provenance
+    own, episodes = certificate.fingerprint, wording.count(finding.n, "new episode")
     top = title or _TITLES[finding.verdict]
-    said = [wording.comparison(certificate, finding), explanation(certificate, finding)]
+    said = [wording.comparison(certificate, finding), _explanation(finding, certificate, episodes)]
+    provenance = {
+        "certificate": own,
+        "certified on": made.created,
+        "certified with": ", ".join(map(" ".join, made.versions.items())),
+        "certified costs, SHA-256": made.costs_sha256,
+        "policy, SHA-256": made.policy_sha256,
+        "seed": made.seed,
+        "new costs": source,
+        "their values, SHA-256": costs_digest(values),
+        "detector": f"{finding.detector}, {finding.tail} tail",
+        "report written": _now(),
+    }
     sections = [
         page.heading(top, level=1),
-        page.paragraph(
-            f"Comparison of {_episodes(finding.n)} with certificate "
-            f"{certificate.fingerprint[:12]}{page.facts(facts)}",
-            "lead",
-        ),
+        page.paragraph(f"Comparison of {episodes} with certificate {own[:12]}{_facts(facts)}", "lead"),
         page.verdict(finding.verdict.value, wording.answer(finding), said),
         page.heading("What was promised"),
         page.bullets([*wording.promise(certificate), *wording.basis(certificate)]),
+        page.heading("What was seen"),
         *_seen(certificate, finding, values, warnings),
         page.heading("Verdict and evidence"),
         page.rows(wording.evidence(certificate, finding)),
-        *_power(certificate, finding.n, Noticed.by(detector, finding.n)),
-        *_assumptions(detector, finding),
-        *_looks(looks),
-        *_provenance(certificate, finding, values, source),
-        *signature(wording.assumptions(certificate), NEW),
+        page.heading("What would have been noticed"),
+        *_noticed(certificate, finding, noticed, episodes),
+        page.heading("What is guaranteed, and what it is not"),
+        page.paragraph(_GUARANTEED),
+        page.bullets(wording.caveats(detector, finding)),
+        page.paragraph("Neither the certificate nor the verdict is:"),
+        page.bullets(wording.MISREADINGS),
+        *([page.heading("Looks at new costs so far"), page.bullets(looks)] if looks else []),
+        page.heading("Provenance"),
+        page.rows(provenance.items(), code=True),
+        *signature(wording.assumptions(certificate), _NEW),
     ]
     return page.page(title or f"{top}: {wording.count(finding.n, 'episode')}", sections)
 
 
-def _looks(looks: Sequence[str]) -> Iterator[Html]:
-    if looks:
-        yield page.heading("Looks at new costs so far")
-        yield page.bullets(looks)
-
-
-def explanation(certificate: Certificate, finding: Finding) -> str:
-    """Say in a few sentences what a verdict rests on and what it means.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> print(explanation(certificate, bw.HypothesisTest(certificate).decide([0.15] * 10)))
-    The policy was certified for an expected cost of at most 0.2000; the mean cost of 10 new episodes is ...
-    """
-    seen = (
-        f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
-        f"the mean cost of {_episodes(finding.n)} is {finding.mean_cost:.4f}. "
-    )
-    verdicts = {Verdict.ADVERSE: _worse, Verdict.BENIGN: _no_worse, Verdict.WITHIN: _compatible}
-    return ("" if certificate.binary else seen) + verdicts[finding.verdict](certificate, finding)
-
-
-def _worse(certificate: Certificate, finding: Finding) -> str:
-    what, least = "expected cost", wording.floor(finding.shift_lower)
+def _explanation(finding: Finding, certificate: Certificate, episodes: str) -> str:
+    """Say in a few sentences what a verdict rests on and what it means."""
+    what, few, least, limit, said = "failure rate", "so few failures", "", "", ""
     if certificate.binary:
-        what, least = "failure rate", wording.points(finding.shift_lower)
-    strange = f"If the {what} were still within that limit, evidence as strong as this would occur"
-    if finding.tail == "joint":
-        strange = "If nothing had gotten worse, lab and new trials that differ this much would occur"
-    said = f"{strange} with probability {wording.at_most(finding.p_adverse)}."
-    if finding.shift_lower > 0:
+        limit, least = wording.percent(certificate.lower, "down"), wording.points(finding.shift_lower)
+    else:
+        what, few = "expected cost", "costs as low as these"
+        limit, least = wording.floor(certificate.lower), wording.floor(finding.shift_lower)
+        said = (
+            f"The policy was certified for an expected cost of at most {wording.ceiling(certificate.upper)}; "
+            f"the mean cost of {episodes} is {finding.mean_cost:.4f}. "
+        )
+    if finding.verdict is Verdict.WITHIN:
+        return said + _COMPATIBLE
+    joint, p_value = finding.tail == "joint", finding.p_adverse
+    strange = f"If the {what} were still within that limit, evidence as strong as this"
+    if finding.verdict is Verdict.BENIGN:
+        p_value = finding.p_benign
+        strange = f"If the {what} had risen, and so were above the certified lower limit of {limit}, {few}"
+    if joint:
+        world = "nothing had gotten worse" if finding.verdict is Verdict.ADVERSE else f"the {what} had risen"
+        strange = f"If {world}, lab and new trials that differ this much"
+    said += f"{strange} would occur with probability {wording.at_most(p_value)}."
+    if finding.verdict is Verdict.ADVERSE and finding.shift_lower > 0:
         wrong = f"this limit is wrong with probability at most {finding.false_positive_rate:.6g}"
         said += f" The {what} has risen by at least {least}; {wrong}."
     return said
-
-
-def _no_worse(certificate: Certificate, finding: Finding) -> str:
-    what, few, limit = "expected cost", "costs as low as these", wording.floor(certificate.lower)
-    if certificate.binary:
-        what, few, limit = "failure rate", "so few failures", wording.percent(certificate.lower, "down")
-    strange = f"If the {what} had risen, and so were above the certified lower limit of {limit}, {few}"
-    if finding.tail == "joint":
-        strange = f"If the {what} had risen, lab and new trials that differ this much"
-    return f"{strange} would occur with probability {wording.at_most(finding.p_benign)}."
-
-
-def _compatible(_certificate: Certificate, _finding: Finding) -> str:
-    return (
-        "This is compatible with the certificate. It does not show that nothing has changed: "
-        "a shift that is too small for so many episodes goes unnoticed (see below)."
-    )
 
 
 def _seen(
     certificate: Certificate, finding: Finding, costs: NDArray[np.float64], warnings: Sequence[str]
 ) -> Iterator[Html]:
     low, high = new_interval(certificate, finding, costs)
+    episodes = wording.count(finding.n, "new episode")
     if certificate.binary:
-        seen = f"{int(costs.sum())} of {_episodes(finding.n)} failed (cost 1)."
+        seen = f"{int(costs.sum())} of {episodes} failed (cost 1)."
         drawing = drawings.draw_outcomes(certificate, costs, (low, high))
         interval = f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}"
-        caption = f"{STRIP} The line through the diamond is the interval for the new rate, {interval}."
+        caption = f"{_STRIP} The line through the diamond is the interval for the new rate, {interval}."
     else:
         seen = (
-            f"{_episodes(finding.n).capitalize()}; costs from {costs.min():.4g} to {costs.max():.4g}, "
+            f"{episodes.capitalize()}; costs from {costs.min():.4g} to {costs.max():.4g}, "
             f"mean {finding.mean_cost:.4f}, median {np.median(costs):.4g}."
         )
         drawing = drawings.draw_costs(certificate, costs, (low, high))
-        caption = f"{DOTS[:-1]}, {wording.floor(low)} to {wording.ceiling(high)}."
-    yield page.heading("What was seen")
+        caption = f"{_DOTS}, {wording.floor(low)} to {wording.ceiling(high)}."
     yield page.paragraph(seen)
-    yield from page.warnings(warnings)
+    yield page.warnings(warnings)
     yield page.figure(drawing, caption)
 
 
-def _power(certificate: Certificate, n: int, noticed: Noticed | None) -> Iterator[Html]:
-    yield page.heading("What would have been noticed")
+def _noticed(
+    certificate: Certificate, finding: Finding, noticed: Noticed | None, episodes: str
+) -> Iterator[Html]:
     if noticed is None:
         yield page.paragraph(
-            f"Nothing: with {_episodes(n)}, even if every one had failed, the verdict could not "
+            f"Nothing: with {episodes}, even if every one had failed, the verdict could not "
             "have been ADVERSE. Run more episodes; `boundwatch plan` says how many."
         )
         return
-    what, extreme = "expected cost", " (computed for costs of 0 and 1, which vary the most)"
-    certified, to = f"a mean of {certificate.mean_cost or 0:.4f}", wording.ceiling(noticed.rate)
-    shift = wording.ceiling(noticed.beyond)
-    if certificate.binary:
-        what, extreme, to = "failure rate", "", wording.percent(noticed.rate, "up")
-        certified = f"{certificate.failures} of {certificate.n} trials failed"
-        shift = wording.points(noticed.beyond, "up")
-    since = f"above what was certified ({certified})" if noticed.joint else "beyond the certified limit"
-    rise = f"a rise of {'failures' if certificate.binary else 'the expected cost'} to {to} or more"
+    what, rise, extreme = "failure rate", "failures", ""
+    to, shift = wording.percent(noticed.rate, "up"), wording.points(noticed.beyond, "up")
+    certified = f"{certificate.failures} of {certificate.n} trials failed"
+    if not certificate.binary:
+        what, rise = "expected cost", "the expected cost"
+        extreme = " (computed for costs of 0 and 1, which vary the most)"
+        to, shift = wording.ceiling(noticed.rate), wording.ceiling(noticed.beyond)
+        certified = f"a mean of {certificate.mean_cost or 0:.4f}"
+    joint = finding.tail == "joint"
+    since = f"above what was certified ({certified})" if joint else "beyond the certified limit"
     yield page.paragraph(
-        f"With {_episodes(n)}, {rise} would have been called ADVERSE with a probability of at least "
-        f"90 %{extreme}: a shift of {shift} {since}. Smaller shifts are noticed less often."
+        f"With {episodes}, a rise of {rise} to {to} or more would have been called ADVERSE with a "
+        f"probability of at least 90 %{extreme}: a shift of {shift} {since}. Smaller shifts are noticed less "
+        "often."
     )
     costs = np.linspace(0, 1, 101)
     yield page.figure(
         drawings.draw_power(certificate, costs, noticed.chances(costs)),
-        f"Chance of the verdict ADVERSE, by the true {what} of {_episodes(n)}. "
+        f"Chance of the verdict ADVERSE, by the true {what} of {episodes}. "
         "The band is the certified interval, the horizontal line 90 %.",
     )
 
 
-def _assumptions(detector: FixedSampleDetector, finding: Finding) -> Iterator[Html]:
-    yield page.heading("What is guaranteed, and what it is not")
-    yield page.paragraph(
-        "The two rates above are guaranteed in advance, over the draw of the certificate's data and of the "
-        "new episodes, in every world and for every policy, if the assumptions that are listed for "
-        "confirmation below are true. How to read them:"
-    )
-    yield page.bullets(wording.caveats(detector, finding))
-    yield page.paragraph("Neither the certificate nor the verdict is:")
-    yield page.bullets(wording.misreadings())
-
-
-def _provenance(
-    certificate: Certificate, finding: Finding, costs: NDArray[np.float64], source: str | None
-) -> Iterator[Html]:
-    made = certificate.provenance
-    entries = {
-        "certificate": certificate.fingerprint,
-        "certified on": made.created,
-        "certified with": ", ".join(f"{name} {version}" for name, version in made.versions.items()),
-        "certified costs, SHA-256": made.costs_sha256,
-        "policy, SHA-256": made.policy_sha256,
-        "seed": made.seed,
+def render_family_report(
+    test: FamilyTest,
+    costs: Mapping[str, ArrayLike],
+    *,
+    source: str | None = None,
+    warnings: Sequence[str] = (),
+    title: str | None = None,
+    facts: Mapping[str, str | None] | None = None,
+    finding: FamilyFinding | None = None,
+) -> str:
+    """Judge the new costs of several tasks and return the report, as `render_report` does of one."""
+    family, one = test.family, families.member(test.family)
+    finding = test.decide(costs) if finding is None else finding
+    values = {task: family[task].check_costs(costs[task]) for task in finding.tasks}
+    answer = wording.headline(finding, one)
+    column = "" if one == family.by else f" (column {family.by})"
+    judged = f"{wording.count(len(finding.tasks), one)}{column}"
+    adverse = finding.called(Verdict.ADVERSE)
+    heads, lines = families.verdicts(family, finding)
+    assumed = [line for task in finding.tasks for line in wording.assumptions(family[task])]
+    provenance = {
         "new costs": source,
-        "their values, SHA-256": costs_digest(costs),
-        "detector": f"{finding.detector}, {finding.tail} tail",
-        "report written": written(),
+        **{f"{task}: certificate": family[task].fingerprint for task in costs},
+        **{f"{task}: new costs, SHA-256": costs_digest(values[task]) for task in costs},
+        "detector": str(test),
+        "report written": _now(),
     }
-    yield page.heading("Provenance")
-    yield page.rows([(label, str(entry)) for label, entry in entries.items() if entry is not None], code=True)
+    sections = [
+        page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
+        page.paragraph(f"Comparison of {judged} with their certificates{_facts(facts)}", "lead"),
+        page.verdict(
+            finding.verdict.value, answer, [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
+        ),
+        page.warnings(warnings),
+        page.heading(f"The verdict on each {one}"),
+        page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines]),
+        page.rows(families.rates(family, finding)),
+        page.bullets(families.notes(test, finding)),
+        page.heading("What was seen"),
+        page.paragraph(_STRIP if families.in_failures(family) else f"{_DOTS}."),
+    ]
+    for task, found in finding.tasks.items():
+        certificate, new = family[task], values[task]
+        if certificate.binary:
+            drawing = drawings.draw_outcomes(certificate, new)
+        else:
+            drawing = drawings.draw_costs(certificate, new, new_interval(certificate, found, new))
+        sections.append(page.heading(f"{task}: {found.verdict.name}", level=3))
+        sections.append(page.figure(drawing, wording.promise(certificate)[0]))
+    sections += [page.heading("Provenance"), page.rows(provenance.items(), code=True)]
+    sections += signature(list(dict.fromkeys(assumed)), _NEW)
+    return page.page(title or answer, sections)
 
 
-def written() -> str:
-    """Say when a report is written, and by which version."""
+def _facts(known: Mapping[str, str | None] | None) -> str:
+    """Say what else is known, such as the robot and the site, to go on a sentence."""
+    return "".join([f"; {name} {value}" for name, value in (known or {}).items() if value])
+
+
+def _now() -> str:
     return f"{datetime.now(UTC).isoformat(timespec='seconds')}, with boundwatch {__version__}"
 
 
@@ -260,9 +289,4 @@ def signature(certified: Sequence[str], new: Sequence[str] = ()) -> Iterator[Htm
     if new:
         yield page.paragraph("Of the new episodes:")
         yield page.bullets(new, "confirm")
-    blanks = "".join(f"<div>{label}</div>" for label in ("Name and role", "Date", "Signature"))
-    yield Html(f'<div class="sign">{blanks}</div>')
-
-
-def _episodes(n: int) -> str:
-    return wording.count(n, "new episode")
+    yield Html('<div class="sign"><div>Name and role</div><div>Date</div><div>Signature</div></div>')

@@ -5,7 +5,6 @@ Computed here by the detector itself, so that words and drawings only say them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrc, betaincinv
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.base import Finding
 from boundwatch.detectors.family import TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 
@@ -22,78 +21,42 @@ POWER = 0.9
 """The chance of ADVERSE from which on a shift counts as noticed."""
 
 
-def new_interval(certificate: Certificate, finding: Finding, costs: ArrayLike) -> tuple[float, float]:
+def new_interval(
+    certificate: Certificate, finding: Finding, costs: NDArray[np.float64]
+) -> tuple[float, float]:
     """Return the confidence interval of the new expected cost, at the rates that a finding states.
 
     That of a task is its own, at 5 % for each side: the rates of its finding are those of all tasks.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> costs = [0.5] * 50
-    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide(costs)
-    >>> [round(end, 3) for end in new_interval(certificate, finding, costs)]
-    [0.327, 0.673]
     """
     of_task = isinstance(finding, TaskFinding)
     if not of_task and finding.tail != "joint":
         return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
-    values = certificate.check_costs(costs)[None]
     above, below = (0.05, 0.05) if of_task else (finding.false_positive_rate, finding.false_negative_rate)
     tail = TAILS["exact" if certificate.binary else "betting"]
-    return float(tail.lower(values, above)[0]), 1 - float(tail.lower(1 - values, below)[0])
-
-
-def could_alarm(detector: FixedSampleDetector, n: int, failures: int | None = None) -> bool:
-    """Return whether n costs are ADVERSE if so many of them, or all, are 1 and the others 0."""
-    costs = (np.arange(n) < (n if failures is None else failures)).astype(float)
-    # As one of many: unlike a single finding, these leave out the limits until somebody asks for them.
-    return bool(detector.decide_many(costs[None]).verdict[0] == Verdict.ADVERSE)
+    return float(tail.lower(costs[None], above)[0]), 1 - float(tail.lower(1 - costs[None], below)[0])
 
 
 @dataclass(frozen=True)
 class Noticed:
-    """What n episodes with costs of 0 and 1 would have shown, if anything.
-
-    Attributes
-    ----------
-    n, fewest
-        The episodes, and the fewest failures among them that are ADVERSE.
-    rate
-        The expected cost from which on ADVERSE is declared with a probability of `POWER`.
-    beyond
-        How much that is above the certified mean if it is judged jointly, else above the certified limit.
-    joint
-        Whether the new costs are judged jointly with the certificate's.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
-    >>> Noticed.by(bw.HypothesisTest(certificate), 12).fewest
-    6
-    >>> Noticed.by(bw.HypothesisTest(certificate), 1) is None
-    True
-    """
+    """What n episodes with costs of 0 and 1 would have shown."""
 
     n: int
     fewest: int
+    """The fewest failures among them that are ADVERSE."""
     rate: float
+    """The expected cost from which on ADVERSE is declared with a probability of `POWER`."""
     beyond: float
-    joint: bool
+    """How much that is above the certified mean if it is judged jointly, else above the certified limit."""
 
     @classmethod
-    def by(cls, detector: FixedSampleDetector, n: int) -> Self | None:
+    def by(cls, detector: FixedSampleDetector, finding: Finding) -> Self | None:
         """Return what a detector would have noticed; None if even failures throughout are not ADVERSE."""
-        if not could_alarm(detector, n):
+        n, fewest, certificate = finding.n, detector.fewest_adverse(finding.n), detector.certificate
+        if fewest is None:
             return None
-        # More failures are never less evidence, so the answer can be found by halving.
-        fewest = bisect_left(range(n + 1), True, key=lambda failures: could_alarm(detector, n, failures))
         rate = float(betaincinv(fewest, n - fewest + 1, POWER))  # P[Binomial(n, rate) >= fewest] = POWER
-        joint, certificate = detector.tail_name == "joint", detector.certificate
-        certified = (certificate.mean_cost or 0.0) if joint else certificate.upper
-        return cls(n, fewest, rate, rate - certified, joint)
+        certified = (certificate.mean_cost or 0.0) if finding.tail == "joint" else certificate.upper
+        return cls(n, fewest, rate, rate - certified)
 
     def chances(self, rates: ArrayLike) -> NDArray[np.float64]:
         """Return the probability of ADVERSE at each expected cost."""

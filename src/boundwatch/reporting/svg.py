@@ -13,13 +13,7 @@ from boundwatch.reporting.page import Html
 
 
 def svg(label: str | None, width: float, height: float, parts: Iterable[str], kind: str = "") -> Html:
-    """Return a drawing of so many units, with a label for those who cannot see it, or hidden from them.
-
-    Examples
-    --------
-    >>> svg("A dot", 10, 10, [circle("dot", 5, 5, 1)])
-    '<svg viewBox="0 0 10 10" role="img" aria-label="A dot"><circle class="dot" cx="5" cy="5" r="1"/></svg>'
-    """
+    """Return a drawing of so many units, with a label for those who cannot see it, or hidden from them."""
     said = (
         'aria-hidden="true" focusable="false"'
         if label is None
@@ -39,13 +33,7 @@ def text(
 
 
 def path(kind: str, *steps: str | float, opacity: float = 1) -> str:
-    """Return a path of letters and numbers.
-
-    Examples
-    --------
-    >>> path("limit", "M", 0, 1 / 3, "H", 120)
-    '<path class="limit" d="M 0 0.3 H 120"/>'
-    """
+    """Return a path of letters and numbers."""
     way = " ".join(step if isinstance(step, str) else _n(step) for step in steps)
     faint = "" if opacity == 1 else f' opacity="{opacity:.2f}"'
     return f'<path class="{kind}"{faint} d="{way}"/>'
@@ -75,14 +63,7 @@ def polyline(kind: str, points: Iterable[tuple[float, float]], *, style: str = "
 
 @dataclass(frozen=True)
 class Frame:
-    """The area between the axes of a drawing, which shares of 0 to 1 are drawn in.
-
-    Examples
-    --------
-    >>> frame = Frame(560, 270, left=60, right=20, top=10, bottom=40)
-    >>> frame.x(0.5), frame.y(0), frame.y(1)
-    (300.0, 230, 10)
-    """
+    """The area between the axes of a drawing, which shares of 0 to 1 are drawn in."""
 
     width: float
     height: float

@@ -13,7 +13,6 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting.sensitivity import could_alarm
 
 _HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",
@@ -25,7 +24,13 @@ _FAILURES = _HEADLINES | {
     Verdict.BENIGN: "BENIGN: evidence of no more failures than certified",
 }
 
-_NOT_SAFE = 'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
+MISREADINGS = (
+    "A limit on single episodes: it bounds their expected cost, and one episode may cost more.",
+    'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".',
+    "The probability of being wrong given an alarm: a detector's error rate is how often, before any "
+    "data are seen, it would declare a shift that is not there.",
+)
+"""What a certificate, and a verdict that rests on it, are not."""
 _METHODS = {
     "betting": "betting",
     "kl": "inverting the binary relative entropy (kl)",
@@ -37,38 +42,24 @@ _METHODS = {
 
 
 def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: str = "task") -> str:
-    """Say a certificate, a campaign or a finding in one sentence; what a family is of is a task or a metric.
-
-    Examples
-    --------
-    >>> headline(Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-    'The expected cost of an episode is at least 0.1000 and at most 0.2000 (0 is best, 1 is worst).'
-    """
+    """Say a certificate, a campaign or a finding in one sentence; a family is of tasks or of metrics."""
     if isinstance(subject, Certificate):
         return promise(subject)[0]
     if isinstance(subject, Campaign):
-        return _campaign(subject)
-    return _family(subject, member) if isinstance(subject, FamilyFinding) else answer(subject)
-
-
-def _campaign(campaign: Campaign) -> str:
-    what = f"it fails in {rates(campaign)} of trials"
-    if not campaign.binary:
-        what = f"the expected cost is between {floor(campaign.lower)} and {ceiling(campaign.upper)}"
-    sure = f"{100 * (1 - campaign.delta):.6g} %"
-    return (
-        f"After {count(campaign.n, 'trial')} {what}; "
-        f"both limits hold at all times at once with probability at least {sure}."
-    )
-
-
-def _family(finding: FamilyFinding, member: str) -> str:
-    tasks, missing = finding.tasks.values(), len(finding.not_judged)
-    called = sum(each.verdict is finding.verdict for each in tasks)
-    rest = f", {missing} not judged" if missing else ""
-    binary = all(each.binary for each in tasks)
+        what = f"the expected cost is between {floor(subject.lower)} and {ceiling(subject.upper)}"
+        if subject.binary:
+            what = f"it fails in {limits(subject)} of trials"
+        return (
+            f"After {count(subject.n, 'trial')} {what}; both limits hold at all times at once "
+            f"with probability at least {100 * (1 - subject.delta):.6g} %."
+        )
+    if not isinstance(subject, FamilyFinding):
+        return answer(subject)
+    tasks, missing = subject.tasks.values(), len(subject.not_judged)
+    said = says(subject.verdict, binary=all(each.binary for each in tasks))
     total = count(len(tasks) + missing, member)
-    return f"{says(finding.verdict, binary=binary)}, for {called} of {total}{rest}"
+    rest = f", {missing} not judged" if missing else ""
+    return f"{said}, for {len(subject.called(subject.verdict))} of {total}{rest}"
 
 
 def says(verdict: Verdict, *, binary: bool) -> str:
@@ -77,15 +68,7 @@ def says(verdict: Verdict, *, binary: bool) -> str:
 
 
 def answer(finding: Finding) -> str:
-    """Say a verdict and how large the shift is at least, in one line.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_held_out([0] * 184 + [1] * 16, binary=True)
-    >>> answer(bw.HypothesisTest(certificate).decide([1] * 8 + [0] * 4))
-    'ADVERSE: worse than certified; at least 32 points more failures (94.5 % confidence)'
-    """
+    """Say a verdict and how large the shift is at least, in one line."""
     said = says(finding.verdict, binary=finding.binary)
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
         return said
@@ -103,28 +86,17 @@ def comparison(certificate: Certificate, finding: Finding) -> str:
     """Say what was certified and what was seen, in one line."""
     sure = _confidence(certificate.delta)
     if certificate.binary:
-        return f"Certified: it fails in {rates(certificate)} of trials {sure}. New: {failed(finding)}."
+        return f"Certified: it fails in {limits(certificate)} of trials {sure}. New: {failed(finding)}."
     seen = f"mean {finding.mean_cost:.4f} over {count(finding.n, 'episode')}"
     return f"Certified: expected cost {limits(certificate)} {sure}. New: {seen}."
 
 
 def promise(certificate: Certificate) -> list[str]:
-    """Say what a certificate promises, and where it promises nothing.
-
-    Examples
-    --------
-    >>> for sentence in promise(Certificate.from_bounds(lower=0.0, upper=0.2, delta=0.01)):
-    ...     print(sentence)
-    The expected cost of an episode is at least 0.0000 and at most 0.2000 (0 is best, 1 is worst).
-    The upper limit fails with probability at most 0.01, the lower with at most 0.01, either with ...
-    The lower limit is vacuous: no cost is below 0.
-    >>> promise(Certificate.from_held_out([0] * 184 + [1] * 16, binary=True))[0]
-    'It fails in 3.8 to 14.3 % of trials (99 % confidence).'
-    """
+    """Say what a certificate promises, and where it promises nothing."""
     low, high = floor(certificate.lower), ceiling(certificate.upper)
     first = f"The expected cost of an episode is at least {low} and at most {high} (0 is best, 1 is worst)."
     if certificate.binary:
-        first = f"It fails in {rates(certificate)} of trials {_confidence(certificate.delta)}."
+        first = f"It fails in {limits(certificate)} of trials {_confidence(certificate.delta)}."
     return [
         first,
         f"The upper limit fails with probability at most {certificate.delta_upper:g}, the lower with "
@@ -134,16 +106,7 @@ def promise(certificate: Certificate) -> list[str]:
 
 
 def under_shift(certificate: Certificate, distance: float) -> list[str]:
-    """Say how bad the expected cost can get in a world that differs from the certified one.
-
-    Examples
-    --------
-    >>> for sentence in under_shift(Certificate.from_bounds(lower=0.0, upper=0.1, delta=0.01), 0.1):
-    ...     print(sentence)
-    In any world within a relative entropy of 0.1 nats the expected cost is at most 0.2569.
-    In any world within a total variation of 0.1 it is at most 0.2000.
-    Both hold with probability at least 99 %, as the upper limit does.
-    """
+    """Say how bad the expected cost can get in a world that differs from the certified one."""
     nats, size = certificate.under_shift(kl=distance), certificate.under_shift(tv=min(distance, 1))
     sure = f"{100 * (1 - certificate.delta_upper):.4g} %"
     return [
@@ -172,13 +135,7 @@ def vacuous_limits(certificate: Certificate, finding: Finding | None = None) -> 
 
 
 def basis(certificate: Certificate) -> list[str]:
-    """Say what a certificate stands on.
-
-    Examples
-    --------
-    >>> basis(Certificate.from_held_out([0, 1, 0, 0], binary=True))[0]
-    'Held-out: 4 episodes, 1 failed; limits by the exact binomial distribution ...'
-    """
+    """Say what a certificate stands on."""
     if certificate.source == "external":
         return ["A bound that was proved elsewhere; boundwatch uses it as given and cannot check it."]
     seen = f"mean cost {certificate.mean_cost:.4f}"
@@ -214,66 +171,34 @@ def assumptions(certificate: Certificate) -> list[str]:
     ]
 
 
-def misreadings() -> list[str]:
-    """List what a certificate, and a verdict that rests on it, are not."""
-    return [
-        "A limit on single episodes: it bounds their expected cost, and one episode may cost more.",
-        'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".',
-        "The probability of being wrong given an alarm: a detector's error rate is how often, before any "
-        "data are seen, it would declare a shift that is not there.",
-    ]
-
-
 def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]]:
-    """Say what a fixed-sample finding rests on, as labeled lines.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.22216, delta=0.01)
-    >>> finding = bw.HypothesisTest(certificate, tail="hoeffding").decide([0.5123] * 10)
-    >>> dict(evidence(certificate, finding))["p-values"]
-    'at most 0.186 if nothing got worse, at most 1 if it did'
-    """
+    """Say what a fixed-sample finding rests on, as labeled lines."""
     seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
     certified = f"expected cost {limits(certificate)}"
     if certificate.binary:
         seen = ("trials", f"{failed(finding)} ({percent(finding.mean_cost)})")
         certified = f"{limits(certificate)} of trials fail"
-    p_values = f"{at_most(finding.p_adverse)} if nothing got worse, {at_most(finding.p_benign)} if it did"
     how = f"{finding.tail} tail"
     if finding.tail == "joint":
         how = "new episodes judged jointly with the certificate's"
+    p_values = f"{at_most(finding.p_adverse)} if nothing got worse, {at_most(finding.p_benign)} if it did"
+    wrong = "is declared with probability at most {:.6g} (delta {:g} included) in any world that is"
+    alarm = wrong.format(finding.false_positive_rate, certificate.delta_upper)
+    comfort = wrong.format(finding.false_negative_rate, certificate.delta_lower)
     return [
         seen,
         ("certified", f"{certified}, delta {certificate.delta:g}"),
         ("shift", shift(finding)),
         ("p-values", p_values),
-        (
-            "false alarms",
-            _error("ADVERSE", finding.false_positive_rate, certificate.delta_upper, "not worse"),
-        ),
-        ("false comfort", _error("BENIGN", finding.false_negative_rate, certificate.delta_lower, "worse")),
+        ("false alarms", f"ADVERSE {alarm} not worse"),
+        ("false comfort", f"BENIGN {comfort} worse"),
         *margin_words(finding),
         ("detector", f"{finding.detector}, {how}"),
     ]
 
 
-def _error(verdict: str, rate: float, delta: float, world: str) -> str:
-    declared = f"{verdict} is declared with probability at most {rate:.6g} (delta {delta:g} included)"
-    return f"{declared} in any world that is {world}"
-
-
 def margin_words(finding: Finding) -> list[tuple[str, str]]:
-    """Say whether it is shown that the cost rose by no more than the margin; nothing without a margin.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_held_out([0] * 90 + [1] * 10, binary=True)
-    >>> margin_words(bw.HypothesisTest(certificate, margin=0.1).decide([0] * 50))[0][1]
-    'shown: failures rose by at most 10 points; this is wrong with probability at most 0.055'
-    """
+    """Say whether it is shown that the cost rose by no more than the margin; nothing without a margin."""
     if finding.margin is None:
         return []
     what, more, margin = "the expected cost", "episodes", f"{finding.margin:g}"
@@ -295,28 +220,20 @@ def shift(finding: Finding) -> str:
 
 
 def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
-    """Say how the rates of a detector's finding are to be read, and whether it could have alarmed at all.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> test = bw.HypothesisTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-    >>> for sentence in caveats(test, test.decide([0.2]))[:2]:
-    ...     print(sentence)
-    Finding no evidence of a shift does not prove that there is none; it does not mean "safe".
-    With 1 episode, even if every one had failed, the verdict could not have been ADVERSE; run more ...
-    """
-    certificate, sentences = detector.certificate, []
+    """Say how the rates of a detector's finding are to be read, and whether it could have alarmed at all."""
+    sentences = []
     if finding.verdict is Verdict.WITHIN:
-        sentences.append(_NOT_SAFE)
-        if certificate.upper < 1 and not could_alarm(detector, finding.n):
+        sentences.append(
+            'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
+        )
+        if detector.certificate.upper < 1 and not detector.could_alarm(finding.n):
             sentences.append(
                 f"With {count(finding.n, 'episode')}, even if every one had failed, the verdict could not "
                 "have been ADVERSE; run more (`boundwatch plan` says how many)."
             )
     return [
         *sentences,
-        *vacuous_limits(certificate, finding),
+        *vacuous_limits(detector.certificate, finding),
         "The rates are those of the procedure, not the probability that this verdict is wrong.",
         "They hold for one look at a number of episodes fixed in advance, independent of each other.",
     ]
@@ -341,25 +258,14 @@ _ROUNDING = {"down": ROUND_FLOOR, "up": ROUND_CEILING, "nearest": ROUND_HALF_EVE
 
 
 def percent(share: float, way: str = "nearest") -> str:
-    """Say a share in percent with at most one decimal, rounded down, up or to the nearest.
-
-    Examples
-    --------
-    >>> percent(0.945, "down"), percent(0.99), percent(0.1425, "up"), percent(2 / 3)
-    ('94.5 %', '99 %', '14.3 %', '66.7 %')
-    """
+    """Say a share in percent with at most one decimal, rounded down, up or to the nearest."""
     return f"{_hundredths(share, way)} %"
 
 
-def _hundredths(share: float, way: str) -> str:
+def _hundredths(share: float, way: str, sign: str = "") -> str:
     # Nine decimals hide the dust of binary fractions, such as that of 1 - 0.055.
     exact = Decimal(f"{100 * share:.9f}")
-    return f"{exact.quantize(Decimal('0.1'), _ROUNDING[way])}".removesuffix(".0")
-
-
-def rates(certificate: Certificate | Campaign) -> str:
-    """Say the limits of a certificate or a campaign in percent, rounded outward."""
-    return percents(certificate.lower, certificate.upper)
+    return f"{exact.quantize(Decimal('0.1'), _ROUNDING[way]):{sign}}".removesuffix(".0")
 
 
 def percents(lower: float, upper: float) -> str:
@@ -367,10 +273,10 @@ def percents(lower: float, upper: float) -> str:
     return f"{_hundredths(lower, 'down')} to {_hundredths(upper, 'up')} %"
 
 
-def limits(certificate: Certificate) -> str:
-    """Say the limits of a certificate, in percent where costs are 0 or 1."""
+def limits(certificate: Certificate | Campaign) -> str:
+    """Say the limits of a certificate or a campaign, rounded outward; in percent where costs are 0 or 1."""
     if certificate.binary:
-        return rates(certificate)
+        return percents(certificate.lower, certificate.upper)
     return f"{floor(certificate.lower)} to {ceiling(certificate.upper)}"
 
 
@@ -386,12 +292,7 @@ def points(shift: float, way: str = "down") -> str:
 
 def signed_points(lower: float, upper: float) -> str:
     """Say limits on a shift in percentage points, rounded outward."""
-    return f"{_signed(lower, 'down')} to {_signed(upper, 'up')} points"
-
-
-def _signed(shift: float, way: str) -> str:
-    text = _hundredths(shift, way)
-    return text if text.startswith("-") else f"+{text}"
+    return f"{_hundredths(lower, 'down', '+')} to {_hundredths(upper, 'up', '+')} points"
 
 
 def upward(p_value: float) -> str:
@@ -402,12 +303,6 @@ def upward(p_value: float) -> str:
 
 
 def at_most(p_value: float) -> str:
-    """Say a bound on a p-value with three digits, rounded up.
-
-    Examples
-    --------
-    >>> at_most(0.0123456), at_most(1.0), at_most(8.0812e-11), at_most(0.0)
-    ('at most 0.0124', 'at most 1', 'at most 8.09e-11', 'below 1e-300')
-    """
+    """Say a bound on a p-value with three digits, rounded up."""
     text = upward(p_value)
     return text if text.startswith("below") else f"at most {text}"

@@ -1,23 +1,15 @@
-"""Several tasks in words, as a table and as a report: the same for the command line and the page."""
+"""Several tasks in words and as a table: the same for the command line and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.certificates.provenance import costs_digest
-from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.base import Finding
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting import drawings, page, wording
-from boundwatch.reporting.page import Html
-from boundwatch.reporting.report import DOTS, NEW, STRIP, signature, written
-from boundwatch.reporting.sensitivity import new_interval
+from boundwatch.reporting import wording
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
@@ -29,6 +21,16 @@ _LOOKS = {
     "holm": "They hold for one look at numbers of episodes fixed in advance, independent of each other.",
     "e-bh": "They hold for the list whenever you stop, for episodes independent of all earlier "
     "ones of all tasks.",
+}
+_RATES = {
+    "holm": (
+        "the probability that any {0} that is not worse is called ADVERSE is at most",
+        "the probability that any {0} that is worse is called BENIGN is at most",
+    ),
+    "e-bh": (
+        "of the {0}s called ADVERSE, those that are not worse make up an expected share of at most",
+        "of the {0}s called BENIGN, those that are worse make up an expected share of at most",
+    ),
 }
 
 
@@ -83,38 +85,23 @@ class Words:
 
 
 def in_words(test: FixedSampleDetector | FamilyTest, finding: Finding | FamilyFinding) -> Words:
-    """Say a finding: the verdict, what it rests on, and how that is to be read.
-
-    Examples
-    --------
-    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
-    >>> test = FamilyTest(family)
-    >>> in_words(test, test.decide({"pick": [1] * 8 + [0] * 4})).headline
-    'ADVERSE: evidence of more failures than certified, for 1 of 1 task'
-    """
+    """Say a finding: the verdict, what it rests on, and how that is to be read."""
     if isinstance(test, FamilyTest) and isinstance(finding, FamilyFinding):
         family = test.family
         headline = wording.headline(finding, member(family))
         return Words(headline, (), verdicts(family, finding), rates(family, finding), notes(test, finding))
     if isinstance(test, FamilyTest) or isinstance(finding, FamilyFinding):
         raise TypeError("a finding is said with the test that found it")
-    certificate = test.certificate
-    compared = wording.comparison(certificate, finding)
-    rows, caveats = wording.evidence(certificate, finding), wording.caveats(test, finding)
+    compared = wording.comparison(test.certificate, finding)
+    rows, caveats = wording.evidence(test.certificate, finding), wording.caveats(test, finding)
     return Words(wording.answer(finding), (compared,), None, rows, caveats)
 
 
 def promises(family: CertificateFamily) -> Table:
-    """Return the table of limits.
-
-    Examples
-    --------
-    >>> promises(CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True))
-    (('fails in', 'failed', 'task'), [('17.5 to 33.7 %', '50 of 200', 'pick')])
-    """
+    """Return the table of limits."""
     if in_failures(family):
         return ("fails in", "failed", family.by), [
-            (wording.rates(each), "-" if each.n is None else f"{each.failures} of {each.n}", task)
+            (wording.limits(each), "-" if each.n is None else f"{each.failures} of {each.n}", task)
             for task, each in family.items()
         ]
     return ("lower", "upper", "episodes", "mean cost", family.by), [
@@ -130,15 +117,7 @@ def promises(family: CertificateFamily) -> Table:
 
 
 def verdicts(family: CertificateFamily, finding: FamilyFinding) -> Table:
-    """Return the table of verdicts.
-
-    Examples
-    --------
-    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
-    >>> heads, rows = verdicts(family, FamilyTest(family).decide({"pick": [1] * 8 + [0] * 4}))
-    >>> dict(zip(heads, rows[0]))["failed"]
-    '8 of 12'
-    """
+    """Return the table of verdicts."""
     failures = in_failures(family)
     seen = ("failed",) if failures else ("episodes", "mean cost")
     margins = {
@@ -152,27 +131,21 @@ def verdicts(family: CertificateFamily, finding: FamilyFinding) -> Table:
 
 
 def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tuple[str, ...]:
-    seen: tuple[str, ...] = (str(found.n), f"{found.mean_cost:.4f}")
-    certified = f"{wording.floor(certificate.lower)} to {wording.ceiling(certificate.upper)}"
-    shift = f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}"
     if failures:
-        seen, certified = (wording.failed(found).removesuffix(" failed"),), wording.rates(certificate)
+        seen = [wording.failed(found).removesuffix(" failed"), wording.limits(certificate)]
         shift = wording.signed_points(found.shift_lower, found.shift_upper)
-    levels = [wording.upward(level) for level in (found.adjusted_adverse, found.adjusted_benign)]
+    else:
+        certified = f"{wording.floor(certificate.lower)} to {wording.ceiling(certificate.upper)}"
+        seen = [str(found.n), f"{found.mean_cost:.4f}", certified]
+        shift = f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}"
+    levels = map(wording.upward, (found.adjusted_adverse, found.adjusted_benign))
     shown = () if found.no_worse is None else ("shown" if found.no_worse else "not shown",)
-    return (found.verdict.name, *shown, *seen, certified, shift, *levels)
+    return (found.verdict.name, *shown, *seen, shift, *levels)
 
 
 def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, str]]:
     """Say which tasks were not judged, and what is guaranteed for all of them together."""
-    one = member(family)
-    if finding.control == "holm":
-        alarms = f"the probability that any {one} that is not worse is called ADVERSE is at most"
-        comfort = f"the probability that any {one} that is worse is called BENIGN is at most"
-    else:
-        share = "make up an expected share of at most"
-        alarms = f"of the {one}s called ADVERSE, those that are not worse {share}"
-        comfort = f"of the {one}s called BENIGN, those that are worse {share}"
+    alarms, comfort = (said.format(member(family)) for said in _RATES[finding.control])
     missing = f"{', '.join(finding.not_judged)} (certified, but no new episodes)"
     return [
         *([("not judged", missing)] if finding.not_judged else []),
@@ -194,86 +167,3 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
         "The rates are those of the procedure, not the probability that a verdict is wrong.",
         _LOOKS[finding.control],
     ]
-
-
-def render_family_report(
-    test: FamilyTest,
-    costs: Mapping[str, ArrayLike],
-    *,
-    source: str | None = None,
-    warnings: Sequence[str] = (),
-    title: str | None = None,
-    facts: Mapping[str, str | None] | None = None,
-    finding: FamilyFinding | None = None,
-) -> str:
-    """Judge the new costs of several tasks and return the report as one self-contained HTML page.
-
-    Parameters
-    ----------
-    test
-        With its certificates and levels.
-    costs
-        The new costs of each task; how many there are must have been fixed in advance.
-    source, warnings, title, facts, finding
-        As in `boundwatch.reporting.report.render_report`.
-
-    Examples
-    --------
-    >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50, "place": [0] * 200}, binary=True)
-    >>> html = render_family_report(FamilyTest(family), {"pick": [1] * 8 + [0] * 4, "place": [0] * 12})
-    >>> html.count("<svg"), "8 of 12" in html
-    (2, True)
-    """
-    family, one = test.family, member(test.family)
-    finding = test.decide(costs) if finding is None else finding
-    answer = wording.headline(finding, one)
-    column = "" if one == family.by else f" (column {family.by})"
-    judged = f"{wording.count(len(finding.tasks), one)}{column}"
-    adverse = [task for task, found in finding.tasks.items() if found.verdict is Verdict.ADVERSE]
-    heads, lines = verdicts(family, finding)
-    assumed = [line for task in finding.tasks for line in wording.assumptions(family[task])]
-    sections = [
-        page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
-        page.paragraph(f"Comparison of {judged} with their certificates{page.facts(facts)}", "lead"),
-        page.verdict(
-            finding.verdict.value, answer, [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
-        ),
-        *page.warnings(warnings),
-        page.heading(f"The verdict on each {one}"),
-        page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines]),
-        page.rows(rates(family, finding)),
-        page.bullets(notes(test, finding)),
-        *_tasks(family, finding, costs),
-        page.heading("Provenance"),
-        page.rows(_provenance(test, costs, source), code=True),
-        *signature(list(dict.fromkeys(assumed)), NEW),
-    ]
-    return page.page(title or answer, sections)
-
-
-def _tasks(
-    family: CertificateFamily, finding: FamilyFinding, costs: Mapping[str, ArrayLike]
-) -> Iterator[Html]:
-    yield page.heading("What was seen")
-    yield page.paragraph(STRIP if in_failures(family) else DOTS)
-    for task, found in finding.tasks.items():
-        certificate = family[task]
-        values = certificate.check_costs(costs[task])
-        if certificate.binary:
-            drawing = drawings.draw_outcomes(certificate, values)
-        else:
-            drawing = drawings.draw_costs(certificate, values, new_interval(certificate, found, values))
-        yield page.heading(f"{task}: {found.verdict.name}", level=3)
-        yield page.figure(drawing, wording.promise(certificate)[0])
-
-
-def _provenance(
-    test: FamilyTest, costs: Mapping[str, ArrayLike], source: str | None
-) -> Iterator[tuple[str, str]]:
-    if source is not None:
-        yield "new costs", source
-    yield from ((f"{task}: certificate", test.family[task].fingerprint) for task in costs)
-    for task, each in costs.items():
-        yield f"{task}: new costs, SHA-256", costs_digest(np.asarray(each, float))
-    yield "detector", str(test)
-    yield "report written", written()

@@ -25,14 +25,7 @@ _TOGETHER = {
 
 
 def comparison_headline(finding: ComparisonFinding, names: Names = NAMES) -> str:
-    """Say in one sentence which policy is better.
-
-    Examples
-    --------
-    >>> test = PolicyComparison(binary=True, paired=False)
-    >>> comparison_headline(test.update_many([0] * 10, [1] * 10), ("v2", "v1"))
-    'A_BETTER: evidence that v2 fails less often than v1'
-    """
+    """Say in one sentence which policy is better."""
     verb = "fails less often" if finding.binary else "costs less"
     if finding.verdict is ComparisonVerdict.UNDECIDED:
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
@@ -41,14 +34,7 @@ def comparison_headline(finding: ComparisonFinding, names: Names = NAMES) -> str
 
 
 def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> list[tuple[str, str]]:
-    """Return what a comparison found as labeled lines.
-
-    Examples
-    --------
-    >>> test = PolicyComparison(binary=True, paired=False)
-    >>> dict(comparison_evidence(test.update_many([0] * 10, [1] * 10)))["verdict"]
-    'reached at pair 4'
-    """
+    """Return what a comparison found as labeled lines."""
     a, b = names
     limits = f"{floor(finding.difference_lower, '+')} and {ceiling(finding.difference_upper, '+')}"
     on_average = f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
@@ -98,14 +84,7 @@ def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
 
 
 def comparison_notes(finding: ComparisonFinding) -> list[str]:
-    """Say what must be true, and what the result does not say.
-
-    Examples
-    --------
-    >>> test = PolicyComparison(binary=True, paired=False)
-    >>> comparison_notes(test.update(0, 0))[-1]
-    'UNDECIDED does not mean that the two are equally good; more trials may tell them apart.'
-    """
+    """Say what must be true, and what the result does not say."""
     notes = [
         "Both policies were final before their trials ran. "
         "If one was picked as the best of several on these trials, give all of them.",
@@ -130,14 +109,7 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
 
 
 def ranking_headline(ranking: Ranking) -> str:
-    """Say in one sentence which policies are best.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> ranking_headline(bw.rank({"v1": [0.0] * 20, "v2": [1.0] * 20}))
-    'v1 is better than the other policy'
-    """
+    """Say in one sentence which policies are best."""
     if len(ranking.best) == 1:
         others = "the other policy" if len(ranking.policies) == 2 else "all other policies"
         return f"{ranking.best[0]} is better than {others}"
@@ -147,14 +119,7 @@ def ranking_headline(ranking: Ranking) -> str:
 
 
 def ranking_notes(ranking: Ranking) -> list[str]:
-    """Say what a ranking guarantees, and what to test next.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> ranking_notes(bw.rank({"v1": [0.0] * 5, "v2": [1.0] * 5}))[-1]
-    'Next: run about 2 more trials of v1 and v2; then look again.'
-    """
+    """Say what a ranking guarantees, and what to test next."""
     notes = [
         "Policies that share a letter cannot be told apart. With probability at least "
         f"{1 - ranking.alpha:g}, no two policies without a common letter are in the wrong order, at all "
@@ -186,12 +151,6 @@ def render_comparison(
         The costs of the two policies, and what to call them.
     sources, warnings
         Where the costs were read from, and what the readers found fault with.
-
-    Examples
-    --------
-    >>> html = render_comparison(PolicyComparison(binary=True, paired=False), [0] * 9, [1] * 9)
-    >>> "evidence that A fails less often than B" in html, "<script" in html
-    (True, False)
     """
     finding = test.update_many(costs_a, costs_b)
     title = comparison_headline(finding, names)
