@@ -6,44 +6,35 @@ import gzip
 import hashlib
 import os
 import re
-import stat
 import time
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from boundwatch.errors import InvalidSetting, MissingFile, Place
 from boundwatch.readers.lines import CHUNK, POLL, Batch, LineSplitter, PipeLines, Position
 
-_EDGE = (
-    4096  # bytes at the beginning and before the place that change when a file is emptied and filled again
-)
+_EDGE = 4096  # bytes at the beginning and before the place: they change if a file is emptied and refilled
 _PATIENCE = 20  # looks until a name that holds nothing, or less than was counted, is an error
 _ROTATED = re.compile(r"[.\-_~]*(\d[\d.\-_:T]*|bak|old|prev|orig)?(\.(gz|bz2|xz|zst))?")
 _ANEW = "start anew with all of its files, or restore the one that was counted"
 
 
 class GrowingFile:
-    """Batches of whole lines of a file, from where they were last counted.
+    """Batches of whole lines of a file, or of a named pipe, from the position where they were last counted.
 
     The open file is read to its end, then the new one under its name. If that one begins with what was
     counted, it is the same file written anew (by an editor, or rsync), and goes on after it; if not, and the
     old one still has a name, it was rotated. Anything else is refused: lines would be lost or counted twice.
 
+    `follow` waits for more. While nothing comes, empty batches do, so that whoever iterates can stop or do
+    something else. A last line without newline is then left for later; else it is yielded as torn.
+
     Guarantee: no line is yielded twice or skipped as long as files are only appended to, renamed, or replaced
     by ones that begin with what was there; what contradicts that within the first and last 4 KiB that were
     counted is refused.
-
-    Parameters
-    ----------
-    path
-        The file; a named pipe is read as a pipe.
-    position
-        Where to go on; left out, from the beginning.
-    follow
-        Whether to wait for more. While nothing comes, empty batches do, so that whoever iterates can stop or
-        do something else. A last line without newline is then left for later; else it is yielded as torn.
     """
 
     def __init__(
@@ -59,57 +50,45 @@ class GrowingFile:
 
     def __iter__(self) -> Iterator[Batch]:
         try:
-            self._await_name()
-            if self._is_pipe():
-                yield from self._pipe()
+            for _ in range(_PATIENCE if self.known.inode else 0):  # it may just be rotated
+                if self.path.exists():
+                    break
+                time.sleep(POLL)
+            if self.path.is_fifo():
+                # Open until the end, or what a sender writes between two others would be lost.
+                yield from PipeLines(self._open(), str(self.path), follow=self.follow)
                 return
             yield from self._resume()
-            while True:
-                yield from self._read()
-                replaced = self._replaced()
-                if replaced is not None:
-                    yield from self._read()  # what was written before the name changed
-                    yield from self._turn_to(replaced)
-                elif not self.follow:
-                    yield from self._lines.finish()
-                    return
-                else:
-                    yield Batch(start=self._lines.at, note=self._unfinished() or self._nameless())
-                    time.sleep(POLL)
+            yield from self._go_on()
         except FileNotFoundError as error:
-            raise MissingFile("no such file", where=self._place, remedy="check the path") from error
+            raise MissingFile("no such file", where=Place(str(self.path)), remedy="check the path") from error
         except OSError as error:
             self._refuse(f"cannot be read ({error.strerror})", "check the path")
         finally:
             for file in self._opened:
                 file.close()
 
-    @property
-    def _place(self) -> Place:
-        return Place(str(self.path))
+    def _go_on(self) -> Iterator[Batch]:
+        while True:
+            yield from self._read()
+            replaced = self._replaced()
+            if replaced is not None:
+                yield from self._read()  # what was written before the name changed
+                yield from self._turn_to(replaced)
+            elif not self.follow:
+                yield from self._lines.finish()
+                return
+            else:
+                yield Batch(start=self._lines.at, note=self._unfinished() or self._nameless())
+                time.sleep(POLL)
 
     def _refuse(self, problem: str, remedy: str = _ANEW) -> NoReturn:
-        raise InvalidSetting(problem, where=self._place, remedy=remedy)
-
-    def _await_name(self) -> None:
-        """Wait a little for the name of a file that was counted before: it may just be rotated."""
-        looks = _PATIENCE if self.known.inode else 0
-        while looks and not self.path.exists():
-            looks -= 1
-            time.sleep(POLL)
-
-    def _is_pipe(self) -> bool:
-        return stat.S_ISFIFO(self.path.stat().st_mode)
-
-    def _pipe(self) -> Iterator[Batch]:
-        # Open until the end, or what a sender writes between two others would be lost.
-        with self.path.open("rb", buffering=0) as stream:
-            yield from PipeLines(stream, str(self.path), follow=self.follow)
+        raise InvalidSetting(problem, where=Place(str(self.path)), remedy=remedy)
 
     # Reading the open file.
 
-    def _open(self) -> IO[bytes]:
-        self._opened.append(self.path.open("rb", buffering=0))
+    def _open(self, path: Path | None = None) -> IO[bytes]:
+        self._opened.append((path or self.path).open("rb", buffering=0))
         return self._opened[-1]
 
     def _begin(self, file: IO[bytes], at: Position, digest: Any = None) -> None:
@@ -117,9 +96,9 @@ class GrowingFile:
             if other is not file:
                 other.close()
         self._opened = [file]
-        state = os.fstat(file.fileno())
-        at = Position(at.offset, at.lines, at.digest, state.st_dev, state.st_ino)
-        self._file, self._lines = file, LineSplitter(str(self.path), at, digest)
+        device, inode = _identity(os.fstat(file.fileno()))
+        self._file = file
+        self._lines = LineSplitter(str(self.path), replace(at, device=device, inode=inode), digest)
         self._edges = self._look(at.offset)
 
     def _look(self, end: int) -> tuple[bytes, bytes]:
@@ -188,50 +167,44 @@ class GrowingFile:
             if named is None and not self.follow:
                 return None
             time.sleep(POLL)
-        return self._refuse(
-            f"was {'deleted' if named is None else 'replaced by a shorter file'} after line "
-            f"{self._lines.at.lines} was counted"
-        )
+        how = "deleted" if named is None else "replaced by a shorter file"
+        return self._refuse(f"was {how} after line {self._lines.at.lines} was counted")
 
     def _turn_to(self, named: os.stat_result) -> Iterator[Batch]:
-        file = self._open()
-        at = self._lines.at
+        file, at = self._open(), self._lines.at
         if digest := _same_beginning(file, at):
             self._begin(file, at, digest)  # the file was written anew
             return
         old = os.fstat(self._file.fileno())
         if old.st_nlink == 0:
             self._refuse(f"was replaced by a file that does not begin with the {at.lines} lines counted")
-        self._refuse_between(old, named)
+        self._refuse_between(old, named, at)
         yield from self._lines.finish()
         self._begin(file, Position())
 
-    def _refuse_between(self, old: os.stat_result, named: os.stat_result) -> None:
+    def _refuse_between(self, old: os.stat_result, named: os.stat_result, at: Position) -> None:
         """Refuse files that were rotated after the open one and before the one under the name."""
         between = []
         for other in self._siblings():
             state = other.stat()
-            newer = state.st_mtime_ns >= old.st_mtime_ns and _identity(state) not in map(
-                _identity, (old, named)
-            )
-            if newer and state.st_size and _ROTATED.fullmatch(other.name.removeprefix(self.path.name)):
+            if state.st_mtime_ns < old.st_mtime_ns or _identity(state) in map(_identity, (old, named)):
+                continue
+            if state.st_size and _ROTATED.fullmatch(other.name.removeprefix(self.path.name)):
                 with other.open("rb") as file:
-                    copied = _same_beginning(_unpacked(file), self._lines.at) is not None
+                    copied = _same_beginning(_unpacked(file), at) is not None
                 between += [] if copied else [other.name]
         if between:
-            self._refuse(
-                f"was rotated more than once, and these were not counted: {', '.join(sorted(between))}"
-            )
+            listed = ", ".join(between)
+            self._refuse(f"was rotated more than once, and these were not counted: {listed}")
 
     def _siblings(self) -> list[Path]:
         """Return the files beside this one whose names begin like its own."""
-        stem = self.path.stem
+        begins = (self.path.name, f"{self.path.stem}-")
+        beside = sorted(self.path.parent.iterdir())
         return [
             other
-            for other in sorted(self.path.parent.iterdir())
-            if other.name != self.path.name
-            and (other.name.startswith(self.path.name) or other.name.startswith(f"{stem}-"))
-            and other.is_file()
+            for other in beside
+            if other.name.startswith(begins) and other.name != self.path.name and other.is_file()
         ]
 
     # Going on after a restart.
@@ -242,11 +215,9 @@ class GrowingFile:
         named = os.fstat(file.fileno())
         digest = _same_beginning(file, known)
         renamed = [] if digest and _identity(named) == known.identity else self._counted()
-        if not known.offset and (not renamed or _identity(renamed[0].stat()) != known.identity):
-            self._begin(file, Position())
-            return
-        if digest and not renamed:
-            self._begin(file, known, digest)
+        very = bool(renamed) and _identity(renamed[0].stat()) == known.identity
+        if (digest and not renamed) or not (known.offset or very):
+            self._begin(file, known if known.offset else Position(), digest)
             return
         listed = ", ".join(other.name for other in renamed)
         if len(renamed) != 1:
@@ -254,25 +225,19 @@ class GrowingFile:
             self._refuse(f"does not begin with the {known.lines} lines that were counted, and {found}")
         if digest and known.offset and _begins_with_all_of(file, renamed[0]):
             self._refuse(f"and {listed} both begin with the {known.lines} lines that were counted")
-        if _identity(renamed[0].stat()) == known.identity:
-            file.close()
-            old = renamed[0].open("rb", buffering=0)
+        if very:
+            old = self._open(renamed[0])
             self._begin(old, known, _same_beginning(old, known))  # its writer may still add to it
             return
+        self._refuse_between(renamed[0].stat(), named, known)
         with renamed[0].open("rb") as raw:
-            self._refuse_between_restart(renamed[0], named)
             rest = _unpacked(raw)
             splitter = LineSplitter(str(renamed[0]), known, _same_beginning(rest, known))
-            rest.seek(known.offset)
-            while chunk := rest.read(CHUNK):
+            while chunk := rest.read(CHUNK):  # it is where the beginning ends
                 if (batch := splitter.feed(chunk)).lines:
                     yield batch
             yield from splitter.finish()
         self._begin(file, Position())
-
-    def _refuse_between_restart(self, renamed: Path, named: os.stat_result) -> None:
-        self._lines = LineSplitter(str(renamed), self.known)
-        self._refuse_between(renamed.stat(), named)
 
     def _counted(self) -> list[Path]:
         """Return the files beside this one that begin with what was counted; the very one if it is there."""
@@ -309,10 +274,9 @@ def _same_beginning(file: IO[bytes], known: Position) -> Any:
 
 def _begins_with_all_of(file: IO[bytes], other: Path) -> bool:
     """Return whether a file begins with all that another one holds."""
+    file.seek(0)
     with other.open("rb") as raw:
         content = _unpacked(raw)
-        content.seek(0)
-        file.seek(0)
         while chunk := content.read(CHUNK):
             if file.read(len(chunk)) != chunk:
                 return False

@@ -25,13 +25,7 @@ _EMPTY = hashlib.sha256().hexdigest()
 
 @dataclass(frozen=True)
 class Position:
-    """How far a file has been counted: all lines up to byte `offset`, whose SHA-256 is `digest`.
-
-    Examples
-    --------
-    >>> Position.from_dict(Position(4, 1, "9f86").to_dict())
-    Position(offset=4, lines=1, digest='9f86', device=0, inode=0)
-    """
+    """How far a file has been counted: all lines up to byte `offset`, whose SHA-256 is `digest`."""
 
     offset: _Whole = 0
     lines: _Whole = 0
@@ -56,24 +50,12 @@ class Position:
 
 @dataclass(frozen=True)
 class Batch:
-    """The whole lines that were there at one look, all from the same file; none if nothing came.
-
-    Attributes
-    ----------
-    lines
-        The lines.
-    begins
-        Whether the first one is the first of its file: another header may follow.
-    torn
-        Whether the last one has no newline: its sender ended in the middle of it, or will go on.
-    note
-        What people should know about the source.
-    """
+    """The whole lines that were there at one look, all from the same file; none if nothing came."""
 
     lines: Sequence[Line] = ()
-    begins: bool = False
-    torn: bool = False
-    note: str = ""
+    begins: bool = False  # the first one is the first of its file: another header may follow
+    torn: bool = False  # the last one has no newline: its sender ended in the middle of it, or will go on
+    note: str = ""  # what people should know about the source
     start: Position = Position()
     before: Any = None  # the digest of all bytes before these lines, as hashlib keeps it
 
@@ -83,7 +65,7 @@ class Batch:
         if not counted:
             return self.start
         whole = len(counted) < len(self.lines) or not self.torn
-        data = b"\n".join([*(line.raw for line in counted), *([b""] if whole else [])])
+        data = b"\n".join([line.raw for line in counted]) + b"\n" * whole
         digest = self.before.copy()
         digest.update(data)
         where = self.start.offset + len(data), counted[-1].number
@@ -119,30 +101,15 @@ class LineSplitter:
         lines = [Line(number, raw) for number, raw in enumerate(parts, start=first)]
         batch = Batch(lines, first == 1, torn, note, self.at, self.digest.copy())
         self.digest.update(data)
-        self.at = Position(
-            self.at.offset + len(data),
-            self.at.lines + len(lines),
-            self.digest.hexdigest(),
-            self.at.device,
-            self.at.inode,
-        )
+        self.at = batch.position()
         return batch
 
 
 class PipeLines:
-    """Batches of whole lines from standard input or another pipe, until its last sender has ended.
+    """Batches of whole lines from a pipe until its last sender has ended; `follow` waits for the next one.
 
     While nothing comes, empty batches do, so that whoever iterates can stop or do something else. A last line
     without newline is torn: it is never joined to what another sender writes.
-
-    Parameters
-    ----------
-    stream
-        What to read: an open file of bytes.
-    source
-        What people call it.
-    follow
-        Whether to wait for the next sender of a named pipe after the last one has ended.
     """
 
     def __init__(self, stream: IO[bytes], source: str = "standard input", *, follow: bool = False) -> None:
