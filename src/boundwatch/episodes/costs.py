@@ -30,7 +30,6 @@ _SEVERAL = re.compile(r"\d+\s*(/|of|von|out of)\s*\d+|[\d.,]+\s*[%％]", re.IGNO
 _DIGITS = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*").fullmatch
 _NAME_WORDS = Argument("success_values")
 _MOST_WORDS = 5
-_LARGEST_WHOLE = 1 << 53  # up to which whole numbers are floats
 
 
 @dataclass
@@ -201,12 +200,9 @@ def _named(cell: Any, words: set[str]) -> bool:
 
 def _key(value: object) -> str:
     """Return a word as it is compared: 1, 1.0 and "1" are one."""
-    if isinstance(value, str):
-        written = number(value)
-        return normal(value) if written is None or written.percent else shortest(written.value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_WHOLE:
-        return normal(shown(value))
-    return shortest(value)
+    text = str(value)
+    written = number(text)
+    return normal(text) if written is None or written.percent else shortest(written.value)
 
 
 def _unknown(cell: Any) -> InvalidCost:
@@ -224,10 +220,10 @@ def _unknown(cell: Any) -> InvalidCost:
 def _number(measure: Measure, cell: Any, state: Notation) -> float:
     """Return the cost or the reward in a cell, which must be in its range."""
     said = outcome(cell) if isinstance(cell, str) and measure.kind == "cost" else None
-    if said is not None and said.judges:
-        remedy: Remedy = ("read the column with ", Argument("success", measure.column))
-        raise InvalidCost("says how the trial went, not what it cost", value=cell, remedy=remedy)
     if said is not None:
+        if said.judges:
+            remedy: Remedy = ("read the column with ", Argument("success", measure.column))
+            raise InvalidCost("says how the trial went, not what it cost", value=cell, remedy=remedy)
         value = float(said.success)
     elif isinstance(cell, str):
         value = _written(measure, cell, state)
@@ -259,31 +255,17 @@ def _written(measure: Measure, text: str, state: Notation) -> float:
         if _DIGITS(text.strip()):
             remedy = "write decimals with a point, and nothing between thousands (1234.5)"
         raise InvalidCost("is not a number", value=text, remedy=remedy)
-    alike = "write all numbers of the column alike"
-    faults: list[tuple[object, str, Remedy]] = [
-        (
-            found.ambiguous and state.decimal != ",",
-            "could have a decimal comma, or a comma between thousands",
-            "write 1234, or 1.234 with a decimal point",
-        ),
-        (
-            found.mark and state.decimal and found.mark != state.decimal,
-            f"has a decimal {'comma' if found.mark == ',' else 'point'}, unlike the rows above it",
-            alike,
-        ),
-        (
-            state.percent is not None and found.percent != state.percent,
-            f"has {'a' if found.percent else 'no'} %, unlike the rows above it",
-            alike,
-        ),
-        (
-            found.percent and measure.cost_range != (0, 100),
-            "is a percentage",
-            ("pass ", Argument("cost_range", (0, 100))),
-        ),
-    ]
-    for is_wrong, problem, remedy in faults:
-        if is_wrong:
-            raise InvalidCost(problem, value=text, remedy=remedy)
+    problem, remedy = "", "write all numbers of the column alike"
+    if found.ambiguous and state.decimal != ",":
+        problem = "could have a decimal comma, or a comma between thousands"
+        remedy = "write 1234, or 1.234 with a decimal point"
+    elif found.mark and state.decimal and found.mark != state.decimal:
+        problem = f"has a decimal {'comma' if found.mark == ',' else 'point'}, unlike the rows above it"
+    elif state.percent is not None and found.percent != state.percent:
+        problem = f"has {'a' if found.percent else 'no'} %, unlike the rows above it"
+    elif found.percent and measure.cost_range != (0, 100):
+        problem, remedy = "is a percentage", ("pass ", Argument("cost_range", (0, 100)))
+    if problem:
+        raise InvalidCost(problem, value=text, remedy=remedy)
     state.decimal, state.percent = found.mark or state.decimal, found.percent
     return found.value
