@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -103,27 +103,18 @@ def first_of(names: Iterable[str], outcomes: Mapping[str, Kind]) -> Said | None:
 def columnar(
     source: str,
     file_format: Format,
-    columns: Mapping[str, Callable[[], Cells]],
+    columns: Mapping[str, Cells],
     declared: Declared,
-    *,
-    unit: str = "row",
-    own: Said | None = None,
-    first: int = 1,
+    outcomes: Mapping[str, Kind],
 ) -> Table:
-    """Return the table of a format that is read at once, one column at a time."""
+    """Return the table of a log that is read at once, which names its outcomes itself."""
     names = tuple(columns)
-    measure = declared.resolve(names, own)
-    table = Table(source, file_format, names, measure, iter(()))
-
-    def blocks() -> Iterator[Block]:
-        cells = {name: columns[name]() for name in wanted(names, declared, measure)}
-        rows = len(cells[table.column])
-        if rows == 0:
-            raise empty(source)
-        yield Block(unit, range(first, first + rows), cells)
-
-    table.blocks = blocks()
-    return table
+    measure = declared.resolve(names, first_of(names, outcomes))
+    cells = {name: columns[name] for name in wanted(names, declared, measure)}
+    rows = len(cells[measured(measure)])
+    if rows == 0:
+        raise empty(source)
+    return Table(source, file_format, names, measure, iter([Block("episode", range(1, rows + 1), cells)]))
 
 
 def empty(source: str) -> InvalidCost:

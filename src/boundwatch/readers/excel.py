@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import IO, Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidSetting, MissingExtra, Place
 from boundwatch.readers.block import Block, Table, empty
-from boundwatch.readers.rows import MOST_ABOVE, Header, Row, Rows
+from boundwatch.readers.rows import MOST_ABOVE, Header, Row, in_blocks
 
 _MOST_COLUMNS = 1024  # a cell far to the right makes every row as wide
 _LOOKED_AT = 4 * MOST_ABOVE  # rows of each sheet, to find the one that has the columns
-_AT_ONCE = 4096
 _LOOKUPS = 3  # cells without a value that may be formulas
+_NONE: tuple[int, list[Any], None] = (0, [], None)
 
 
 def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) -> Table:
@@ -28,48 +28,35 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
     name = _choose(book, source, declared, sheet)
     where = source if len(book.worksheets) == 1 else f"{source} (sheet {name})"
     lines = _rows(book[name])
-    rows, first = _open(lines, where, declared)
-    table = Table(where, "xlsx", rows.names if rows.named else _unnamed(rows), rows.measure, iter(()))
+    header = Header(declared, where, "row")
+    number, cells, found = next(
+        ((*line, found) for line in lines if (found := header.take([line[1]]))), _NONE
+    )
+    if found is None:
+        if header.above:
+            header.refuse()
+        raise empty(where)
+    rows, _ = found
+    names = rows.names if rows.named or len(rows.names) > 1 else ()
+    table = Table(where, "xlsx", names, rows.measure, iter(()))
+
+    def filled() -> Iterator[Row]:
+        place, lookups = rows.names.index(rows.column), _LOOKUPS
+        for row, values in lines if rows.named else chain([(number, cells)], lines):
+            values += [None] * (len(rows.names) - len(values))
+            if values[place] is None and lookups:  # a formula whose result was never computed, or nothing
+                lookups -= 1
+                file.seek(0)
+                formulas = load_workbook(file, read_only=True)[name].iter_rows(row, row, place + 1, place + 1)
+                values[place] = next((cell.value for each in formulas for cell in each), None)
+            yield row, values
 
     def blocks() -> Iterator[Block]:
-        kept, place, lookups = first, rows.names.index(rows.column), _LOOKUPS
-        for number, cells in chain(lines, [(0, [])]):
-            cells += [None] * (len(rows.names) - len(cells))
-            if number and cells[place] is None and lookups:
-                lookups -= 1
-                cells[place] = _formula(load_workbook, file, name, number, place + 1)
-            kept += [(number, cells)] if number else []
-            if len(kept) >= _AT_ONCE or not number:
-                yield from filter(None, [rows.take(kept)])
-                kept = []
+        yield from in_blocks(filled(), rows.take)
         table.notes += rows.notes()
 
     table.blocks = blocks()
     return table
-
-
-def _formula(load: Callable[..., Any], file: IO[bytes], sheet: str, row: int, column: int) -> Any:
-    """Return the formula in a cell whose result was never computed; None if there is nothing."""
-    file.seek(0)
-    found = load(file, read_only=True)[sheet].iter_rows(row, row, column, column)
-    return next((cell.value for cells in found for cell in cells), None)
-
-
-def _unnamed(rows: Rows) -> tuple[str, ...]:
-    return rows.names if len(rows.names) > 1 else ()
-
-
-def _open(lines: Iterator[tuple[int, list[Any]]], source: str, declared: Declared) -> tuple[Rows, list[Row]]:
-    """Find the header; return the rows below it, and those that were read already."""
-    header = Header(declared, source, "row")
-    for number, cells in lines:
-        found = header.take([cells])
-        if found is not None:
-            rows, _ = found
-            return rows, [] if rows.named else [(number, cells)]
-    if header.above:
-        header.refuse()
-    raise empty(source)
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:
@@ -86,7 +73,11 @@ def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> st
         return str(found[0])
     heads = {name: [cells for _, cells in islice(_rows(book[name]), _LOOKED_AT)] for name in names}
     filled = [name for name in names if any(cell is not None for cells in heads[name] for cell in cells)]
-    fitting = [name for name in filled if any(declared.fits(list(map(_text, c))) for c in heads[name])]
+    fitting = [
+        name
+        for name in filled
+        if any(declared.fits(["" if v is None else str(v) for v in row]) for row in heads[name])
+    ]
     if not filled:
         raise empty(source)
     if len(filled) > 1 and len(fitting) != 1:
@@ -106,10 +97,6 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
             values.pop()
         if values:
             yield number, values
-
-
-def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell)
 
 
 def _value(cell: Any) -> Any:

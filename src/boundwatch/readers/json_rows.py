@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers.block import ROWS, Block, Table, empty
-from boundwatch.readers.rows import Row, Rows
+from boundwatch.readers.block import Table, empty
+from boundwatch.readers.rows import Row, Rows, in_blocks
 
 _ONE = "write one object per line, one per episode, or an array of them"
 _DEEPEST = 32
@@ -60,17 +61,9 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
         raise empty(source)
     names = tuple(_flat(first, Place(source, "row", 1))) if _is_object(first) else ()
     table = Rows(names or ("1",), declared, declared.resolve(names), source, "row", named=False)
-    return Table(source, "json", names, table.measure, _blocks(first, elements, table))
-
-
-def _blocks(first: object, elements: Iterator[Any], table: Rows) -> Iterator[Block]:
-    kept = [(1, _row(1, first, table))]
-    for number, element in enumerate(elements, start=2):
-        kept.append((number, _row(number, element, table)))
-        if len(kept) == ROWS:
-            yield from filter(None, [table.keep(kept)])
-            kept = []
-    yield from filter(None, [table.keep(kept)])
+    numbered = enumerate(chain([first], elements), start=1)
+    cells = ((number, _row(number, element, table)) for number, element in numbered)
+    return Table(source, "json", names, table.measure, in_blocks(cells, table.keep))
 
 
 def _row(number: int, element: object, table: Rows) -> list[Any]:
@@ -111,8 +104,8 @@ def _flat(content: object, where: Place) -> dict[str, Any]:
         return content
     try:
         return _unique(list(_fields(content, "", _DEEPEST)))
-    except _EqualNamesError as error:
-        raise _broken(error, where) from None
+    except InvalidCost as error:
+        raise error.at(where) from None
 
 
 def _fields(content: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -127,44 +120,36 @@ def _elements(text: str, source: str) -> Iterator[Any]:
     """Yield what an array holds, so that only one element at a time is kept."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
     blank = json.decoder.WHITESPACE.match  # type: ignore[attr-defined]
-
-    def broken(error: Exception | None = None) -> InvalidCost:
-        return _broken(error, Place(source, "line", text.count("\n", 0, place) + 1))
-
-    place = blank(text, blank(text, 0).end() + 1).end()
-    closed = text[place : place + 1] == "]"
-    place += closed
-    while not closed:
-        try:
+    place, mark = blank(text, blank(text, 0).end() + 1).end(), ","
+    if text.startswith("]", place):
+        place, mark = place + 1, "]"
+    try:
+        while mark != "]":
             element, place = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError) as error:
-            raise broken(error) from None
-        yield element
-        place = blank(text, place).end()
-        closed = text[place : place + 1] == "]"
-        if not closed and text[place : place + 1] != ",":
-            raise broken()
-        place = blank(text, place + 1).end()
-    if text[place:].strip():
-        raise broken()
-
-
-class _EqualNamesError(ValueError):
-    """An object has a name twice."""
+            yield element
+            place = blank(text, place).end()
+            mark = text[place : place + 1]
+            if mark not in (",", "]"):
+                raise ValueError
+            place = blank(text, place + 1).end()
+        if text[place:].strip():
+            raise ValueError
+    except (ValueError, RecursionError) as error:
+        raise _broken(error, Place(source, "line", text.count("\n", 0, place) + 1)) from None
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _EqualNamesError(f"has {next(name for name in names if names.count(name) > 1)!r} twice")
+        double = next(name for name in names if names.count(name) > 1)
+        raise InvalidCost(f"has {double!r} twice", remedy="name each value once")
     return content
 
 
-def _broken(error: Exception | None, where: Place) -> InvalidCost:
-    if isinstance(error, _EqualNamesError):
-        return InvalidCost(str(error), where=where, remedy="name each value once")
-    return InvalidCost("is not valid JSON", where=where, remedy=_ONE)
+def _broken(error: Exception, where: Place) -> InvalidCost:
+    not_json = InvalidCost("is not valid JSON", remedy=_ONE)
+    return (error if isinstance(error, InvalidCost) else not_json).at(where)
 
 
 def _is_object(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import parquet
-from boundwatch.readers.block import Block, Cells, Table, columnar, first_of, wanted
+from boundwatch.readers.block import Block, Table, columnar, first_of, wanted
 
 INFO = Path("meta", "info.json")
 """The file by which a folder is known to be a dataset."""
@@ -52,36 +52,28 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):
         raise InvalidCost(f"{key} is no list of objects", where=Place(source), remedy=_WRITER)
     columns = _tasks(entries, source) if key == "per_task" else _episodes(entries, source)
-    readers: dict[str, Callable[[], Cells]] = {n: (lambda n=n: columns[n]) for n in columns}  # type: ignore[misc]
-    own = first_of(columns, _OUTCOMES)
-    table = columnar(source, "lerobot-eval", readers, declared, unit="episode", own=own)
+    table = columnar(source, "lerobot-eval", columns, declared, _OUTCOMES)
     table.strata = "task" if "task" in columns else None
     table.warnings += _suspicions(columns)
     tasks = len(set(columns.get("task", ())))
     if tasks > 1 and declared.design.by is None and declared.design.strata is None:
-        table.warnings.append(
-            f"{tasks} tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
-        )
+        mixed = "tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
+        table.warnings.append(f"{tasks} {mixed}")
     return table
 
 
 def _tasks(entries: list[dict[str, Any]], source: str) -> dict[str, list[Any]]:
     lists = [_metrics(entry, Place(f"{source}: per_task[{n}]")) for n, entry in enumerate(entries)]
-    shared = [name for name in lists[0] if all(name in columns for columns in lists)]
+    shared = [name for name in lists[0] if all(name in each for each in lists)]
     tasks = [f"{entry['task_group']}/{entry['task_id']}" for entry in entries]
     if repeated := [name for name, times in Counter(tasks).items() if times > 1]:
         problem, remedy = f"per_task has {repeated[0]!r} more than once", "keep one entry per task"
         raise InvalidCost(problem, where=Place(source), remedy=remedy)
-    lengths = [len(next(iter(columns.values()))) for columns in lists]
-    spread = {
-        "task": tasks,
-        "task_group": [entry["task_group"] for entry in entries],
-        "task_id": [entry["task_id"] for entry in entries],
-    }
-    return {_METRICS[name]: [value for columns in lists for value in columns[name]] for name in shared} | {
-        name: [value for value, length in zip(values, lengths, strict=True) for _ in range(length)]
-        for name, values in spread.items()
-    }
+    columns = {_METRICS[name]: [value for each in lists for value in each[name]] for name in shared}
+    places = [n for n, each in enumerate(lists) for _ in next(iter(each.values()))]
+    for name in ("task_group", "task_id"):
+        columns[name] = [entries[n][name] for n in places]
+    return columns | {"task": [tasks[n] for n in places]}
 
 
 def _metrics(entry: dict[str, Any], where: Place) -> dict[str, list[Any]]:
@@ -184,9 +176,8 @@ def _incomplete(source: str, problem: str) -> InvalidCost:
 def _info(folder: Path) -> dict[str, Any]:
     path = folder / INFO
     if not path.is_file():
-        raise InvalidSetting(
-            f"has no {INFO}", where=Place(str(folder)), remedy="give the root folder of a LeRobotDataset"
-        )
+        remedy = "give the root folder of a LeRobotDataset"
+        raise InvalidSetting(f"has no {INFO}", where=Place(str(folder)), remedy=remedy)
     try:
         info = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:

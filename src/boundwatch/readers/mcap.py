@@ -11,10 +11,9 @@ from typing import IO, Any
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import DEFAULTS, Declared
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.block import Block, Table, damaged, wanted
-from boundwatch.readers.rows import Rows
+from boundwatch.readers.block import Block, Table, damaged
+from boundwatch.readers.rows import Row, Rows, in_blocks
 
-_AT_ONCE = 4096
 _NEEDS = "publish the cost on a topic of JSON objects or ROS 2 messages"
 
 
@@ -33,7 +32,7 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
         raise InvalidCost(problem, where=Place(source), remedy=_NEEDS)
     topic = _choose(fields, declared, source)
     names = tuple(f"{topic}.{field}" for field in fields[topic])
-    given, declared = declared.design.columns, _named_fully(declared, topic, names)
+    given, declared = declared.design.columns, _named_fully(declared, topic, fields[topic])
     known = [name for name in fields[topic] if normal(name) in DEFAULTS]
     alias = {f"{topic}.{name}": name for name in known} if declared.measure is None else {}
     measure = declared.resolve([alias.get(name, name) for name in names])
@@ -43,18 +42,16 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
     table = Table(source, "mcap", names, measure, iter(()))
     table.located = dict(zip(given, declared.locate(names).values(), strict=True))
 
-    def blocks() -> Iterator[Block]:
-        kept: list[tuple[int, list[Any]]] = []
+    def messages() -> Iterator[Row]:
         for number, message in enumerate(_messages(file, topic, source), start=1):
             cells = {f"{topic}.{name}": value for name, value in message.items()}
-            if missing := [name for name in wanted(names, declared, measure) if name not in cells]:
+            if missing := [name for name in (*rows.wanted, *rows.asked) if name not in cells]:
                 where = rows.place(number, missing[0])
                 raise InvalidCost("is missing", where=where, remedy="every message needs it")
-            kept.append((number, [cells.get(name) for name in names]))
-            if len(kept) == _AT_ONCE:
-                yield from filter(None, [rows.keep(kept)])
-                kept = []
-        yield from filter(None, [rows.keep(kept)])
+            yield number, [cells.get(name) for name in names]
+
+    def blocks() -> Iterator[Block]:
+        yield from in_blocks(messages(), rows.keep)
         table.notes.append(f"topic {topic}, {rows.counted} messages")
 
     table.blocks = blocks()
@@ -78,26 +75,17 @@ def _choose(fields: dict[str, tuple[str, ...]], declared: Declared, source: str)
     raise InvalidSetting(problem, where=Place(source), remedy=remedy)
 
 
-def _named_fully(declared: Declared, topic: str, names: tuple[str, ...]) -> Declared:
+def _named_fully(declared: Declared, topic: str, fields: tuple[str, ...]) -> Declared:
     """Return what was declared with the full name of every field."""
-
-    def full(column: str | None) -> str | None:
-        found = [name for name in names if column and normal(name) == normal(f"{topic}.{column}")]
-        return found[0] if found else column
-
-    design = declared.design
-    single = {
-        name: full(getattr(design, name)) for name in ("strata", "cluster", "by", "policy", "episode", "id")
-    }
-    several = {
-        "pair_by": tuple(full(column) or column for column in design.pair_by),
-        "where": {full(column) or column: value for column, value in design.where.items()},
-    }
-    design = dataclasses.replace(design, **single, **several)  # type: ignore[arg-type]
-    measure = declared.measure
-    if measure is not None:
-        measure = dataclasses.replace(measure, column=full(measure.column))
-    return dataclasses.replace(declared, measure=measure, design=design)
+    known = {normal(name): f"{topic}.{name}" for name in fields}
+    design, measure = declared.design, declared.measure
+    full = {column: known.get(normal(column), column) for column in declared.columns}
+    renamed: dict[str, Any] = {argument: full[column] for argument, column in design.named}
+    renamed["pair_by"] = tuple(full[column] for column in design.pair_by)
+    renamed["where"] = {full[column]: value for column, value in design.where.items()}
+    if measure is not None and measure.column is not None:
+        measure = dataclasses.replace(measure, column=full[measure.column])
+    return dataclasses.replace(declared, measure=measure, design=dataclasses.replace(design, **renamed))
 
 
 def _reader(file: IO[bytes]) -> Any:

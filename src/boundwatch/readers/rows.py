@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from boundwatch.episodes.cells import normal, outcome
@@ -13,7 +14,7 @@ from boundwatch.episodes.costs import Notation
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.block import ONLY, Block, Cells, measured, required
+from boundwatch.readers.block import ONLY, ROWS, Block, Cells, measured, required
 
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
 _COMMA = re.compile(r"[-+]?\d+,\d+").fullmatch
@@ -25,6 +26,14 @@ _SHOWN = ("named", "counted", "numbered", "odd", "skipped")
 
 Row = tuple[int, Sequence[Any]]
 """A row's number in its file, and its cells."""
+
+
+def in_blocks(rows: Iterable[Row], take: Callable[[list[Row]], Block | None]) -> Iterator[Block]:
+    """Yield the blocks of rows, so many at a time."""
+    coming = iter(rows)
+    while some := list(islice(coming, ROWS)):
+        if (block := take(some)) is not None:
+            yield block
 
 
 @dataclass

@@ -10,9 +10,10 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from boundwatch.episodes.declared import Declared, Said
+from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import npy
-from boundwatch.readers.block import Cells, Table, columnar, damaged, first_of
+from boundwatch.readers.block import Table, columnar, damaged, first_of
 
 _ARRAYS = ("results", "ep_lengths", "successes")
 
@@ -55,14 +56,9 @@ def read_evaluations(file: IO[bytes], source: str, declared: Declared, evaluatio
             remedy="fetch or write the file again",
         )
     row = _choose(evaluation, count, source)
-
-    def column(name: str) -> Cells:
-        values = arrays[name][row]
-        return list(values.tolist()) if values.dtype == bool else values
-
-    own = first_of(arrays, {"successes": "success", "results": "reward"})
-    columns = {name: lambda name=name: column(name) for name in _ARRAYS if name in arrays}
-    table = columnar(source, "sb3-evaluations", columns, declared, unit="episode", own=own)
+    columns = {name: arrays[name][row] for name in _ARRAYS if name in arrays}
+    outcomes: dict[str, Kind] = {"successes": "success", "results": "reward"}
+    table = columnar(source, "sb3-evaluations", columns, declared, outcomes)
     table.notes.append(f"evaluation {row + 1} of {count}, after {arrays['timesteps'][row]} steps")
     return table
 
