@@ -62,7 +62,7 @@ def reproduce(
     gradients, stronger-baselines, power, certificates.
     """
     try:
-        from boundwatch._support.progress import progress_bar
+        from boundwatch._support.parallel import progress_bar
         from reproduction import runner, wind
     except ImportError as error:
         raise MissingExtra("reproducing the paper", "all") from error

@@ -33,7 +33,7 @@ def strangers(
     """
     try:
         from benchmarks.strangers import report, runner
-        from boundwatch._support.progress import progress_bar
+        from boundwatch._support.parallel import progress_bar
     except ImportError as error:
         raise MissingExtra("watching other people's tasks", "all") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import time
 from collections import deque
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.strangers.tasks import USUAL, Last, Task, World, quadrotors
-from boundwatch._support.files import replacing, write_bytes
+from boundwatch._support.files import write_bytes
 
 BATCH = 25
 SEED = 20_261
@@ -90,8 +91,9 @@ def pool(task: Task, name: str, folder: Path) -> Pool:
         roll = fly if task.make is quadrotors else drive
         failures, features, spread = roll(task, world, actor, count, scale)
         seconds = time.process_time() - began
-        with replacing(path) as part, part.open("wb") as file:
-            np.savez(file, failures=failures, features=features, scale=spread, seconds=seconds)
+        file = io.BytesIO()
+        np.savez(file, failures=failures, features=features, scale=spread, seconds=seconds)
+        write_bytes(path, file.getvalue())
     with np.load(path) as data:
         return Pool(data["failures"], data["features"], data["scale"], float(data["seconds"]))
 

@@ -7,8 +7,8 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -26,34 +26,21 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 
 
 def read_bytes(path: AnyPath) -> bytes:
-    """Return the content of a file; raise `InvalidSetting` when there is none to read."""
+    """Return the content of a file; refuse one that is missing, too large or, like a device, without end."""
+    parts, size = [], 0
     with open_binary(path) as file:
         try:
-            return read_limited(file, str(path))
+            kind = os.fstat(file.fileno())
+            memory = hasattr(os, "major") and os.major(kind.st_rdev) == 1 and os.minor(kind.st_rdev) != 3
+            if stat.S_ISBLK(kind.st_mode) or (stat.S_ISCHR(kind.st_mode) and memory):  # /dev/null has an end
+                raise _refusal(path, "is an endless device", "name a file")
+            while part := file.read(_CHUNK):
+                parts.append(part)
+                size += len(part)
+                if size > LARGEST:
+                    raise _refusal(path, f"is larger than {LARGEST >> 30} GiB", "give fewer episodes")
         except OSError as error:
             raise _unreadable(path, error) from error
-
-
-def read_limited(file: IO[bytes], source: str) -> bytes:
-    """Return what is left of a file that is open; refuse one that is too large or, like a device, has no end.
-
-    Examples
-    --------
-    >>> read_bytes("/dev/zero")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/zero: is an endless device; name a file
-    """
-    with suppress(OSError, AttributeError):  # what is only in memory has no mode
-        mode = os.fstat(file.fileno())
-        memory = hasattr(os, "major") and os.major(mode.st_rdev) == 1 and os.minor(mode.st_rdev) != 3
-        if stat.S_ISBLK(mode.st_mode) or (stat.S_ISCHR(mode.st_mode) and memory):  # /dev/null has an end
-            raise _refusal(source, "is an endless device", "name a file")
-    parts, size = [], 0
-    while part := file.read(_CHUNK):
-        parts.append(part)
-        size += len(part)
-        if size > LARGEST:
-            raise _refusal(source, f"is larger than {LARGEST >> 30} GiB", "give fewer episodes")
     return b"".join(parts)
 
 
@@ -75,16 +62,7 @@ def sha256_file(path: AnyPath) -> str:
 
 
 def one_page(content: object) -> str:
-    r"""Return a value as indented JSON, with every list of numbers on one line.
-
-    Examples
-    --------
-    >>> print(one_page({"weights": [1, 2.5], "seed": None}), end="")
-    {
-      "weights": [1, 2.5],
-      "seed": null
-    }
-    """
+    """Return a value as indented JSON, with every list of numbers on one line."""
     return _indented(content, "\n") + "\n"
 
 
@@ -109,48 +87,21 @@ def write_costs(path: AnyPath, costs: NDArray[np.float64]) -> None:
 
 
 def write_bytes(path: AnyPath, data: bytes) -> None:
-    r"""Write a file such that a reader sees the old content or the new, never a part.
-
-    The bytes go to a temporary file in the same folder, reach the disk, and are renamed over the target.
-    An existing file keeps its permissions; a new one gets those of the umask. A link is followed.
-
-    Raises
-    ------
-    InvalidSetting
-        When the path cannot be written. What was there before is untouched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "data"
-    >>> write_bytes(path, b"\x00\x01")
-    >>> sha256_file(path)[:8], [p.name for p in path.parent.iterdir()]
-    ('b413f47d', ['data'])
-    """
-    target = Path(path)
-    if str(target) == "-":
+    """Write a file such that a reader sees the old content or the new, never a part; a link is followed."""
+    if str(path) == "-":
         raise _refusal("-", "files are not written to standard output", "name a file, or /dev/stdout")
-    try:
-        special = target.exists() and not target.is_file() and not target.is_dir()
-        if special:  # a pipe or /dev/stdout: there is nothing to replace, nor to resolve
-            target.write_bytes(data)
-    except _FAILURES as error:
-        raise _unwritable(path, error) from error
-    if not special:
-        with replacing(path) as temporary:
-            temporary.write_bytes(data)
-
-
-@contextmanager
-def replacing(path: AnyPath) -> Iterator[Path]:
-    """Give a temporary file to write to, which takes the place of a file once it is whole and on the disk."""
     temporary = None
     try:
-        target = Path(path).resolve()
+        target = Path(path)
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)  # a pipe or /dev/stdout: there is nothing to replace, nor to resolve
+            return
+        target = target.resolve()
         # Not tempfile: its files are private (0600), and the umask cannot be read without changing it.
         temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}.tmp")
-        yield temporary
-        with temporary.open("r+b") as file:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
             os.fsync(file.fileno())
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o7777)
@@ -170,14 +121,7 @@ def replacing(path: AnyPath) -> Iterator[Path]:
 
 
 def write_new(path: AnyPath, data: bytes, *, mode: int = 0o666) -> None:
-    """Write a file that must not be there yet, with these permissions (less the umask) from the first byte.
-
-    Examples
-    --------
-    >>> write_new("/dev/null", b"")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/null: cannot be written, file exists; choose another path
-    """
+    """Write a file that must not be there yet; it has these permissions (less the umask) at once."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(path, flags, mode), "wb") as file:
@@ -189,28 +133,10 @@ def write_new(path: AnyPath, data: bytes, *, mode: int = 0o666) -> None:
 
 
 def protect(output: AnyPath, inputs: Iterable[AnyPath | None], *, force: bool = False) -> None:
-    r"""Refuse an output that is one of the inputs, or a file that boundwatch did not write.
+    """Refuse an output that is one of the inputs or, without force, a file that boundwatch did not write.
 
-    Call it before anything is read. An input is recognized by any path, link, hard link or case; a file in a
-    folder that is an input counts, too, and no force replaces any of them.
-
-    Parameters
-    ----------
-    output
-        The file that is about to be written.
-    inputs
-        The files and folders that are read; None and ``-`` are none.
-    force
-        Replace a file that boundwatch did not write.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "trials.csv"
-    >>> _ = path.write_text("cost\n0.1\n")
-    >>> protect(path, [path], force=True)
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: ...trials.csv: is an input and would be replaced; choose another output
+    Call it before anything is read. An input is recognized by any path, link, hard link or case, and so is a
+    file in a folder that is one; None and ``-`` are none.
     """
     target = Path(output)
     with suppress(OSError):  # the code that reads or writes it says why it cannot be
@@ -239,22 +165,13 @@ def _is_ours(path: Path) -> bool:
             content = json.loads(path.read_bytes())
         except (ValueError, RecursionError):
             return False
-        return isinstance(content, dict) and not {"schema_version", "family_version", "kind"}.isdisjoint(
-            content
-        )
+        return "schema_version" in content or "kind" in content
     drawn = head.startswith((b"\x89PNG", b"%PDF", b"<?xml", b"<!DOCTYPE html>"))
     return drawn and b"boundwatch" in path.read_bytes()
 
 
 def make_folder(path: AnyPath) -> None:
-    """Make a folder and those above it, before hours of work wait to be written there.
-
-    Examples
-    --------
-    >>> make_folder("/dev/null/runs")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/null/runs: cannot be made, ...; choose another folder
-    """
+    """Make a folder and those above it, before hours of work wait to be written there."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -262,14 +179,7 @@ def make_folder(path: AnyPath) -> None:
 
 
 def refuse_special(path: AnyPath) -> None:
-    """Refuse a path that is there and is not a file, such as a device.
-
-    Examples
-    --------
-    >>> refuse_special("/dev/null")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/null: is not a file; name one
-    """
+    """Refuse a path that is there and is not a file, such as a device."""
     with suppress(OSError):  # nothing can be there
         if Path(path).exists() and not Path(path).is_file():
             raise _refusal(path, "is not a file", "name one")

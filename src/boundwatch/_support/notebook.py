@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from boundwatch._support.describing import one_line
 from boundwatch.errors import MissingExtra
@@ -16,17 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class View(Protocol):
-    """Where words and figures come from: `boundwatch.reporting.views`, which stands above what it shows."""
-
-    def headline(self, subject: Any) -> str: ...
-    def rows(self, subject: Any) -> list[tuple[str, str]] | None: ...
-    def plot(self, subject: Any) -> Figure: ...
-
-
-def _view() -> View:
+def _view() -> Any:
     # By its name and when it is needed: nothing that is shown may import what shows it.
-    return cast("View", import_module("boundwatch.reporting.views"))
+    return import_module("boundwatch.reporting.views")
 
 
 class InTable:
@@ -42,7 +34,7 @@ class InTable:
         return one_line(self, {name: known[name] for name in names})
 
     def __str__(self) -> str:
-        return _view().headline(self)
+        return str(_view().headline(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -72,7 +64,8 @@ class InNotebook(InTable):
 
     def plot(self) -> Figure:
         """Draw its interval (extra ``plot``); write it with `boundwatch.reporting.plots.save_figure`."""
-        return _view().plot(self)
+        figure: Figure = _view().plot(self)
+        return figure
 
 
 def html(subject: object, *tables: str) -> str:
@@ -98,13 +91,7 @@ def frame(rows: list[dict[str, Any]]) -> Any:
 
 
 def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return a table of tables as one, with dots in the names.
-
-    Examples
-    --------
-    >>> flatten({"n": 3, "provenance": {"seed": 7, "versions": {"numpy": "2.4"}}})
-    {'n': 3, 'provenance.seed': 7, 'provenance.versions.numpy': '2.4'}
-    """
+    """Return a table of tables as one, with dots in the names."""
     flat: dict[str, Any] = {}
     for name, value in content.items():
         flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from boundwatch._support.progress import progress_bar
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
 from boundwatch._support.validation import check_choice
 from boundwatch.errors import InvalidSetting, MissingExtra
 
@@ -34,22 +37,8 @@ def in_parallel(
     **Guarantee**: the same results whatever ``jobs`` and ``backend``, if the function depends on its
     arguments alone.
 
-    Parameters
-    ----------
-    function, arguments
-        What to call, and the positional arguments of each call; an object that calls share is sent once for
-        many of them.
-    jobs
-        Processes. One means this process.
-    backend
-        ``"loky"``, or ``"ray"`` (extra ``ray``): the cluster that is connected, else a local one.
-    label
-        Of the progress bar, shown if stderr is a terminal; without one there is no bar.
-
-    Examples
-    --------
-    >>> in_parallel(pow, [(2, 3), (3, 2)], jobs=1, label="powers")
-    [8, 9]
+    An object that calls share is sent once for many of them; one job means this process. With a `label`, a
+    terminal has a progress bar.
     """
     from joblib import delayed
 
@@ -106,3 +95,19 @@ def _connect_ray() -> None:
     except ImportError as error:
         raise MissingExtra("backend='ray'", "ray") from error
     register_ray()  # type: ignore[no-untyped-call]  # ray has no types here
+
+
+def progress_bar(description: str | None) -> Progress:
+    """Return a progress bar on stderr, silent without a description or when stderr is not a terminal.
+
+    It is silent in a worker process, too: whoever started that has a bar of its own. Its tasks have a field
+    ``note``, shown behind the bar.
+    """
+    console = Console(stderr=True)
+    columns = (TextColumn(description or ""), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(
+        *columns,
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        disable=description is None or parent_process() is not None or not console.is_terminal,
+    )

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -121,19 +122,15 @@ def _refuse_strangers(found: object, content: object, where: str) -> None:
     if isinstance(content, float) and not math.isfinite(content):
         raise SchemaMismatch("is not finite", name=where, value=content)
     if isinstance(content, Mapping):
-        fields = (
-            {each.name for each in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else None
-        )
+        typed = dataclasses.is_dataclass(found)
         for name, value in content.items():
             path = f"{where}.{name}" if where else str(name)
-            if fields is not None and name not in fields:
+            if typed and name not in found.__dataclass_fields__:  # type: ignore[attr-defined]
                 raise SchemaMismatch("is not known", name=path)
-            _refuse_strangers(None if fields is None else getattr(found, name), value, path)
+            _refuse_strangers(getattr(found, name) if typed else None, value, path)
     elif isinstance(content, list | tuple) and not all(map(_is_plain, content)):
-        inside = (
-            found if isinstance(found, list | tuple) and len(found) == len(content) else [None] * len(content)
-        )
-        for place, (inner, value) in enumerate(zip(inside, content, strict=True)):
+        inside = found if isinstance(found, list | tuple) else ()
+        for place, (value, inner) in enumerate(zip_longest(content, inside)):
             _refuse_strangers(inner, value, f"{where}[{place}]")
 
 

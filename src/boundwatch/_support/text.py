@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 
-from boundwatch.errors import shown as shown  # what else makes a text of a value
-
 # Control characters, direction overrides and other invisible ones, halves of a pair, ends of lines.
 _UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    r"""Return a text with everything escaped that a terminal would act upon rather than show.
-
-    Parameters
-    ----------
-    text
-        Any text: a name from a file, a path, a message that quotes one.
-    keep
-        Characters to leave as they are, such as the newlines of a page.
+    r"""Return a text with everything escaped that a terminal would act upon rather than show, but for `keep`.
 
     Examples
     --------

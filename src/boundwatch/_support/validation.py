@@ -15,7 +15,6 @@ from boundwatch.errors import Argument, InvalidCost, InvalidLevel, InvalidSettin
 SMALLEST_LEVEL = 1e-300
 """Half of it, and one over it, are still ordinary numbers."""
 _ONE_EACH = "pass one number per episode"
-_PROBABILITY = "choose a probability such as 0.05"
 _SUCCESSES: Remedy = (
     "pass ",
     Argument("successes"),
@@ -27,23 +26,12 @@ _RANGE: Remedy = ("rescale, or pass ", Argument("cost_range"), " to read_costs")
 def check_costs(
     costs: ArrayLike, *, binary: bool = False, name: str = "costs", ndim: int = 1
 ) -> NDArray[np.float64]:
-    """Return costs as a float64 array, or raise `InvalidCost` that names the first one that cannot be a cost.
+    """Return costs in [0, 1] as a float64 array, or raise `InvalidCost` that names the first that is none.
 
-    Parameters
-    ----------
-    costs
-        One cost per episode, in [0, 1], higher is worse.
-    binary
-        Whether every cost was promised to be 0 or 1.
-    name
-        What to call them in an error.
-    ndim
-        1 for one data set, 2 for a (datasets, n) array of them.
+    `binary` costs were promised to be 0 or 1; `ndim` is 1 for one data set, 2 for a (datasets, n) array.
 
     Examples
     --------
-    >>> check_costs([0, 0.25, True])
-    array([0.  , 0.25, 1.  ])
     >>> check_costs([0.2, 1.4])
     Traceback (most recent call last):
     boundwatch.errors.InvalidCost: costs[1] = 1.4 is outside [0, 1]; rescale, or pass cost_range=... to ...
@@ -72,14 +60,14 @@ def check_costs(
 def check_level(value: object, name: str) -> float:
     """Return a probability strictly between 0 and 1, or raise an error that names it."""
     level = _real(value)
+    if level is not None and SMALLEST_LEVEL <= level < 1:
+        return level
+    problem, remedy = "is outside (0, 1)", "choose a probability such as 0.05"
     if level is None:
-        raise InvalidLevel("is not a number", name=name, value=value, remedy=_PROBABILITY)
-    if not 0 < level < 1:
-        raise InvalidLevel("is outside (0, 1)", name=name, value=level, remedy=_PROBABILITY)
-    if level < SMALLEST_LEVEL:
-        remedy = f"choose {SMALLEST_LEVEL:g} or more"
-        raise InvalidLevel("is too small to compute with", name=name, value=level, remedy=remedy)
-    return level
+        problem = "is not a number"
+    elif 0 < level < 1:
+        problem, remedy = "is too small to compute with", f"choose {SMALLEST_LEVEL:g} or more"
+    raise InvalidLevel(problem, name=name, value=value if level is None else level, remedy=remedy)
 
 
 def check_number(
@@ -94,14 +82,7 @@ def check_number(
 
 
 def check_margin(margin: object, *, zero: bool = False) -> float:
-    """Return a difference of costs in (0, 1), or in [0, 1) if there may be none, or raise an error.
-
-    Examples
-    --------
-    >>> check_margin(1.5)
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: margin = 1.5 is outside (0, 1); say how much more cost is acceptable...
-    """
+    """Return a difference of costs in (0, 1), or in [0, 1) if there may be none, or raise an error."""
     number = _real(margin)
     if number is None or not (0 < number < 1 or (zero and number == 0)):
         raise InvalidSetting(
@@ -121,14 +102,7 @@ def check_flag(value: object, name: str) -> bool:
 
 
 def check_choice(value: object, name: str, allowed: Iterable[str]) -> None:
-    """Refuse what is not one of some names.
-
-    Examples
-    --------
-    >>> check_choice("bonferroni", "control", ["holm", "e-bh"])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: control = 'bonferroni' is unknown; choose one of holm, e-bh
-    """
+    """Refuse what is not one of some names."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidSetting(
             "is unknown", name=name, value=value, remedy=f"choose one of {', '.join(allowed)}"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.files import make_folder, write_costs, write_text
-from boundwatch._support.progress import progress_bar
+from boundwatch._support.parallel import progress_bar
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.baselines import MSP, MaxLogit

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import INITIALS, Mark, is_missing, normal, number, outcome
-from boundwatch.errors import Argument, InvalidCost, Remedy
+from boundwatch.errors import Argument, InvalidCost, Remedy, shown
 
 if TYPE_CHECKING:
     from boundwatch.episodes.measure import Measure

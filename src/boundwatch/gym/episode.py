@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
-from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra, shown
 
 try:
     from gymnasium import Env

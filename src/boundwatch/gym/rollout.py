@@ -11,8 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from boundwatch._support.text import shown
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, shown
 from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 
 Policy = Callable[[Any], Any]

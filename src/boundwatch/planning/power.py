@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrc
 
-from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, shown
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -13,8 +13,7 @@ from enum import IntEnum
 import numpy as np
 import torch
 
-from boundwatch._support.text import shown
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, shown
 
 
 class Stream(IntEnum):

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch._support.progress import progress_bar
+from boundwatch._support.parallel import progress_bar
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import tensorfile
 from boundwatch.training.determinism import minibatch, single_thread

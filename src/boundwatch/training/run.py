@@ -15,7 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from boundwatch._support.files import make_folder
-from boundwatch._support.progress import progress_bar
+from boundwatch._support.parallel import progress_bar
 from boundwatch._support.validation import check_choice, check_level
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS, Bound
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch

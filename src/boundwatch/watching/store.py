@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch._support import files
-from boundwatch._support.text import shown
-from boundwatch.errors import InvalidCost, InvalidSetting, Place, SchemaMismatch
+from boundwatch.errors import InvalidCost, InvalidSetting, Place, SchemaMismatch, shown
 
 VERSION = 1
 """Version of the file that this release writes and reads."""

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from boundwatch._support.text import shown
 from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.errors import Argument, InvalidCost, Place, Refusal
+from boundwatch.errors import Argument, InvalidCost, Place, Refusal, shown
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.steps import filtered, label

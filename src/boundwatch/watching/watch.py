@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from boundwatch._support.text import shown
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
@@ -17,7 +16,7 @@ from boundwatch.detectors.predicted import PredictedTest, check_predictions
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal, shown
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.sources import Identity, KeptPipe, until_interrupted

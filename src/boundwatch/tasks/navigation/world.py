@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.text import shown
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidSetting, shown
 from boundwatch.tasks.navigation import scene as scenes
 from boundwatch.tasks.navigation.distributions import Distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Wind, fly, recorded_noise
