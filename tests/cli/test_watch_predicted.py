@@ -70,9 +70,9 @@ def test_a_state_goes_on_with_the_same_fields_only(run, tmp_path, certificate):
     [
         ('{"cost": 1, "critic": 0.2}', "'rest'"),
         ('{"cost": 1, "critic": 0.2, "rest": []}', "predicted and unlabeled go together"),
-        ('{"cost": 1, "critic": 1.2, "rest": [0.1]}', "predicted = 1.2 is outside [0, 1]"),
-        ('{"cost": 1, "critic": 0.2, "rest": [0.1, 7]}', "unlabeled[1] = 7 is outside [0, 1]"),
-        ('{"cost": 1, "critic": "x", "rest": [0.1]}', "'critic' = 'x' is not made of numbers"),
+        ('{"cost": 1, "critic": 1.2, "rest": [0.1]}', "'critic' = 1.2 is outside [0, 1]"),
+        ('{"cost": 1, "critic": 0.2, "rest": [0.1, 7]}', "'rest' = 7 is outside [0, 1]"),
+        ('{"cost": 1, "critic": "x", "rest": [0.1]}', "'critic' = 'x' is not a number"),
         ('{"cost": 1, "critic": [0.1, 0.2], "rest": [0.1]}', "'critic' has 2 numbers"),
         ("1", "columns: 1"),
     ],

@@ -14,7 +14,7 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.readers.lines import LineSplitter
 from boundwatch.watching.alarms import Alarms
-from boundwatch.watching.resuming import open_source, resume
+from boundwatch.watching.resuming import resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
 from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
@@ -217,19 +217,22 @@ def test_a_state_belongs_to_its_certificate(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"position": {"offset": -1}},
-        {"position": None},
-        {"counts": {}},
-        {"last": "x"},
+        {"progress": {}},
+        {"progress": {"position": {"offset": -1}}},
+        {"progress": {"position": None}},
+        {"progress": {"skipped": -1}},
+        {"progress": {"last": "x"}},
+        {"progress": {"highest": {"": "x"}}},
         {"text": {}},
         {"likeness": {"x": 1}},
-        {"detector ": {"kind": "SequentialTest"}},
-        {"highest": {"": "x"}},
+        {"detector ": {"n": 1}},
     ],
 )
 def test_a_state_with_bad_values_is_refused(tmp_path, change):
     session = watch(tmp_path / "s")
     run(session, "0.3")
+    if change.get("progress"):
+        change = {"progress": session.store.facts["progress"] | change["progress"]}
     session.store.keep(change)
     session.store.commit()
     with pytest.raises((SchemaMismatch, InvalidSetting)) as refused:
@@ -238,7 +241,7 @@ def test_a_state_with_bad_values_is_refused(tmp_path, change):
 
 
 def follow(session, path, **options):
-    return [event for events in session.run(open_source(session, str(path), **options)) for event in events]
+    return [event for events in session.run(session.open(str(path), **options)) for event in events]
 
 
 def counted(tmp_path, text):

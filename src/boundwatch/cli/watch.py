@@ -23,7 +23,7 @@ from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS, Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.watching.alarms import Alarms, check_command, run_command
-from boundwatch.watching.resuming import open_source, resume
+from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, refuse_document, trials_of
@@ -141,7 +141,7 @@ def watch(
             refuse_document(stream, reader)
             resume(session, levels)
             printing.say_where(session)
-            found = session.run(open_source(session, stream, follow=follow))
+            found = session.run(session.open(stream, follow=follow))
         else:
             found = session.run_whole(_whole(loaded, stream, reading, design.by, metrics=metrics))
         for events in found:

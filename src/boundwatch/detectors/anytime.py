@@ -101,7 +101,11 @@ class AnytimeDetector(ABC, Generic[Found]):
         >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
         True
         """
-        content = {
+        return saving.seal(self._kind, self.certificate, self.content())
+
+    def content(self) -> dict[str, Any]:
+        """Return the state without what says whose it is, for those who keep that themselves."""
+        return {
             "settings": saving.settings(self),
             "n": self.n,
             "total": self._total,
@@ -109,7 +113,6 @@ class AnytimeDetector(ABC, Generic[Found]):
             "first_alarm": self.first_alarm,
             "evidence": self._evidence_state(),
         }
-        return saving.seal(self._kind, self.certificate, content)
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
@@ -122,7 +125,12 @@ class AnytimeDetector(ABC, Generic[Found]):
         certificate
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
-        detector = saving.remade(cls, saving.unseal(cls._kind, state, certificate), state)
+        return cls.from_content(state, saving.unseal(cls._kind, state, certificate))
+
+    @classmethod
+    def from_content(cls, state: Mapping[str, Any], certificate: Certificate) -> Self:
+        """Return the detector whose `content` that was."""
+        detector = saving.remade(cls, certificate, state)
         detector.n = saving.count(state, "n")
         detector._total = saving.number(state, "total")
         detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)

@@ -372,6 +372,9 @@ def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | 
                 value=float(found[name][place]),
                 remedy="clip or rescale the predictions",
             )
+    if found["predicted"].size > 1:
+        problem = f"has {found['predicted'].size} numbers"
+        raise InvalidCost(problem, name="predicted", remedy="give one prediction")
     if (predicted is None) != (found["unlabeled"].size == 0):
         raise InvalidSetting(
             "predicted and unlabeled go together",

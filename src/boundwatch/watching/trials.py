@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from boundwatch.detectors.predicted import check_predictions
 from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.errors import Argument, InvalidCost, Place, Refusal, shown
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, shown
 from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.steps import filtered, label
@@ -76,10 +77,14 @@ class Column:
     asked: dict[str, str] = field(default_factory=dict)
     """The value that columns which were not declared, but should be, have had so far."""
 
-    @property
-    def measure(self) -> Measure | None:
-        """How costs are read, once that is known."""
-        return None if self.rows.rows is None else self.rows.rows.measure
+    def take(self, lines: Sequence[Line]) -> Block | None:
+        """Return the rows that were asked for, before anything else is read from them, as in a whole file."""
+        block, where, rows = self.rows.take(lines), self.declared.design.where, self.rows.rows
+        if block is None or rows is None or not where:
+            return block
+        at = self.declared.locate(rows.names)
+        kept = filtered(block, {at[name]: value for name, value in where.items()})
+        return kept if len(kept) else None
 
 
 class TrialReader:
@@ -106,29 +111,25 @@ class TrialReader:
         answers: Sequence[str] = ("by", "where"),
     ) -> None:
         self.source, self.binary = source, binary
-        asking = {
-            metric: dataclasses.replace(each, answers=tuple(answers)) for metric, each in declared.items()
-        }
-        self.columns = {metric: Column(each, TextRows(each, source)) for metric, each in asking.items()}
+        self.columns: dict[str, Column] = {}
+        for metric, each in declared.items():
+            asking = dataclasses.replace(each, answers=tuple(answers))
+            self.columns[metric] = Column(asking, TextRows(asking, source))
         self._first = next(iter(self.columns.values()))
+        self._state: dict[str, Any] | None = None
 
     @property
     def measures(self) -> dict[str, Measure]:
         """How the costs of each metric are read, once that is known."""
-        found = {metric: column.measure for metric, column in self.columns.items()}
-        return {metric: measure for metric, measure in found.items() if measure is not None}
+        found = {metric: column.rows.rows for metric, column in self.columns.items()}
+        return {metric: rows.measure for metric, rows in found.items() if rows is not None}
 
     @property
     def says_yes_or_no(self) -> bool:
         """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
-        first, measure = self._first.first, self._first.measure
+        first, rows = self._first.first, self._first.rows.rows
         words = isinstance(first, str) and outcome(first) is not None
-        return words or isinstance(first, bool) or (measure is not None and measure.kind == "success")
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether a column names each episode."""
-        return self._first.declared.design.id is not None
+        return words or isinstance(first, bool) or (rows is not None and rows.measure.kind == "success")
 
     @property
     def lines(self) -> int:
@@ -143,21 +144,17 @@ class TrialReader:
     @property
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
-        state = {
-            metric: {
-                "rows": column.rows.state,
-                "asked": column.asked,
-            }
-            for metric, column in self.columns.items()
-        }
-        plain: dict[str, Any] = json.loads(json.dumps(state))
-        return plain
+        if self._state is None:
+            found = {name: {"rows": one.rows.state, "asked": one.asked} for name, one in self.columns.items()}
+            self._state = json.loads(json.dumps(found))
+        return self._state
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
         for metric, column in self.columns.items():
             column.rows = TextRows(column.declared, self.source, state[metric]["rows"])
             column.asked = dict(state[metric]["asked"])
+        self._state = state
 
     def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
         """Return the trials in some lines, up to the first line that is none; `lenient` passes over these."""
@@ -175,13 +172,13 @@ class TrialReader:
             except Refusal as error:
                 self.restore(before)
                 # A sender that numbers its episodes sends again what was cut off.
-                passed = lenient or (error.problem == CUT_OFF and self.is_numbered)
+                passed = lenient or (error.problem == CUT_OFF and self._first.declared.design.id is not None)
                 if not passed or not isinstance(error, InvalidCost):
                     return Taken(trials, done, skipped, error)
                 skipped.append((line.number, error))
         return Taken(trials, len(lines), skipped)
 
-    def go_back(self, before: Mapping[str, Any], lines: Sequence[Line], trials: int) -> int:
+    def go_back(self, before: dict[str, Any], lines: Sequence[Line], trials: int) -> int:
         """Read again from a state, only so many trials; return how many lines these are."""
         self.restore(before)
         done = 0
@@ -196,31 +193,24 @@ class TrialReader:
             column.rows.end()
 
     def _take(self, lines: Sequence[Line]) -> list[Trial]:
+        self._state = None
         for line in lines:
             if line.raw.endswith(TORN):
                 raise InvalidCost(CUT_OFF, where=self._at(line.number))
-        blocks = {metric: _kept(column, column.rows.take(lines)) for metric, column in self.columns.items()}
-        block = next(iter(blocks.values()))
+        blocks = [(column, column.take(lines)) for column in self.columns.values()]
+        block = blocks[0][1]
         if block is None:
             return []
-        costs = [self._costs(self.columns[name], each) for name, each in blocks.items() if each is not None]
-        if any(len(each) != len(block) for each in costs):
+        costs = [self._costs(column, each) for column, each in blocks if each is not None]
+        if any(len(each) != len(block.numbers) for each in costs):
             raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
-        if not self._first.declared.design.columns and not self._asked:  # the usual case
+        rows = self._first.rows.rows
+        asked = [] if rows is None else rows.asked
+        at = self._first.declared.locate(() if rows is None else rows.names)
+        if not at and not asked:  # the usual case
             whose = tuple(self.columns)
             return [Trial(row[0], row[1:], whose) for row in zip(block.numbers, *costs, strict=True)]
-        return list(self._trials(block, list(zip(*costs, strict=True))))
-
-    def _ask(self, column: str, cell: Any, number: int) -> None:
-        """Refuse a second value of a column that was not declared."""
-        known, answers = self._first.asked, self._first.declared.answers
-        value = one_value([label(cell)], self._at(number, column), answers, known.get(column, ""))
-        known[column] = value
-
-    @property
-    def _asked(self) -> list[str]:
-        rows = self._first.rows.rows
-        return [] if rows is None else rows.asked
+        return list(self._placed(block, list(zip(*costs, strict=True)), at, asked))
 
     def _costs(self, column: Column, block: Block) -> list[float]:
         rows = column.rows.rows
@@ -231,28 +221,32 @@ class TrialReader:
         costs: list[float] = found.costs.tolist()
         return costs
 
-    def _trials(self, block: Block, costs: list[tuple[float, ...]]) -> Iterator[Trial]:
-        design, rows = self._first.declared.design, self._first.rows.rows
-        at = self._first.declared.locate(() if rows is None else rows.names)
+    def _placed(
+        self, block: Block, costs: list[tuple[float, ...]], at: Mapping[str, str], asked: Sequence[str]
+    ) -> Iterator[Trial]:
+        """Yield trials with what the design says of them; refuse a second value of what was not declared."""
+        design, known = self._first.declared.design, self._first.asked
         for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
             cells = {column: block.columns[name][row] for column, name in at.items()}
-            for column in self._asked:
-                self._ask(column, block.columns[column][row], number)
-            stream = "" if design.by is None else self._text(cells, number, design.by)
+            for column in asked:
+                value, where = label(block.columns[column][row]), self._at(number, column)
+                known[column] = one_value([value], where, self._first.declared.answers, known.get(column, ""))
+            given = {
+                name: self._given(cells[column], number, column)
+                for name, column in (("by", design.by), ("id", design.id), ("strata", design.strata))
+                if column is not None
+            }
+            stream = str(given.get("by", "")).strip()
             yield Trial(
                 number,
                 cost,
                 tuple("/".join(filter(None, (stream, metric))) for metric in self.columns),
-                None if design.id is None else self._id(self._given(cells, number, design.id)),
+                self._id(given.get("id")),
                 self._predictions(cells, number, design) if isinstance(design, WithPredictions) else None,
-                "" if design.strata is None else self._text(cells, number, design.strata),
+                str(given.get("strata", "")).strip(),
             )
 
-    def _text(self, cells: Mapping[str, Any], number: int, column: str) -> str:
-        return str(self._given(cells, number, column)).strip()
-
-    def _given(self, cells: Mapping[str, Any], number: int, column: str) -> Any:
-        cell = cells[column]
+    def _given(self, cell: Any, number: int, column: str) -> Any:
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             remedy = "give it: episodes are told apart by it"
             raise InvalidCost("is empty", where=self._at(number, column), remedy=remedy)
@@ -265,41 +259,25 @@ class TrialReader:
     def _predictions(
         self, cells: Mapping[str, Any], number: int, design: WithPredictions
     ) -> tuple[float, list[float]] | None:
-        """Return both kinds of predictions, None where the line leaves both empty."""
-        one = self._numbers(cells[design.predicted], number, design.predicted)
-        others = self._numbers(cells[design.unlabeled], number, design.unlabeled)
+        """Return both kinds of predictions; lists, or text with blanks or semicolons between numbers."""
+        one, others = (
+            cell if isinstance(cell, list) else str("" if cell is None else cell).replace(";", " ").split()
+            for cell in map(cells.__getitem__, design.lists)
+        )
         if not one and not others:
             return None
-        if len(one) != 1:
-            where = self._at(number, design.predicted)
-            raise InvalidCost(f"has {len(one)} numbers", where=where, remedy="give one prediction")
-        return one[0], others
-
-    def _numbers(self, cell: Any, number: int, column: str) -> list[float]:
-        """Return the numbers of a cell: a list, or text with blanks or semicolons between them."""
-        cells = (
-            cell if isinstance(cell, list) else str("" if cell is None else cell).replace(";", " ").split()
-        )
         try:
-            return [float(each) for each in cells]
-        except (ValueError, TypeError):
-            where = self._at(number, column)
-            raise InvalidCost(
-                "is not made of numbers", where=where, value=cell, remedy="correct it"
-            ) from None
+            predicted, unlabeled = check_predictions(one[0] if len(one) == 1 else one or None, others)
+        except InvalidCost as error:
+            where = self._at(number, design.predicted if error.name == "predicted" else design.unlabeled)
+            raise InvalidCost(error.problem, where=where, value=error.value, remedy=error.remedy) from None
+        except InvalidSetting as error:  # a fault of this line, not of the stream
+            problem = f"is not whole: {error.problem}"
+            raise InvalidCost(problem, where=self._at(number), remedy=error.remedy) from None
+        return predicted or 0.0, unlabeled.tolist()
 
     def _at(self, number: int, column: str | None = None) -> Place:
         return Place(self.source, "line", number, column)
-
-
-def _kept(column: Column, block: Block | None) -> Block | None:
-    """Return the rows that were asked for, before anything else is read from them, as in a whole file."""
-    where, rows = column.declared.design.where, column.rows.rows
-    if block is None or rows is None or not where:
-        return block
-    at = column.declared.locate(rows.names)
-    kept = filtered(block, {at[name]: value for name, value in where.items()})
-    return kept if len(kept) else None
 
 
 def trials_of(episodes: Episodes) -> list[Trial]:

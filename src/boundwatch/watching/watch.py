@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import to_builtins
 
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
-from boundwatch.detectors.predicted import PredictedTest, check_predictions
+from boundwatch.detectors.predicted import PredictedTest
+from boundwatch.detectors.saving import Count
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal, shown
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
-from boundwatch.watching.sources import Identity, KeptPipe, until_interrupted
+from boundwatch.watching.sources import Identity, KeptPipe, is_pipe, open_lines, until_interrupted
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import CUT_OFF, Trial, TrialReader, explained
 
@@ -29,7 +33,6 @@ DETECTORS: dict[str, type[Detector]] = {
     "change-detector": ChangeDetector,
     "predicted-test": PredictedTest,
 }
-COUNTS = ("skipped", "repeated", "gaps")  # what a watch adds up besides episodes
 _PART = 4096  # trials of a file that was read as a whole, after which they are printed
 
 
@@ -53,7 +56,21 @@ Events = list[Counted | Notice]
 
 
 @dataclass
-class Watch:
+class Progress:
+    """How far a watch has come: what its store keeps besides the detectors."""
+
+    position: Position = field(default_factory=Position, init=False)
+    sender: Identity | None = field(default=None, init=False)
+    skipped: Count = field(default=0, init=False)
+    repeated: Count = field(default=0, init=False)
+    gaps: Count = field(default=0, init=False)
+    last: Trial | None = field(default=None, init=False)
+    highest: dict[str, int] = field(default_factory=dict, init=False)
+    """The highest id of each stream, where ids are numbers."""
+
+
+@dataclass
+class Watch(Progress):
     """Detectors, and how much of their stream they have counted.
 
     **Guarantee**: that of the detectors. With a store in a file, every line of a file, of a pipe that is
@@ -87,15 +104,8 @@ class Watch:
     allow_gaps: bool = False
     lenient: bool = False
     until_alarm: bool = False
-    position: Position = field(default_factory=Position, init=False)
-    sender: Identity | None = field(default=None, init=False)
-    skipped: int = field(default=0, init=False)
-    repeated: int = field(default=0, init=False)
-    gaps: int = field(default=0, init=False)
-    last: Trial | None = field(default=None, init=False)
     resumed: bool = field(default=False, init=False)
     unfinished: int | None = field(default=None, init=False)  # the last line, if it has no newline yet
-    highest: dict[str, int] = field(default_factory=dict, init=False)
     likeness: dict[str, Likeness] = field(default_factory=dict, init=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
     _torn: Refusal | None = field(default=None, init=False, repr=False)
@@ -121,13 +131,53 @@ class Watch:
         return all(one.n > 0 and bool(one.finding().no_worse) for one in asked) if asked else None
 
     @property
-    def alarmed(self) -> bool:
-        """Whether any stream has alarmed."""
-        return any(detector.first_alarm is not None for detector in self.detectors.values())
+    def measures(self) -> dict[str, Measure]:
+        """How the costs of each stream are read, once that is known; of none if a file was read whole."""
+        known = {} if self.reader is None else self.reader.measures
+        found = {name: known.get(name.rpartition("/")[2]) or known.get("") for name in self.detectors}
+        return {name: measure for name, measure in found.items() if measure is not None}
 
     @property
     def _is_over(self) -> bool:
-        return self.until_alarm and self.alarmed
+        return self.until_alarm and any(one.first_alarm is not None for one in self.detectors.values())
+
+    def save(self) -> None:
+        """Put everything into the store."""
+        facts = {
+            "settings": self.settings,
+            "certificates": {name: one.certificate.fingerprint for name, one in self.detectors.items()},
+            "progress": to_builtins({each.name: getattr(self, each.name) for each in fields(Progress)}),
+            "text": None if self.reader is None else self.reader.state,
+            "told": self.alarms.told,
+            "likeness": {stream: each.state for stream, each in self.likeness.items()},
+        }
+        for stream in self._changed:
+            facts[f"detector {stream}"] = self.detectors[stream].content()
+        self._changed.clear()
+        self.store.keep(facts)
+        self.store.commit()
+
+    def open(self, stream: str, *, follow: bool = False) -> Iterable[Batch]:
+        """Return where the lines come from, at the place where the watch left off."""
+        state = self.store.path
+        if not is_pipe(stream):
+            if state is not None and self.position == Position() and Path(stream).exists():
+                named = Path(stream).stat()  # it may be rotated before its first line is counted
+                self.position = Position(device=named.st_dev, inode=named.st_ino)
+                self.save()
+            return open_lines(stream, self.position, follow=follow)
+        replayed = self.settings.get("id") == "line"
+        if state is None or replayed:
+            return open_lines(stream, self.position, replayed=replayed)
+        kept = state.with_name(f"{state.name}-pipe")
+        if not kept.exists() or kept.stat().st_size == self.position.offset:  # all of it was counted
+            kept.unlink(missing_ok=True)
+            self.position = Position()
+        self.save()
+        source = KeptPipe(stream, kept, self.position, self.sender)
+        self.sender = source.sender
+        self.save()  # before the first byte: whose line it is that may be cut off
+        return source
 
     def run(self, source: Iterable[Batch]) -> Iterator[Events]:
         """Count the lines of a source; what is yielded is in the store.
@@ -139,7 +189,7 @@ class Watch:
         """
         batches = iter(source)
         try:
-            yield from self._announce(at_once=True)
+            yield from self._say([], at_once=True)
             if not self._is_over:
                 yield from self._run(batches)
                 self._end()
@@ -160,13 +210,14 @@ class Watch:
         held: Batch | None = None  # its last line has no newline
         with until_interrupted(batches) as coming:
             for batch in coming:
-                events: Events = []
-                if batch.note:
-                    events.append(Notice(f"note: {self.source}: {batch.note}"))
-                fault = self._torn_before(held, batch, events)
-                held = batch if batch.torn else None if batch.lines else held
-                if fault is None and batch.lines and held is None:
-                    fault = self._take(batch, events)
+                events: Events = [Notice(f"note: {self.source}: {batch.note}")] if batch.note else []
+                fault = None
+                if batch.lines:
+                    if held is not None:
+                        fault = self._refuse_torn(held.lines[-1].number, events)
+                    held = batch if batch.torn else None
+                    if fault is None and held is None:
+                        fault = self._take(batch, events)
                 yield from self._say(events, fault)
                 if self._is_over:
                     return
@@ -175,30 +226,6 @@ class Watch:
         elif held is not None:
             events = []
             yield from self._say(events, self._take(held, events))
-
-    def _say(self, events: Events, fault: Refusal | None) -> Iterator[Events]:
-        """Yield what was counted, tell of alarms, and raise what made it stop."""
-        if events:
-            yield events
-        yield from self._announce(at_once=fault is not None)
-        if fault is not None:
-            raise fault
-
-    def _torn_before(self, held: Batch | None, batch: Batch, events: Events) -> Refusal | None:
-        """Return that the last line of a file, or of a sender, is not whole, if another one follows."""
-        if held is None or not batch.lines:
-            return None
-        number = held.lines[-1].number
-        problem = "has no newline, and another file or sender followed"
-        fault = explained(InvalidCost(problem, where=Place(self.source, "line", number)))
-        if not self.lenient:
-            return fault
-        self._skip(number, fault, events)
-        return None
-
-    def _skip(self, number: int, fault: Refusal, events: Events) -> None:
-        self.skipped += 1
-        events.append(Notice(f"line {number} skipped, not counted: {fault}"))
 
     def run_whole(self, trials: Sequence[Trial]) -> Iterator[Events]:
         """Count the trials of a file that was read as a whole, and compared with the certificate then."""
@@ -210,13 +237,52 @@ class Watch:
                 break
         self._end()
 
+    def _say(
+        self, events: Events, fault: Refusal | None = None, *, at_once: bool = False
+    ) -> Iterator[Events]:
+        """Yield what was counted, tell of alarms, and raise what made it stop."""
+        if events:
+            yield events
+        if failed := self._announce(at_once=at_once or fault is not None):
+            yield failed
+        if fault is not None:
+            raise fault
+
+    def _announce(self, *, at_once: bool) -> Events:
+        """Tell what has changed; return what to say about alarms that could not be told."""
+        alarmed = {name: one for name, one in self.detectors.items() if one.first_alarm is not None}
+        verdicts = {stream: detector.verdict.value for stream, detector in alarmed.items()}
+        said: Events = []
+        for stream in self.alarms.due(verdicts, at_once=at_once) if alarmed else ():
+            detector = alarmed[stream]
+            whose = {"stream": stream} if stream else {}
+            alarm = {"source": self.source, **whose, "certificate": detector.certificate.fingerprint}
+            if failed := self.alarms.deliver(stream, verdicts[stream], alarm | detector.finding().to_dict()):
+                said.append(Notice(f"warning: {failed}"))
+            self.save()
+        return said
+
     def _end(self) -> None:
         if self.alarms.undelivered:
-            list(self._announce(at_once=True))  # one last try
+            self._announce(at_once=True)  # one last try
         if self._torn is not None:
             raise self._torn
-        if self.reader is not None and self.store.path is None and not self.alarmed:
+        alarmed = any(one.first_alarm is not None for one in self.detectors.values())
+        if self.reader is not None and self.store.path is None and not alarmed:
             self.reader.end()
+
+    def _refuse_torn(self, number: int, events: Events) -> Refusal | None:
+        """Return that the last line of a file, or of a sender, is not whole, as another one follows."""
+        problem = "has no newline, and another file or sender followed"
+        fault = explained(InvalidCost(problem, where=Place(self.source, "line", number)))
+        if not self.lenient:
+            return fault
+        self._skip(number, fault, events)
+        return None
+
+    def _skip(self, number: int, fault: Refusal, events: Events) -> None:
+        self.skipped += 1
+        events.append(Notice(f"line {number} skipped, not counted: {fault}"))
 
     def _take(self, batch: Batch, events: Events) -> Refusal | None:
         """Count the lines of a batch and put that into the store; return what made it stop."""
@@ -245,32 +311,28 @@ class Watch:
 
     def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
         """Count trials; return how many were, and what made it stop, if that was not an alarm."""
-        numbered = self.reader is not None and self.reader.is_numbered
         done = 0
         for trial in trials:
             try:
                 self._check(trial)
-                if numbered and self._is_repeated(trial, events):
-                    done += 1
-                    continue
+                repeated = trial.id is not None and self._is_repeated(trial, events)
             except Refusal as error:
                 if not self.lenient or not isinstance(error, InvalidCost):
                     return done, error
-                done += 1
                 self._skip(trial.number, error, events)
+                repeated = True
+            done += 1
+            if repeated:
                 continue
             own = self._update(trial, events)
-            if numbered:
+            if trial.id is not None:
                 stream = trial.streams[0]
                 self.store.remember(stream, trial.id, trial.costs)
                 if type(trial.id) is int:
                     self.highest[stream] = max(trial.id, self.highest.get(stream, trial.id))
-            done += 1
             self._torn = None
-            if own is not None:
+            if own is not None or self._is_over:
                 return done, own
-            if self._is_over:
-                break
         return done, None
 
     def _check(self, trial: Trial) -> None:
@@ -279,17 +341,11 @@ class Watch:
             detector = self.detectors.get(stream)
             if detector is None:
                 problem, _, remedy = no_certificate(stream, self.detectors).partition("; ")
-                raise InvalidCost(
-                    f"is of {shown(stream)}, which {problem}", where=self._at(trial), remedy=remedy
-                )
+                problem = f"is of {shown(stream)}, which {problem}"
+                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
             if detector.certificate.binary and cost not in (0, 1):
                 problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
                 raise InvalidCost(problem, where=self._at(trial))
-        if trial.predictions is not None:
-            try:
-                check_predictions(*trial.predictions)
-            except InvalidSetting as error:  # a fault of this line, not of the stream
-                raise InvalidCost(f"is not whole: {error}", where=self._at(trial)) from None
 
     def _is_repeated(self, trial: Trial, events: Events) -> bool:
         """Return whether an id was counted before; refuse one that comes with another cost, or too early."""
@@ -299,9 +355,8 @@ class Watch:
             if counted != list(trial.costs):
                 was, now = (", ".join(map(shortest, each)) for each in (counted, trial.costs))
                 problem = f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}"
-                raise InvalidCost(
-                    problem, where=self._at(trial), remedy="an id names one episode: correct it"
-                )
+                remedy = "an id names one episode: correct it"
+                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
             self.repeated += 1
             return True
         highest = self.highest.get(stream)
@@ -328,20 +383,18 @@ class Watch:
                 fault = self._compare(trial, stream, cost, events) or fault
                 if fault is not None and detector.n == 0:
                     continue
-            if isinstance(detector, PredictedTest) and trial.predictions is not None:
-                finding: Any = detector.update(cost, *trial.predictions)
-            else:
-                finding = detector.update(cost)
+            finding = detector.update(cost, *(trial.predictions or ()))
             events.append(Counted(trial.number, cost, stream, finding, self.skipped))
         return fault
 
     def _compare(self, trial: Trial, stream: str, cost: float, events: Events) -> ProvenanceMismatch | None:
         """Say what makes a verdict doubtful that did not before; return that these are no new costs."""
-        detector, measure = self.detectors[stream], self.measure_of(stream)
-        if measure is None:  # a whole file was compared when it was read
-            return None
+        detector = self.detectors[stream]
         called = ": ".join(filter(None, (self.source, stream)))
         if detector.n == 0:
+            measure = self.measures.get(stream)
+            if measure is None:  # a whole file was compared when it was read
+                return None
             self.likeness[stream] = Likeness(detector.certificate, measure)
             doubts = measured_otherwise(detector.certificate, measure)
             events += [Notice(f"warning: {called}: {doubt}") for doubt in doubts]
@@ -353,61 +406,16 @@ class Watch:
                 self.alarms.told.pop(stream, None)
                 del self.likeness[stream]
                 where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
-                return ProvenanceMismatch(
-                    f"these {OWN}", where=where, remedy="watch only what comes after them"
-                )
+                remedy = "watch only what comes after them"
+                return ProvenanceMismatch(f"these {OWN}", where=where, remedy=remedy)
             how = "note" if doubt.kind == "chance" else "warning"
             events.append(Notice(f"{how}: {called}: so far, {doubt}"))
         if likeness.is_settled:
             del self.likeness[stream]
         return None
 
-    def measure_of(self, stream: str) -> Measure | None:
-        """Return how the costs of a stream are read; None before that is known, or if a file was whole."""
-        if self.reader is None:
-            return None
-        measures = self.reader.measures
-        return measures.get(stream.rpartition("/")[2]) or measures.get("")
-
     def _at(self, trial: Trial) -> Place:
         return Place(self.source, "line", trial.number)
-
-    def _announce(self, *, at_once: bool = False) -> Iterator[Events]:
-        """Tell what has changed; yield what to say about alarms that could not be told."""
-        alarmed = {name: one for name, one in self.detectors.items() if one.first_alarm is not None}
-        verdicts = {stream: detector.verdict.value for stream, detector in alarmed.items()}
-        said: Events = []
-        for stream in self.alarms.due(verdicts, at_once=at_once):
-            detector = alarmed[stream]
-            whose = {"stream": stream} if stream else {}
-            alarm = {"source": self.source, **whose, "certificate": detector.certificate.fingerprint}
-            if failed := self.alarms.deliver(stream, verdicts[stream], alarm | detector.finding().to_dict()):
-                said.append(Notice(f"warning: {failed}"))
-            self.save()
-        if said:
-            yield said
-
-    def save(self) -> None:
-        """Put everything into the store."""
-        facts = {
-            "settings": self.settings,
-            "certificates": {name: one.certificate.fingerprint for name, one in self.detectors.items()},
-            "position": self.position.to_dict(),
-            "sender": self.sender,
-            "text": None if self.reader is None else self.reader.state,
-            "counts": {name: getattr(self, name) for name in COUNTS},
-            "highest": self.highest,
-            "last": None if self.last is None else [self.last.number, self.last.costs, self.last.id],
-            "told": self.alarms.told,
-            "likeness": {stream: each.state for stream, each in self.likeness.items()},
-        }
-        for stream in self._changed:
-            state = self.detectors[stream].state_dict()
-            del state["certificate"]  # its fingerprint says which it is
-            facts[f"detector {stream}"] = state
-        self._changed.clear()
-        self.store.keep(facts)
-        self.store.commit()
 
 
 def build_detectors(
@@ -429,14 +437,10 @@ def build_detectors(
     build: Callable[..., Detector] = DETECTORS[detector]
     if isinstance(certificate, Certificate):
         return {"": build(certificate, **levels)}
-    detectors: dict[str, Detector] = {}
+    whole = build(next(iter(certificate.values())), **levels)
+    given = {name: getattr(whole, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
+    shares = {**levels, **given}
+    if build is not SequentialTest:  # the others judge by the limits, which pay their delta once
+        return {stream: build(promise, **shares) for stream, promise in certificate.items()}
     sharing = Counter(map(id, certificate.values()))
-    for stream, promise in certificate.items():
-        one = build(promise, **levels)
-        shares = {name: getattr(one, name) / len(certificate) for name in ("alpha_adverse", "alpha_benign")}
-        if "margin" in levels:
-            shares["margin"] = levels["margin"]
-        if build is SequentialTest:  # the others judge by the limits, which pay their delta once
-            shares["sharing"] = sharing[id(promise)]
-        detectors[stream] = build(promise, **shares)
-    return detectors
+    return {stream: build(one, **shares, sharing=sharing[id(one)]) for stream, one in certificate.items()}
