@@ -296,7 +296,7 @@ def explained(fault: Refusal, raw: bytes = b"") -> Refusal:
     if raw.endswith(TORN):
         kept = shown(raw.decode("utf-8", "replace"))
         said = (f"replace {kept} in the file that ends with -pipe, if you know how the episode ended",)
-    if fault.where and fault.where.number and not fault.where.column:  # a cell may be an outcome
+    if fault.where and fault.where.number and not (fault.where.column or fault.cells):  # may be an outcome
         said += ("; if it is not a trial, pass ", Argument("skip_malformed", True))
     changed = copy.copy(fault)
     changed.remedy = said
