@@ -1,4 +1,4 @@
-"""The command line: one executable, ``boundwatch``, one file per command.
+"""The command line: one executable, ``boundwatch``, one file per command (`tasks` has two).
 
 Every command reads, makes one call into the library, and prints. `root` says how to add one.
 """
@@ -8,8 +8,7 @@ from boundwatch.cli.root import app, main
 # Importing a command registers it; --help lists them in this order, the order of the work.
 # isort: off
 from boundwatch.cli import demo as demo
-from boundwatch.cli import train as train
-from boundwatch.cli import rollout as rollout
+from boundwatch.cli import tasks as tasks
 from boundwatch.cli import certify as certify
 from boundwatch.cli import keygen as keygen
 from boundwatch.cli import verify as verify

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import EXIT_WORSE
-from boundwatch.cli.options import AT_LEAST_1
+from boundwatch.cli.options import AT_LEAST_1, refuse_if
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
@@ -75,23 +76,29 @@ def compare(
     exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse. With
         several policies: exit with 3 if the last one is shown to be worse than another.
     """
-    for path in (plot, report):
-        if path is not None:
-            files.protect(path, policies, force=force)
-
-    def build(binary: bool, turns: int = 1) -> PolicyComparison:
-        return PolicyComparison(
-            alpha, binary=binary, paired=paired, horizon=horizon, margin=margin, tasks=turns
-        )
-
+    for path in filter(None, (plot, report)):
+        files.protect(path, policies, force=force)
+    build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin)
+    refuse_if(
+        {
+            "--follow needs two files, one per policy": follow
+            and (len(policies) != 2 or policy is not None or "-" in policies),
+            "--tasks goes with --follow; those of whole files are counted": bool(tasks) and not follow,
+            "--tasks N and --strata COL go together: how many tasks, and which column": follow
+            and (tasks is None) != (reading.strata is None),
+            "--policy goes with one file that holds all policies": policy is not None and len(policies) != 1,
+            "give a file per policy, at least two; or one file with --policy COL": policy is None
+            and len(policies) < 2,
+            "- can be given once: there is one standard input": policies.count("-") > 1,
+        }
+    )
     if follow:
-        if len(policies) != 2 or policy is not None or "-" in policies:
-            raise typer.BadParameter("--follow needs two files, one per policy")
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
-    elif tasks is not None:
-        raise typer.BadParameter("--tasks goes with --follow; those of whole files are counted")
+    elif policy is not None:
+        named = _read_policies(policies[0], reading, policy, binary=binary or None, paired=paired)
     else:
-        named = _read(policies, reading, policy, binary=binary or None, paired=paired)
+        read = [reading.read(path, binary=binary or None, answers=ANSWERS) for path in policies]
+        named = dict(zip(_names(policies), align(read, paired=paired), strict=True))
     if len(named) == 2:
         worse = _compare_two(named, build, plot, report, as_json=as_json, lines=follow)
     else:
@@ -106,33 +113,19 @@ ANSWERS = ("strata", "where")
 """How people say what a column of tasks means: somebody chose their order."""
 
 
-def _read(
-    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, paired: bool
+def _read_policies(
+    path: str, reading: Reading, policy: str, *, binary: bool | None, paired: bool
 ) -> dict[str, Episodes]:
-    """Return the episodes of every policy by its name."""
-    if policy is not None:
-        if len(paths) != 1:
-            raise typer.BadParameter("--policy goes with one file that holds all policies")
-        whole = reading.read(paths[0], policy=policy, binary=binary, answers=ANSWERS)
-        found = whole.split("policy")
-        if len(found) < 2:
-            problem = f"names {len(found)} policy; two are needed"
-            raise InvalidCost(problem, where=Place(whole.source, column=policy))
-        parts = [
-            dataclasses.replace(part, source=f"{whole.source}, {policy} {name}")
-            for name, part in found.items()
-        ]
-        aligned = align(parts, paired=paired)
-        return {
-            name: dataclasses.replace(part, source=whole.source)
-            for name, part in zip(found, aligned, strict=True)
-        }
-    if len(paths) < 2:
-        raise typer.BadParameter("give a file per policy, at least two; or one file with --policy COL")
-    if paths.count("-") > 1:
-        raise typer.BadParameter("- can be given once: there is one standard input")
-    read = [reading.read(path, binary=binary, answers=ANSWERS) for path in paths]
-    return dict(zip(_names(paths), align(read, paired=paired), strict=True))
+    """Return the episodes of every policy in one file by its name."""
+    whole = reading.read(path, policy=policy, binary=binary, answers=ANSWERS)
+    found = whole.split("policy")
+    if len(found) < 2:
+        problem = f"names {len(found)} policy; two are needed"
+        raise InvalidCost(problem, where=Place(whole.source, column=policy))
+    # What `align` has to say names the policy, too.
+    parts = [replace(part, source=f"{whole.source}, {policy} {name}") for name, part in found.items()]
+    aligned = zip(found, align(parts, paired=paired), strict=True)
+    return {name: replace(part, source=whole.source) for name, part in aligned}
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -141,49 +134,38 @@ def _names(paths: list[str]) -> list[str]:
         names = ["stdin" if path == "-" else name(Path(path)) for path in paths]
         if len(set(names)) == len(names):
             return names
-    raise InvalidSetting(
-        f"the same file was given twice: {', '.join(paths)}", remedy="a policy equals itself"
-    )
+    problem = f"the same file was given twice: {', '.join(paths)}"
+    raise InvalidSetting(problem, remedy="a policy equals itself")
 
 
 def _compare_two(
     named: dict[str, Episodes],
-    build: Callable[[bool, int], PolicyComparison],
+    build: Callable[..., PolicyComparison],
     plot: Path | None,
     report: Path | None,
     *,
     as_json: bool,
     lines: bool,
 ) -> bool:
+    """Print the verdict on two policies; return whether the second is worse."""
     one, other = named
-    a, b = named.values()
-    test = build(a.binary and b.binary, len(set(tasks_of(a))) or 1)
+    a, b = both = tuple(named.values())
+    test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
     finding = test.update_many(a.costs, b.costs)
-    for each in (a, b):
-        out.print_warnings(each)
-    sources = [out.describe_source(each) for each in (a, b)]
+    out.print_warnings(*both)
+    sources = [out.describe_source(each) for each in both]
     if plot is not None:
         from boundwatch.reporting import plots
 
         test.reset()
-        figure = plots.plot_comparison(test, a.costs, b.costs, (one, other))
-        plots.save_figure(figure, plot)
+        plots.save_figure(plots.plot_comparison(test, a.costs, b.costs, (one, other)), plot)
     if report is not None:
         test.reset()
-        html = words.render_comparison(
-            test,
-            a.costs,
-            b.costs,
-            names=(one, other),
-            sources=sources,
-            warnings=(*a.warnings, *b.warnings),
-        )
-        files.write_text(report, html)
+        said: Any = {"names": (one, other), "sources": sources, "warnings": (*a.warnings, *b.warnings)}
+        files.write_text(report, words.render_comparison(test, a.costs, b.costs, **said))
     if as_json and not lines:  # else every line was the finding
-        out.print_json(
-            finding.to_dict()
-            | {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
-        )
+        read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
+        out.print_json(finding.to_dict() | read)
     elif not as_json:
         typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
         print()
@@ -196,17 +178,16 @@ def _compare_two(
 def _compare_many(
     named: dict[str, Episodes], alpha: float, paired: bool, plot: Path | None, *, as_json: bool
 ) -> bool:
+    """Print the ranking of several policies; return whether the last is worse than another."""
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
-    for each in named.values():
-        out.print_warnings(each)
+    out.print_warnings(*named.values())
     if plot is not None:
         from boundwatch.reporting import plots
 
         plots.save_figure(ranking.plot(), plot)
     if as_json:
-        out.print_json(
-            ranking.to_dict() | {"sources": {name: out.source_fields(each) for name, each in named.items()}}
-        )
+        sources = {name: out.source_fields(each) for name, each in named.items()}
+        out.print_json(ranking.to_dict() | {"sources": sources})
     else:
         _print_ranking(ranking)
     return list(named)[-1] not in ranking.best
@@ -215,44 +196,35 @@ def _compare_many(
 def _print_ranking(ranking: Ranking) -> None:
     typer.secho(words.ranking_headline(ranking), bold=True)
     print()
-    out.print_table(
-        ("group", "trials", "mean cost", "expected cost", "policy"),
-        [(*each.row[1:], each.name) for each in ranking.policies],
-    )
+    rows = [(*each.row[1:], each.name) for each in ranking.policies]
+    out.print_table(("group", "trials", "mean cost", "expected cost", "policy"), rows)
     print()
-    out.print_table(
-        ("adjusted p", "trials", "pair"),
-        [
-            (
-                f"{pair.adjusted_p:.3g}",
-                str(pair.pairs),
-                f"{pair.better} {'is better than' if pair.decided else 'against'} {pair.worse}",
-            )
-            for pair in ranking.pairs
-        ],
-    )
+    verbs = {True: "is better than", False: "against"}
+    pairs = [
+        (f"{each.adjusted_p:.3g}", str(each.pairs), f"{each.better} {verbs[each.decided]} {each.worse}")
+        for each in ranking.pairs
+    ]
+    out.print_table(("adjusted p", "trials", "pair"), pairs)
     out.print_section("Note", words.ranking_notes(ranking), bullet="- ")
 
 
 def _follow(
     paths: list[str],
     reading: Reading,
-    build: Callable[[bool, int], PolicyComparison],
+    build: Callable[..., PolicyComparison],
     tasks: int | None,
     *,
     binary: bool,
     as_json: bool,
 ) -> dict[str, Episodes]:
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
-    if (tasks is None) != (reading.strata is None):
-        raise typer.BadParameter("--tasks N and --strata COL go together: how many tasks, and which column")
     reading.refuse_several()
     readers = []
     for path in paths:
         readers.append(reading.read_lines(path, reading.design(), "--follow", *ANSWERS, binary=binary))
         refuse_document(path, readers[-1])
     a, b = (_arrivals(path, reader, binary=binary) for path, reader in zip(paths, readers, strict=True))
-    following = Following(a, b, lambda binary: build(binary, tasks or 1), tasks)
+    following = Following(a, b, lambda binary: build(binary=binary, tasks=tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while not following.over:
             for finding in following.look():

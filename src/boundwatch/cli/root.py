@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Annotated, Any, NoReturn, TypeVar, cast
@@ -56,10 +57,10 @@ class _Command(TyperCommand):
 
         def parse_once(args: list[str]) -> Any:
             found = parse(args)
-            seen = [each for each in found[2] if each.param_type_name == "option"]
-            for option in seen:
-                if seen.count(option) > 1 and not option.multiple and not option.is_flag:
-                    raise typer.BadParameter("can be given once", ctx=ctx, param=option)
+            for given, times in Counter(found[2]).items():
+                is_option = given.param_type_name == "option"
+                if times > 1 and is_option and not given.multiple and not given.is_flag:
+                    raise typer.BadParameter("can be given once", ctx=ctx, param=given)
             return found
 
         parser.parse_args = parse_once
@@ -103,8 +104,11 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)
     except BoundwatchError as error:
-        line = said(error, _option_names(application)) if isinstance(error, Refusal) else str(error)
-        message = " ".join(line.split())
+        commands = getattr(built(application), "commands", {}).values()
+        options = {
+            str(each.name) for one in commands for each in one.params if each.param_type_name == "option"
+        }
+        message = " ".join((said(error, options) if isinstance(error, Refusal) else str(error)).split())
     except _WrongUsage as wrong:
         _say_usage(wrong, name)
     except MemoryError:
@@ -139,14 +143,6 @@ def _say_usage(wrong: Any, name: str) -> NoReturn:
 def built(application: typer.Typer) -> Any:
     """Return the program with all of its commands; typer would build them again at every call."""
     return typer.main.get_command(application)
-
-
-def _option_names(application: typer.Typer) -> set[str]:
-    """Return the names of the arguments of all commands: what a refusal may call by its flag."""
-    commands = list(getattr(built(application), "commands", {}).values())
-    return {
-        str(each.name) for command in commands for each in command.params if each.param_type_name == "option"
-    }
 
 
 def _print_version(value: bool) -> None:

@@ -109,8 +109,7 @@ def watch(
     )
     if state is not None:  # what is no state is refused when it is opened
         files.protect(state, [certificate, stream], force=True)
-    if on_alarm is not None:
-        check_command(on_alarm)
+    alarms = _alarms(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
     design = _design(loaded, reading, _streams(loaded, by, certificate), number, predicted, unlabeled)
@@ -132,7 +131,7 @@ def watch(
             store,
             reader,
             settings=_settings(stream, kind, reading, design, number),
-            alarms=Alarms(None if on_alarm is None else partial(run_command, on_alarm)),
+            alarms=alarms,
             allow_gaps=allow_gaps,
             lenient=skip_malformed,
             until_alarm=until_alarm,
@@ -145,16 +144,25 @@ def watch(
         else:
             found = session.run_whole(_whole(loaded, stream, reading, design.by, metrics=metrics))
         for events in found:
-            (printing.print_json if as_json else printing.print_text)(events, interval)
+            printing.print_events(events, as_json=as_json, interval=interval)
+    printing.print_notes(session)
     if session.episodes == 0:
-        printing.print_notes(session)
         problem = "no episode was counted, so nothing was judged"
         raise InvalidCost(problem, where=Place(session.source), remedy="send at least one")
-    printing.print_end(session, as_json=as_json)
+    if not as_json:
+        printing.print_summary(session)
+    printing.warn_of_undelivered(session)
     if exit_code:
         exit_if_worse(session.verdict, session.no_worse)
     if session.alarms.undelivered:
         raise typer.Exit(1)
+
+
+def _alarms(command: str | None) -> Alarms:
+    if command is None:
+        return Alarms(None)
+    check_command(command)
+    return Alarms(partial(run_command, command))
 
 
 def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path) -> str | None:
