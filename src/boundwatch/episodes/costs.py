@@ -27,6 +27,7 @@ Costs = NDArray[np.float64]
 
 _SEVERAL = re.compile(r"\d+\s*(/|of|von|out of)\s*\d+|[\d.,]+\s*[%％]", re.IGNORECASE).fullmatch
 _DIGITS = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*").fullmatch
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
 _NAME_WORDS = Argument("success_values")
 _MOST_WORDS = 5
 
@@ -64,7 +65,7 @@ def convert(
 ) -> Converted:
     """Return the cost of every cell; the same for a whole column as for its cells one after the other."""
     state, others = notation or Notation(), dict[str, int]()
-    values = _plain(measure, cells)
+    values = _plain(measure, cells if measure.kind == "success" else _unwritten(cells, state))
     if values is None or (state.words and values.size):
         values, others = _read(measure, cells, state)
     elif values.size:
@@ -78,6 +79,17 @@ def convert(
         remedy = ("certify with ", Argument("binary", False))
         raise InvalidCost(problem, value=value, remedy=remedy).of(place)
     return Converted(costs, others)
+
+
+def _unwritten(cells: Cells, state: Notation) -> Cells:
+    """Return texts that are all plain numbers, written like those before them, as numbers; else cells."""
+    alike = state.decimal != "," and not state.percent and not state.words
+    if not alike or isinstance(cells, np.ndarray) or set(map(type, cells)) != {str}:
+        return cells
+    if not all(map(_PLAIN, cells)):
+        return cells
+    state.decimal, state.percent = "." if "." in "".join(cells) else state.decimal, False
+    return np.array(list(map(float, cells)))
 
 
 def _plain(measure: Measure, cells: Cells) -> Costs | None:

@@ -50,7 +50,7 @@ class Block:
     def costs(self, measure: Measure, notation: Notation, source: str, *, binary: bool = False) -> Converted:
         """Return the cost of every row; refuse a cell with its place."""
         try:
-            return convert(measure, self.columns[measured(measure)], notation, binary=binary)
+            return convert(measure, self.columns[measure.column or ONLY], notation, binary=binary)
         except InvalidCost as error:
             cells = error.cells or range(1)
             first, last = (self.numbers[cell] for cell in (cells[0], cells[-1]))
@@ -76,22 +76,13 @@ class Table:
     @property
     def column(self) -> str:
         """The name under which blocks have what is measured."""
-        return measured(self.measure)
-
-
-def measured(measure: Measure) -> str:
-    """Return the name in the file of the column that is measured."""
-    return measure.column or ONLY
+        return self.measure.column or ONLY
 
 
 def wanted(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:
     """Return the columns to read: what is measured, those that place a row, and those to ask about."""
-    return list(dict.fromkeys([*required(names, declared, measure), *declared.asked(names)]))
-
-
-def required(names: Sequence[str], declared: Declared, measure: Measure) -> list[str]:
-    """Return the columns that every row must have: what is measured first, then those that place it."""
-    return list(dict.fromkeys([measured(measure), *declared.locate(names).values()]))
+    located = declared.locate(names).values()
+    return list(dict.fromkeys([measure.column or ONLY, *located, *declared.asked(names)]))
 
 
 def first_of(names: Iterable[str], outcomes: Mapping[str, Kind]) -> Said | None:
@@ -111,7 +102,7 @@ def columnar(
     names = tuple(columns)
     measure = declared.resolve(names, first_of(names, outcomes))
     cells = {name: columns[name] for name in wanted(names, declared, measure)}
-    rows = len(cells[measured(measure)])
+    rows = len(cells[measure.column or ONLY])
     if rows == 0:
         raise empty(source)
     return Table(source, file_format, names, measure, iter([Block("episode", range(1, rows + 1), cells)]))

@@ -6,12 +6,13 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 
-from boundwatch._support.validation import check_flag
+from boundwatch._support.validation import check_choice, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.declared import Declared, one_value
@@ -113,7 +114,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     """
     allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
     binary = None if binary is None else check_flag(binary, "binary")
-    known = _certificates(certificate)
+    known = [] if certificate is None else _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
     given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where}
     declared = Declared.of(
@@ -128,7 +129,11 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     declared = dataclasses.replace(declared, answers=() if as_is else tuple(answers))
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    named = _check_source(path, file_format)
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
+    if file_format is not None:
+        check_choice(file_format, "file_format", get_args(Format))
+    named = "standard input" if path == "-" else os.fspath(path)
     with placed(named), ExitStack() as opened:
         table = _open(os.fspath(path), declared, file_format, sheet, evaluation, opened)
         for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
@@ -136,14 +141,14 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
                 remedy = f"leave it out: this is {table.file_format}"
                 raise InvalidSetting(f"goes with {owner}", name=name, value=value, remedy=remedy)
         table.located = table.located or declared.locate(table.names)
-        episodes = _episodes(table, _with_own_strata(table, declared), binary, judged=bool(known))
+        if table.strata is not None and "strata" in declared.answers:
+            declared = _with_own_strata(table, declared, table.strata)
+        episodes = _episodes(table, declared, binary, judged=bool(known))
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
 
 
 def _certificates(certificate: object) -> list[Certificate]:
     each = list(certificate.values()) if isinstance(certificate, Mapping) else [certificate]
-    if certificate is None:
-        return []
     if not each or not all(isinstance(one, Certificate) for one in each):
         problem, remedy = "is neither a certificate nor one per task", "load it first with Certificate.load"
         raise InvalidSetting(problem, name="certificate", value=certificate, remedy=remedy)
@@ -158,16 +163,6 @@ def _design(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> De
     if given["episode"] is not None:  # then the certificate's rule is for other steps
         fields.setdefault("reduce", None)
     return dataclasses.replace(certificates[0].design, **fields)
-
-
-def _check_source(path: object, file_format: object) -> str:
-    """Return what to call a source."""
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
-    if file_format is not None and file_format not in get_args(Format):
-        remedy = f"choose one of {', '.join(get_args(Format))}"
-        raise InvalidSetting("is no format", name="file_format", value=file_format, remedy=remedy)
-    return "standard input" if path == "-" else os.fspath(path)
 
 
 def _open(
@@ -206,7 +201,8 @@ def _text(text: TextRows, parts: Iterator[bytes]) -> Table:
         text.end()  # says why
         raise empty(text.source)
     listed = rows.names if rows.named or len(rows.names) > 1 or text.file_format == "jsonl" else ()
-    table = Table(text.source, text.file_format, listed, rows.measure, iter(()), notation=rows.notation)
+    table = Table(text.source, text.file_format, listed, rows.measure, iter(()))
+    table.located, table.notation = rows.located, rows.notation
 
     def blocks() -> Iterator[Block]:
         yield from first
@@ -219,15 +215,12 @@ def _text(text: TextRows, parts: Iterator[bytes]) -> Table:
     return table
 
 
-def _with_own_strata(table: Table, declared: Declared) -> Declared:
+def _with_own_strata(table: Table, declared: Declared, own: str) -> Declared:
     """Return what was declared with the tasks that the format names itself, where they are asked for."""
-    own, design = table.strata, declared.design
-    if own is None or design.strata is not None or "strata" not in declared.answers:
-        return declared
-    if own not in declared.asked(table.names):
+    if declared.design.strata is not None or own not in declared.asked(table.names):
         return declared
     table.located = {**table.located, own: own}
-    return dataclasses.replace(declared, design=dataclasses.replace(design, strata=own))
+    return dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
 
 
 def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
@@ -249,9 +242,9 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
             raise empty(table.source)
         remedy = "give a value that the column has"
         raise InvalidSetting("matches no row", name="where", value=dict(design.where), remedy=remedy)
-    warnings = _misspelled(table, found, judged=judged) + table.warnings
+    warnings = _misspelled(table, found, judged=judged) if found.others else []
     tasks = found.keys.get("by") or found.keys.get("strata") or ()
-    warnings += suspicions(found.costs, tasks) if episode is None else ()
+    warnings += [*table.warnings, *(suspicions(found.costs, tasks) if episode is None else ())]
     table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
     keys: dict[Any, Sequence[str]] = {role: found.keys[role] for role in roles}
     if pair:
@@ -301,25 +294,16 @@ def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, bi
         found.others.update(converted.others)
         if sum(map(len, numbers)) <= MOST_LABELS:
             found.labels = {name: [*found.labels.get(name, ()), *each] for name, each in block.labels.items()}
-    found.costs, found.numbers = np.concatenate(costs), _one(numbers)
+    found.costs = np.concatenate(costs)
+    first, last = (numbers[0][0], numbers[-1][-1]) if numbers else (0, -1)
+    whole = last - first + 1 == found.costs.size  # then they need no memory
+    found.numbers = range(first, last + 1) if whole else list(chain.from_iterable(numbers))
     return found
-
-
-def _one(parts: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return numbers of rows as one range, if they are."""
-    if not parts:
-        return ()
-    first, last = parts[0][0], parts[-1][-1]
-    if last - first + 1 == sum(map(len, parts)):
-        return range(first, last + 1)
-    return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts]).tolist()  # type: ignore[no-any-return]
 
 
 def _misspelled(table: Table, found: Gathered, *, judged: bool) -> list[str]:
     """Refuse words for success that a column does not have; only warn where costs are judged."""
     words = table.measure.success_values
-    if not words or not found.others:
-        return []
     listed = ", ".join(f"{word!r} ({n})" for word, n in list(found.others.items())[:5])
     table.notes.append(f"words that became failures: {listed}")
     if not found.costs.all():

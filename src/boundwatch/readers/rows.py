@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import mul
 from typing import Any
 
 from boundwatch.episodes.cells import normal, outcome
@@ -14,7 +15,7 @@ from boundwatch.episodes.costs import Notation
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.block import ONLY, ROWS, Block, Cells, measured, required
+from boundwatch.readers.block import ONLY, ROWS, Block, Cells
 
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
 _COMMA = re.compile(r"[-+]?\d+,\d+").fullmatch
@@ -61,14 +62,15 @@ class Rows:
     """How what is measured is written, which whoever converts it keeps up to date."""
 
     def __post_init__(self) -> None:
-        self.column = measured(self.measure)
-        self.wanted = required(self.names, self.declared, self.measure)
+        self.located = self.declared.locate(self.names)
         self.asked = self.declared.asked(self.names)
-        self._places = {name: self.names.index(name) for name in self.wanted}
-        self._header = [name.strip() for name in self.names]
+        self.column = self.measure.column or ONLY
+        self.wanted = list(dict.fromkeys([self.column, *self.located.values()]))  # what every row must have
+        self._places = dict(zip(self.wanted, map(self.names.index, self.wanted), strict=True))
+        self._header = list(map(str.strip, self.names))
         for index, name in enumerate(self.names):
             first = index == 0 and (self.named or name == ONLY)  # fields of an object have no first one
-            numbering = first or normal(name) in _NUMBERING
+            numbering = first or name.strip().casefold() in _NUMBERING
             # What is declared has a meaning of its own; an episode's column may well number.
             if numbering and name not in self.wanted and self.names.count(name) == 1:
                 self.numbered.setdefault(name, True)
@@ -179,6 +181,10 @@ def _text(cells: Sequence[Any], index: int) -> str:
     return "" if index >= len(cells) or cells[index] is None else str(cells[index]).strip()
 
 
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(map(_NUMBER, cells))
+
+
 MOST_ABOVE = 50
 """Rows with content among which the header is looked for."""
 
@@ -190,7 +196,7 @@ class Header:
     declared: Declared
     source: str
     unit: str
-    says: Callable[[Sequence[str]], Said | None] = lambda _: None
+    says: Callable[[Sequence[str]], Said | None] | None = None
     above: int = 0
     remarks: int = 0
     widest: Sequence[str] = ()
@@ -201,25 +207,26 @@ class Header:
 
         The first row of a table without names is a row itself: `Rows.named` tells.
         """
-        texts = [[_text(cells, index) for index in range(len(cells))] for cells in readings]
+        texts = [["" if cell is None else str(cell).strip() for cell in cells] for cells in readings]
         if not any(map(any, texts)):
             return None
         first = texts[0][0]
-        ways = sorted(range(len(texts)), key=lambda way: -len(texts[way]))  # the widest first
+        widths = list(map(len, texts))
+        way = widths.index(max(widths))
         # Nothing but numbers, where no names are wanted, is a row already.
-        numbers = self.declared.is_numbered or not self.declared.columns
-        bare = numbers and any(all(map(_NUMBER, cells)) for cells in texts)
-        fitting = [way for way in ways if not bare and self.declared.fits(texts[way])]
-        if not fitting and self.declared.measure is None:  # a log says itself which columns it has
-            fitting = ways[:1] if self.says(texts[ways[0]]) is not None else []
-        if fitting:
-            names = tuple(texts[fitting[0]])
-            return self._rows(names, self.declared.resolve(names, self.says(names))), fitting[0]
+        bare = any(map(_are_numbers, texts)) and (self.declared.is_numbered or not self.declared.columns)
+        # The widest reading that has the columns; a log says itself which ones it has.
+        fits = [0] * len(texts) if bare else list(map(mul, map(self.declared.fits, texts), widths))
+        says = self.says(texts[way]) if self.says is not None else None
+        if any(fits) or (says is not None and self.declared.measure is None):
+            way = fits.index(max(fits)) if any(fits) else way
+            names = tuple(texts[way])
+            return self._rows(names, self.declared.resolve(names, says)), way
         remark = first.startswith("#") and not _ID(first)
-        if len(texts[ways[0]]) == 1 and not remark:
+        if len(texts[way]) == 1 and not remark:
             self.separator = self.separator or self._other_separator(first)
         if not remark and self.above == 0 and (bare or self.declared.is_numbered):
-            return self._unnamed(texts, ways[0]), ways[0]
+            return self._unnamed(texts, way), way
         self.above += not remark
         self.remarks += remark
         self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
@@ -236,14 +243,14 @@ class Header:
         if self.separator:
             problem = f"its columns are separated by {self.separator}"
             raise InvalidCost(problem, where=Place(self.source), remedy="separate columns by commas")
-        self.declared.resolve(self.widest, self.says(self.widest))
+        self.declared.resolve(self.widest, self.says(self.widest) if self.says is not None else None)
         self.declared.locate(self.widest)
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
     def _other_separator(self, text: str) -> str:
         """Return what separates columns in a row that is one cell, if that gives the declared ones."""
         for separator, parts in (("|", text.strip("|").split("|")), ("spaces", text.split())):
-            numbers = all(map(_NUMBER, parts)) and not self.widest
+            numbers = _are_numbers(parts) and not self.widest
             if len(parts) > 1 and (numbers or self.declared.fits(parts)):
                 return separator
         return ""

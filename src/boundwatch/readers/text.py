@@ -36,7 +36,7 @@ class TextRows:
         self.file_format: Format = "csv"
         self.lines = 0
         self._delimiter = ""
-        self._header = Header(declared, source, "line", self._own)
+        self._header = Header(declared, source, "line")
         self._pending: list[tuple[int, str]] = []  # lines of a cell in quotes that is not closed yet
         self._windows = False
         if state is not None:
@@ -62,11 +62,12 @@ class TextRows:
     def _restore(self, read: Any, pending: Any, above: Any, names: Any, shown: Any) -> None:
         self.file_format, self.lines, self._windows, self._delimiter = read
         self._pending = [(number, text) for number, text in pending]
-        self._header = Header(self.declared, self.source, "line", self._own, **above)
+        own = self._monitored if self.file_format == "sb3-monitor" else None
+        self._header = Header(self.declared, self.source, "line", own, **above)
         if names is not None:
             names, shown = tuple(names), shown | {"notation": Notation(**shown["notation"])}
             bare = not shown["named"] and self.file_format == "csv" and len(names) == 1
-            measure = self.declared.resolve(() if bare else names, self._own(names))
+            measure = self.declared.resolve(() if bare else names, own(names) if own else None)
             self.rows = Rows(names, self.declared, measure, self.source, **shown)
 
     def feed(self, data: bytes) -> Iterator[Block]:
@@ -117,7 +118,7 @@ class TextRows:
             self.rows = json_rows.open_lines(number, text, self.declared, self.source)
             return list(json_rows.rows([(number, text)], self.rows))
         if number == 1 and text.startswith("#{") and sb3.is_monitor(text):
-            self.file_format = "sb3-monitor"
+            self.file_format, self._header.says = "sb3-monitor", self._monitored
             return []
         if "\r" in text and '"' not in text:
             problem, remedy = "its lines end with a carriage return alone", "save it as CSV UTF-8"
@@ -131,8 +132,8 @@ class TextRows:
         self._delimiter = _DELIMITERS[way] if len(cells) > 1 else ""
         return [] if self.rows.named else [(first, cells)]
 
-    def _own(self, names: Sequence[str]) -> Said | None:
-        return sb3.monitored(names, self.source) if self.file_format == "sb3-monitor" else None
+    def _monitored(self, names: Sequence[str]) -> Said | None:
+        return sb3.monitored(names, self.source)
 
     def _join(self, number: int, text: str, delimiters: Iterable[str]) -> tuple[int, list[list[str]]] | None:
         """Return where a row begins, and its cells with each delimiter, once every quote is closed."""
