@@ -11,14 +11,14 @@ REFUSED = InvalidCost("is outside [0, 1]", value="7", remedy=("pass ", Argument(
 
 def test_a_refusal_is_completed_by_those_who_know_more():
     placed = REFUSED.of(3).at(Place("lab.csv", "line", 5, "time")).inside("archive")
-    assert (placed.index, placed.cells, placed.where.source) == (3, range(3, 4), "archive: lab.csv")
-    assert (REFUSED.index, REFUSED.where) == (None, None)
+    assert (placed.cells, placed.where.source) == (range(3, 4), "archive: lab.csv")
+    assert (REFUSED.cells, REFUSED.where) == (range(1), None)
     assert REFUSED.of(45, 59).cells == range(45, 60)
 
 
 def test_it_is_the_same_in_another_process():
     again = pickle.loads(pickle.dumps(REFUSED.of(3).at(Place("lab.csv"))))  # noqa: S301 - our own bytes
-    assert (type(again), str(again), again.index) == (InvalidCost, f"lab.csv: {REFUSED}", 3)
+    assert (type(again), str(again), again.cells.start) == (InvalidCost, f"lab.csv: {REFUSED}", 3)
 
 
 @pytest.mark.parametrize(

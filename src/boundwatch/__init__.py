@@ -13,119 +13,41 @@ import typing as _typing
 from boundwatch._version import __version__
 
 if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
-    from boundwatch import bounds as bounds
-    from boundwatch import errors as errors
+    from boundwatch import bounds, errors
     from boundwatch import gym as gym
     from boundwatch import prediction as prediction
     from boundwatch import testing as testing
     from boundwatch import training as training
-    from boundwatch.certificates.campaign import Campaign as Campaign
-    from boundwatch.certificates.certificate import Certificate as Certificate
-    from boundwatch.certificates.family import CertificateFamily as CertificateFamily
-    from boundwatch.certificates.provenance import Provenance as Provenance
-    from boundwatch.comparison import (
-        ComparisonFinding as ComparisonFinding,
-    )
-    from boundwatch.comparison import (
-        ComparisonVerdict as ComparisonVerdict,
-    )
-    from boundwatch.comparison import (
-        PolicyComparison as PolicyComparison,
-    )
-    from boundwatch.comparison import (
-        Ranking as Ranking,
-    )
-    from boundwatch.comparison import (
-        rank as rank,
-    )
+    from boundwatch.certificates.campaign import Campaign
+    from boundwatch.certificates.certificate import Certificate
+    from boundwatch.certificates.family import CertificateFamily
+    from boundwatch.certificates.provenance import Provenance
+    from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
     from boundwatch.detectors import (
-        ChangeDetector as ChangeDetector,
+        ChangeDetector,
+        ConfidenceInterval,
+        FamilyFinding,
+        FamilyTest,
+        Finding,
+        Fleet,
+        HypothesisTest,
+        PredictedTest,
+        SequentialTest,
+        Verdict,
     )
-    from boundwatch.detectors import (
-        ConfidenceInterval as ConfidenceInterval,
-    )
-    from boundwatch.detectors import (
-        FamilyFinding as FamilyFinding,
-    )
-    from boundwatch.detectors import (
-        FamilyTest as FamilyTest,
-    )
-    from boundwatch.detectors import (
-        Finding as Finding,
-    )
-    from boundwatch.detectors import (
-        Fleet as Fleet,
-    )
-    from boundwatch.detectors import (
-        HypothesisTest as HypothesisTest,
-    )
-    from boundwatch.detectors import (
-        PredictedTest as PredictedTest,
-    )
-    from boundwatch.detectors import (
-        SequentialTest as SequentialTest,
-    )
-    from boundwatch.detectors import (
-        Verdict as Verdict,
-    )
-    from boundwatch.episodes.design import Design as Design
-    from boundwatch.episodes.episodes import Episodes as Episodes
-    from boundwatch.episodes.measure import Measure as Measure
-    from boundwatch.planning import (
-        ComparisonPlan as ComparisonPlan,
-    )
-    from boundwatch.planning import (
-        Plan as Plan,
-    )
-    from boundwatch.planning import (
-        TrialPlan as TrialPlan,
-    )
-    from boundwatch.planning import (
-        plan as plan,
-    )
-    from boundwatch.planning import (
-        plan_comparison as plan_comparison,
-    )
-    from boundwatch.planning import (
-        plan_trials as plan_trials,
-    )
-    from boundwatch.readers import read_costs as read_costs
+    from boundwatch.episodes.design import Design
+    from boundwatch.episodes.episodes import Episodes
+    from boundwatch.episodes.measure import Measure
+    from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
+    from boundwatch.readers import read_costs
     from boundwatch.server.client import Client as Client
 
-__all__ = [
-    "Campaign",
-    "Certificate",
-    "CertificateFamily",
-    "ChangeDetector",
-    "ComparisonFinding",
-    "ComparisonPlan",
-    "ComparisonVerdict",
-    "ConfidenceInterval",
-    "Design",
-    "Episodes",
-    "FamilyFinding",
-    "FamilyTest",
-    "Finding",
-    "Fleet",
-    "HypothesisTest",
-    "Measure",
-    "Plan",
-    "PolicyComparison",
-    "PredictedTest",
-    "Provenance",
-    "Ranking",
-    "SequentialTest",
-    "TrialPlan",
-    "Verdict",
-    "__version__",
-    "bounds",
-    "errors",
-    "plan",
-    "plan_comparison",
-    "plan_trials",
-    "rank",
-    "read_costs",
-]
+__all__ = ["Campaign", "Certificate", "CertificateFamily", "Provenance", "__version__", "bounds", "errors"]
+__all__ += ["Design", "Episodes", "Measure", "read_costs"]
+__all__ += ["ComparisonFinding", "ComparisonVerdict", "PolicyComparison", "Ranking", "rank"]
+__all__ += ["ChangeDetector", "ConfidenceInterval", "FamilyFinding", "FamilyTest", "Finding", "Fleet"]
+__all__ += ["HypothesisTest", "PredictedTest", "SequentialTest", "Verdict"]
+__all__ += ["ComparisonPlan", "Plan", "TrialPlan", "plan", "plan_comparison", "plan_trials"]
 
 _MODULES = ("bounds", "errors", "gym", "prediction", "testing", "training")
 _HOMES = {

@@ -157,11 +157,10 @@ def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
     exact = refusal.where is not None and (refusal.where.number, refusal.where.column) != (None, None)
     value = "" if refusal.value is NOTHING else shown(refusal.value, in_a_file=exact)
     named = " = ".join(part for part in (refusal.name or "", value) if part)
-    joint = "" if not place else " = " if exact and value and not refusal.name else ": "
-    if joint == ": " and exact and not named:
-        joint = " "
+    if place:
+        place += ": " if not exact or refusal.name else " = " if value else " "
     remedy = "".join(part if isinstance(part, str) else spell(part) for part in refusal.remedy)
-    return f"{place}{joint}{named}{' ' if named else ''}{refusal.problem}{'; ' if remedy else ''}{remedy}"
+    return f"{place}{named}{' ' if named else ''}{refusal.problem}{'; ' if remedy else ''}{remedy}"
 
 
 def shown(value: object, *, in_a_file: bool = False) -> str:
@@ -190,27 +189,17 @@ def shown(value: object, *, in_a_file: bool = False) -> str:
 class InvalidCost(Refusal):
     """A cost is missing, not a number, or outside its range.
 
-    `cells` says which cells of those given are meant; whoever gave them completes the refusal by `at`.
+    `cells` says which cells of those given are meant, the first if nobody says; whoever gave them completes
+    the refusal by `at`.
     """
 
-    cells: range = range(0)
+    cells: range = range(1)
 
     def of(self, first: int, last: int | None = None) -> Self:
-        """Return the same refusal with the index of its cell, or of several in a row.
-
-        Examples
-        --------
-        >>> InvalidCost("is empty").of(3).cells
-        range(3, 4)
-        """
+        """Return the same refusal with the index of its cell, or of several in a row."""
         found = copy.copy(self)
         found.cells = range(first, (first if last is None else last) + 1)
         return found
-
-    @property
-    def index(self) -> int | None:
-        """The index of its (first) cell among those given, where there is one."""
-        return self.cells.start if self.cells else None
 
 
 class InvalidLevel(Refusal):

@@ -36,35 +36,12 @@ from boundwatch.bounds.pac_bayes import (
 )
 from boundwatch.bounds.shift import shift_kl_lower, shifted_mean_upper
 
-__all__ = [
-    "anytime_lower",
-    "anytime_upper",
-    "betting_log_wealth",
-    "betting_lower",
-    "betting_p_value",
-    "betting_upper",
-    "binary_kl",
-    "binomial_p_value",
-    "chernoff_lower",
-    "chernoff_p_value",
-    "chernoff_upper",
-    "clopper_pearson_lower",
-    "clopper_pearson_upper",
-    "fixed_bets",
-    "hoeffding_lower",
-    "hoeffding_p_value",
-    "hoeffding_upper",
-    "kl_divergence",
-    "kl_inverse_lower",
-    "kl_inverse_upper",
-    "log_density_ratio",
-    "pac_bayes_complexity",
-    "pac_bayes_lower",
-    "pac_bayes_upper",
-    "pointwise_complexity",
-    "pointwise_lower",
-    "pointwise_upper",
-    "renyi_divergence",
-    "shift_kl_lower",
-    "shifted_mean_upper",
-]
+__all__ = ["anytime_lower", "anytime_upper", "binary_kl", "kl_inverse_lower", "kl_inverse_upper"]
+__all__ += ["betting_log_wealth", "betting_lower", "betting_p_value", "betting_upper", "fixed_bets"]
+__all__ += ["binomial_p_value", "clopper_pearson_lower", "clopper_pearson_upper"]
+__all__ += ["chernoff_lower", "chernoff_p_value", "chernoff_upper"]
+__all__ += ["hoeffding_lower", "hoeffding_p_value", "hoeffding_upper"]
+__all__ += ["kl_divergence", "log_density_ratio", "renyi_divergence"]
+__all__ += ["pac_bayes_complexity", "pac_bayes_lower", "pac_bayes_upper"]
+__all__ += ["pointwise_complexity", "pointwise_lower", "pointwise_upper"]
+__all__ += ["shift_kl_lower", "shifted_mean_upper"]

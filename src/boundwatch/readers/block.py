@@ -52,7 +52,7 @@ class Block:
         try:
             return convert(measure, self.columns[measure.column or ONLY], notation, binary=binary)
         except InvalidCost as error:
-            cells = error.cells or range(1)
+            cells = error.cells
             first, last = (self.numbers[cell] for cell in (cells[0], cells[-1]))
             raise error.at(Place(source, self.unit, first, measure.column, last)) from None
 

@@ -124,7 +124,7 @@ def joined_steps(
     try:
         costs = convert(replace(table.measure, success_values=()), joined).costs
     except InvalidCost as error:
-        name = list(found)[error.index or 0][0]
+        name = list(found)[error.cells.start][0]
         raise error.at(Place(f"{source}: episode {name}", column=table.column)) from None
     listed = zip(*keys, strict=True) if keys else [()] * len(roles)
     return Gathered(costs, numbers, {role: list(each) for role, each in zip(roles, listed, strict=True)})
@@ -169,7 +169,7 @@ def _values(block: Block, table: Table) -> NDArray[np.float64]:
     try:
         return np.array([_number(cell, row) for row, cell in enumerate(cells)])
     except InvalidCost as error:
-        where = Place(table.source, block.unit, block.numbers[error.index or 0], table.column)
+        where = Place(table.source, block.unit, block.numbers[error.cells.start], table.column)
         raise error.at(where) from None
 
 
