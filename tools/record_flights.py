@@ -14,7 +14,7 @@ from pathlib import Path
 from boundwatch.tasks.navigation.recipe import QUICK, Draw
 from boundwatch.tasks.navigation.train import train
 
-TARGET = Path(__file__).parents[1] / "src" / "boundwatch" / "server" / "flights.json"
+TARGET = Path(__file__).parents[1] / "src" / "boundwatch" / "demo" / "flights.json"
 DRONES = 12
 FLIGHTS = 120
 WINDY = "drone-7"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from boundwatch.demo.drones import fill, load_flights
 from boundwatch.server.bindings import bind_streams
 from boundwatch.server.database import Database
-from boundwatch.server.drones import fill, load_flights
 from boundwatch.server.models import Bind
 
 pytestmark = pytest.mark.browser

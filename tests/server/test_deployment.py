@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from boundwatch.server.drones import fill, load_flights
+from boundwatch.demo.drones import fill, load_flights
 from boundwatch.server.settings import Settings
 
 

@@ -9,10 +9,10 @@ import stat
 import pytest
 
 import boundwatch as bw
+from boundwatch.demo.drones import fill, load_flights
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import transfer
 from boundwatch.server.database import Database
-from boundwatch.server.drones import fill, load_flights
 from network import episode
 
 

@@ -22,10 +22,10 @@ from boundwatch.cli import app
 from boundwatch.cli.root import built
 from boundwatch.cli.serve import serve
 from boundwatch.cli.token import list_, revoke
+from boundwatch.demo.drones import fill, load_flights
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.server import api, transfer
 from boundwatch.server.database import Database
-from boundwatch.server.drones import fill, load_flights
 from boundwatch.server.live_detectors import verify
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import DATA, schema_versions

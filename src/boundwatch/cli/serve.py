@@ -91,7 +91,7 @@ def serve(
     known = {field.name for field in fields(Settings)}
     settings = Settings.gather({name: value for name, value in given.items() if name in known}, config)
     if demo:
-        from boundwatch.server.drones import serve_demo
+        from boundwatch.demo.drones import serve_demo
 
         serve_demo(settings, partial(print, flush=True))
         return

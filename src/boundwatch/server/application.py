@@ -73,8 +73,7 @@ def create_application(settings: Settings) -> FastAPI:
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
     )
-    app.state.database = database
-    app.state.settings = settings
+    app.state.database, app.state.settings = database, settings
     app.state.gatekeeper = Gatekeeper(database)
     for each in (api, pages, events, metrics):
         app.include_router(each.router)
@@ -82,11 +81,9 @@ def create_application(settings: Settings) -> FastAPI:
         app.add_api_route(path, _say_status, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static")
     _handle_errors(app)
-    _describe(app)
+    app.openapi()["components"]["schemas"] = api.COMPONENTS  # FastAPI, which keeps it, knows its own only
     hosts = {"localhost", socket.gethostname(), settings.host, *settings.allow_host}
-    app.add_middleware(
-        Guard, gatekeeper=app.state.gatekeeper, sentinel=sentinel, hosts=hosts, rate=settings.rate_limit
-    )
+    app.add_middleware(Guard, app.state.gatekeeper, sentinel, hosts, settings.rate_limit)
     return app
 
 
@@ -115,18 +112,6 @@ async def _say_status(request: Request) -> dict[str, str]:  # of the database, t
     return {"status": "alive" if request.url.path == "/healthz" else "ready"}
 
 
-def _describe(app: FastAPI) -> None:
-    """Add to the OpenAPI document the types that all routes refer to; FastAPI knows its own only."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = describe()
-        document["components"]["schemas"] = api.COMPONENTS
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]
-
-
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(BoundwatchError)
     async def refused(request: Request, error: BoundwatchError) -> Response:
@@ -138,7 +123,9 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
-        return problem(422, "; ".join(_say(each) for each in error.errors()))
+        fields = {".".join(str(part) for part in each["loc"][1:]): each for each in error.errors()}
+        said = (f"{name} = {str(e.get('input'))[:60]!r}: {e['msg'].lower()}" for name, e in fields.items())
+        return problem(422, "; ".join(said))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
@@ -151,11 +138,6 @@ def _handle_errors(app: FastAPI) -> None:
             return problem(422, "a text holds what no database can; leave out unprintable characters")
         log_failure("the database failed", error)
         return no_answer()
-
-
-def _say(error: Any) -> str:
-    field = ".".join(str(part) for part in error["loc"][1:])
-    return f"{field} = {str(error.get('input'))[:60]!r}: {error['msg'].lower()}"
 
 
 class _JsonLines(logging.Formatter):
@@ -189,12 +171,9 @@ def prepare(settings: Settings, *, create: bool = True) -> Database:
         with database.read() as connection:
             valid = select(func.count()).select_from(tokens).where(tokens.c.revoked.is_(None))
             if not connection.execute(valid).scalar():
-                raise InvalidSetting(
-                    "can be reached from other machines, and there is no token",
-                    name="host",
-                    value=settings.host,
-                    remedy="create one: boundwatch token create admin --scope administer; or use 127.0.0.1",
-                )
+                remedy = "create one: boundwatch token create admin --scope administer; or use 127.0.0.1"
+                reason = "can be reached from other machines, and there is no token"
+                raise InvalidSetting(reason, name="host", value=settings.host, remedy=remedy)
     return database
 
 

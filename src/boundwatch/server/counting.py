@@ -7,7 +7,6 @@ a commit do not share their errors.
 
 from __future__ import annotations
 
-import math
 import queue
 import secrets
 import threading
@@ -166,22 +165,17 @@ class _Count:
         # Another server may have bound some of them since they were missed.
         bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
         by = {each.stream: request.actor for request in reversed(self.group) for each in request.reports}
-        left = {actor: self._left_to_begin(connection, actor) for actor in {by[name] for name in names}}
+        left = {EVERYBODY.name: len(names)}  # without tokens there is no limit
         for name in names:
-            if name in bound:
-                continue
-            left[by[name]] -= 1
-            if left[by[name]] < 0:
+            actor = by[name]
+            if actor not in left:
+                begun = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
+                left[actor] = self.ledger.most_begun - connection.execute(begun).scalar_one()
+            if name not in bound and left[actor] > 0:
+                left[actor] -= 1
+                bind(connection, name, self.ledger.default, by=actor, reason="first episode")
+            elif name not in bound:
                 self.too_many.add(name)
-            else:
-                bind(connection, name, self.ledger.default, by=by[name], reason="first episode")
-
-    def _left_to_begin(self, connection: Connection, actor: str) -> float:
-        """Return how many streams a token may still begin; without tokens there is no limit."""
-        if actor == EVERYBODY.name:
-            return math.inf
-        begun = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
-        return self.ledger.most_begun - (connection.execute(begun).scalar() or 0)
 
     def _lock(self, connection: Connection, names: list[str]) -> dict[str, RowMapping]:
         # Locks are taken in one order, so two servers cannot wait for each other.

@@ -203,15 +203,11 @@ def log_failure(what: str, error: Exception) -> None:
     """Log what went wrong: with no row's values, and not that a database is away, which its sentinel says."""
     if not isinstance(error, SQLAlchemyError):
         _LOG.error(what, exc_info=error)
-    elif not _is_lost(error):
-        _LOG.error("%s: %s", what, type(getattr(error, "orig", None) or error).__name__)
-
-
-def _is_lost(error: SQLAlchemyError) -> bool:
-    """Return whether there is no connection to PostgreSQL, or none anymore."""
+        return
     origin = getattr(error, "orig", None)
-    state = getattr(origin, "sqlstate", "")
-    return not isinstance(origin, sqlite3.Error) and (not state or state.startswith(("08", "57P")))
+    state = getattr(origin, "sqlstate", "")  # of PostgreSQL: that there is no connection, or none anymore
+    if isinstance(origin, sqlite3.Error) or (state and not state.startswith(("08", "57P"))):
+        _LOG.error("%s: %s", what, type(origin).__name__)
 
 
 _ALLOWED = "give postgresql://user@host/name, sqlite:///file, or the path of an SQLite file"

@@ -11,11 +11,12 @@ import ipaddress
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -42,6 +43,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
 }
 
 
@@ -110,17 +112,16 @@ class Impatient(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _expect_headers(self) -> None:
-        self._stop_waiting()
         # After a machine was suspended, all time is up at once: first read what came meanwhile.
-        self._wait = self.loop.call_later(SLOWEST_HEADERS, self._wait_once_more)
+        self._wait_for(SLOWEST_HEADERS, self._wait_for, 0.05, self._cut_off, b"408 Request Timeout")
 
-    def _wait_once_more(self) -> None:
-        self._wait = self.loop.call_later(0.05, self._cut_off, b"408 Request Timeout")
+    def _wait_for(self, seconds: float, then: Callable[..., None], *arguments: Any) -> None:
+        self._stop_waiting()
+        self._wait = self.loop.call_later(seconds, then, *arguments)
 
     def _stop_waiting(self) -> None:
         if self._wait is not None:
             self._wait.cancel()
-            self._wait = None
 
     def _cut_off(self, status: bytes) -> None:
         self._stop_waiting()
@@ -157,7 +158,6 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         answer: ASGIApp | None = self._refuse(scope, Headers(scope=scope))

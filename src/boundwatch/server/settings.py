@@ -9,7 +9,7 @@ import re
 import socket
 import time
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, get_type_hints
@@ -132,7 +132,10 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not variable.startswith(_PREFIX) or _is_of_others(variable.removeprefix(_PREFIX), text):
             continue
         if variable not in settings:
-            remedy = f"correct it to {_meant(variable, settings)}, or unset it"
+            short = [name.upper() for name in _TYPES]
+            alike = difflib.get_close_matches(variable.removeprefix(_PREFIX).upper(), short, n=1)
+            meant = _PREFIX + alike[0] if alike else f"one of {', '.join(settings)}"
+            remedy = f"correct it to {meant}, or unset it"
             raise InvalidSetting("is not a setting", name=variable, remedy=remedy)
         name, value = settings[variable], text.strip()
         several = value.splitlines() if name == "on_alarm" else value.split()  # commands have spaces
@@ -146,13 +149,6 @@ def _is_of_others(name: str, text: str) -> bool:
     # boundwatch-db, BOUNDWATCH_DB_PORT.
     is_address = name.endswith("PORT") and text.startswith("tcp://")
     return is_address or name in _OTHERS or _OF_KUBERNETES.fullmatch(name) is not None
-
-
-def _meant(variable: str, settings: Collection[str]) -> str:
-    """Return the setting that a variable is most like, or all of them if it is like none."""
-    short = [name.removeprefix(_PREFIX) for name in settings]
-    alike = difflib.get_close_matches(variable.removeprefix(_PREFIX).upper(), short, n=1)
-    return _PREFIX + alike[0] if alike else f"one of {', '.join(settings)}"
 
 
 def _typed(name: str, value: Any, where: str, *, strict: bool = True) -> Any:

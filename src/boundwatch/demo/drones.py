@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch.server import application
-from boundwatch.server.bindings import Binding, bind_streams, upload
+from boundwatch.server.bindings import bind_streams, upload
 from boundwatch.server.client import Client
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
@@ -38,30 +38,29 @@ def serve_demo(settings: Settings, announce: Callable[[str], None]) -> None:
             fill(database, flights, _SHOWN_AT_ONCE)
         announce(f"boundwatch serve: {chosen.url}  (a demo; nothing is kept; Ctrl+C ends it)")
         announce(f"  {flights['windy']} flies into wind; its alarm comes within a minute")
-        ended = threading.Event()
-        arguments = (chosen.url, flights, Path(folder) / "spool.sqlite", ended)
-        thread = threading.Thread(target=_fly, args=arguments, daemon=True)
+        ended, client = threading.Event(), Client(chosen.url, spool=Path(folder) / "spool.sqlite")
+        thread = threading.Thread(target=_fly, args=(client, flights["drones"], ended), daemon=True)
         thread.start()
         try:
             application.run(chosen)
         finally:
             ended.set()
             thread.join(5)
+            client.close(timeout=0)
 
 
 def load_flights() -> dict[str, Any]:
     """Return the recorded flights: the certificate, and the costs of each drone."""
-    content: dict[str, Any] = json.loads(files("boundwatch.server").joinpath("flights.json").read_text())
+    content: dict[str, Any] = json.loads(files("boundwatch.demo").joinpath("flights.json").read_text())
     return content
 
 
 def fill(database: Database, flights: dict[str, Any], count: int) -> None:
     """Bind the drones and count the first flights of each."""
     with database.write() as connection:
-        row = upload(connection, Upload("drone", flights["certificate"]), by="demo")
+        upload(connection, Upload("drone", flights["certificate"]), by="demo")
         bind_streams(connection, Bind(list(flights["drones"]), "drone"), by="demo")
-    ledger = Ledger(database, default=Binding(row["id"]))
-    now = time.time()
+    ledger, now = Ledger(database), time.time()
     for name, costs in flights["drones"].items():
         reports = [
             Report(name, f"flight {number}", cost, now - 60 * (count - number), None)
@@ -71,13 +70,9 @@ def fill(database: Database, flights: dict[str, Any], count: int) -> None:
     ledger.close()
 
 
-def _fly(url: str, flights: dict[str, Any], spool: Path, ended: threading.Event) -> None:
-    client = Client(url, spool=spool)
-    last = max(map(len, flights["drones"].values()))
-    for number in range(_SHOWN_AT_ONCE, last):
-        for name, costs in flights["drones"].items():
-            if ended.wait(_PAUSE / len(flights["drones"])):
-                client.close(timeout=0)
+def _fly(client: Client, drones: dict[str, list[float]], ended: threading.Event) -> None:
+    for number in range(_SHOWN_AT_ONCE, max(map(len, drones.values()))):
+        for name, costs in drones.items():
+            if ended.wait(_PAUSE / len(drones)):
                 return
             client.report(name, cost=costs[number], episode=f"flight {number + 1}")
-    client.close()
