@@ -111,7 +111,7 @@ def _plain(measure: Measure, cells: Cells) -> Costs | None:
 def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, dict[str, int]]:
     """Return what cells hold: each different one is understood once, in the order in which they appear."""
     listed = cells.tolist() if isinstance(cells, np.ndarray) else cells
-    words = {_key(word) for word in measure.success_values}
+    words = set(map(_key, measure.success_values))
     try:
         known = dict.fromkeys(listed, 0.0)
     except TypeError:  # a list, say; what is wrong above it comes first
@@ -122,7 +122,6 @@ def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, dict[
     for cell in known:
         value = cell.item() if isinstance(cell, np.generic) else cell
         try:
-            _refuse_strangers(value, "outcome" if measure.kind == "success" else "number")
             if measure.kind != "success":
                 known[cell] = _number(measure, value, state)
             elif words:
@@ -132,9 +131,10 @@ def _read(measure: Measure, cells: Cells, state: Notation) -> tuple[Costs, dict[
         except InvalidCost as error:
             raise _placed(error, listed, cell) from None
     values = np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
-    odd = {cell for cell in known if words and not known[cell] and _usual(cell) is not False}
-    others = Counter(str(cell).strip() for cell in listed if cell in odd) if odd else {}
-    return values, dict(others)
+    if not words:
+        return values, {}
+    odd = {cell for cell in known if not known[cell] and _usual(cell) is not False}
+    return values, dict(Counter(str(cell).strip() for cell in listed if cell in odd))
 
 
 def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
@@ -176,6 +176,7 @@ def _success(cell: Any, state: Notation) -> bool:
         return initial
     found = _usual(cell)
     if found is None:
+        _refuse_strangers(cell, "outcome")
         raise _unknown(cell)
     if state.initials:
         raise InvalidCost("stands beside S and F", value=cell, remedy="write all outcomes alike")
@@ -199,6 +200,7 @@ def _named(cell: Any, words: set[str]) -> bool:
     key = _key(cell)
     if key in words:
         return True
+    _refuse_strangers(cell, "outcome")
     if _usual(cell):
         problem = "usually means success, but is not among the words that were declared to"
         raise InvalidCost(problem, value=cell, remedy=("change the cell, or add it to ", _NAME_WORDS))
@@ -230,6 +232,7 @@ def _unknown(cell: Any) -> InvalidCost:
 
 def _number(measure: Measure, cell: Any, state: Notation) -> float:
     """Return the cost or the reward in a cell, which must be in its range."""
+    _refuse_strangers(cell, "number")
     said = outcome(cell) if isinstance(cell, str) and measure.kind == "cost" else None
     if said is not None:
         if said.judges:

@@ -81,9 +81,10 @@ class Declared:
         certified: Measure | None = None,
     ) -> Declared:
         """Return what arguments declare; ranges and words are the certificate's unless others are given."""
-        beside = cls(None, design, certified, check_range(cost_range), split_words(success_values))
-        named: dict[Kind, str | None] = {"success": success, "cost": cost, "reward": reward}
-        given = [Said(kind, column) for kind, column in named.items() if column is not None]
+        ends = None if cost_range is None else check_range(cost_range)
+        beside = cls(None, design, certified, ends, split_words(success_values) if success_values else ())
+        named: list[tuple[Kind, str | None]] = [("success", success), ("cost", cost), ("reward", reward)]
+        given = [each for each in named if each[1] is not None]
         if not given:
             return beside
         if len(given) > 1:
@@ -115,8 +116,10 @@ class Declared:
 
     def locate(self, names: Sequence[str]) -> dict[str, str]:
         """Return the name in the file of every column of the design, by its name as declared."""
-        arguments = {column: argument for argument, column in reversed(self.design.named)}
-        return {column: _find(names, column, arguments[column]) for column in self.design.columns}
+        found: dict[str, str] = {}
+        for argument, column in self.design.named:
+            found[column] = found.get(column) or _find(names, column, argument)
+        return found
 
     def resolve(self, names: Sequence[str], says: Said | None = None) -> Measure:
         """Return how costs are read from a file with these columns; a list of values has none.
@@ -130,7 +133,8 @@ class Declared:
             return self._measure(*(self._as_certified(names, says) or says or _only(names)))
         if measure.column is None or (not names and measure.column == "1"):
             return measure
-        return replace(measure, column=_find(names, measure.column, measure.kind))
+        column = _find(names, measure.column, measure.kind)
+        return measure if column == measure.column else replace(measure, column=column)
 
     def asked(self, names: Sequence[str]) -> list[str]:
         """Return the columns of a file that are asked about: none unless somebody can answer.
@@ -207,8 +211,7 @@ def one_value(values: Iterable[str], where: Place, answers: Sequence[str], known
 
 def _find(names: Sequence[str], column: str, argument: str) -> str:
     """Return the name of a column in the file; refuse one that is not there, or twice."""
-    found = [name for name in names if name == column]
-    found = found or [name for name in names if normal(name) == normal(column)]
+    found = [column] * names.count(column) or [each for each in names if normal(each) == normal(column)]
     if len(found) == 1:
         return found[0]
     if found:

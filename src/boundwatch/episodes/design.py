@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Literal, Self, get_args
 
 from boundwatch._support.frozen import FrozenMapping
@@ -59,11 +59,15 @@ class Design:
     episode: str | None = None
     reduce: Reduction | None = None
     id: str | None = None
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=FrozenMapping)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pair_by", _names(self.pair_by))
-        object.__setattr__(self, "where", _conditions(self.where))
+        if self.pair_by:
+            given: Any = self.pair_by
+            names = given.split(",") if isinstance(given, str) else given
+            object.__setattr__(self, "pair_by", tuple(filter(None, map(str.strip, names))))
+        if not isinstance(self.where, FrozenMapping):
+            object.__setattr__(self, "where", _conditions(self.where))
         for name in _SINGLE:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):
@@ -78,17 +82,17 @@ class Design:
     @property
     def named(self) -> list[tuple[str, str]]:
         """Every argument that names a column, with that column."""
-        single = [(name, getattr(self, name)) for name in _SINGLE if getattr(self, name) is not None]
-        return [
-            *single,
-            *(("pair_by", each) for each in self.pair_by),
-            *(("where", each) for each in self.where),
-        ]
+        found = []
+        for argument in (*_SINGLE, "pair_by", "where"):
+            given = getattr(self, argument) or ()
+            for column in (given,) if isinstance(given, str) else given:
+                found.append((argument, column))
+        return found
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are needed to place a row, each once."""
-        return tuple(dict.fromkeys(column for _, column in self.named))
+        return tuple(dict.fromkeys(map(itemgetter(1), self.named)))
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -97,9 +101,9 @@ class Design:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
-        content = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         content |= {"pair_by": list(self.pair_by), "where": dict(self.where)}
-        return {name: value for name, value in content.items() if value}
+        return dict(filter(itemgetter(1), content.items()))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -114,11 +118,6 @@ class Design:
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
-
-
-def _names(given: Sequence[str] | str) -> tuple[str, ...]:
-    names = given.split(",") if isinstance(given, str) else list(given)
-    return tuple(name.strip() for name in names if name.strip())
 
 
 def _conditions(where: Mapping[str, str]) -> FrozenMapping[str, str]:

@@ -24,6 +24,7 @@ from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Keys = Mapping[Role, tuple[str, ...]]
+_NO_KEYS: Keys = FrozenMapping()
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -86,16 +87,18 @@ class Episodes:
         warnings: Sequence[str] = (),
         notes: Sequence[str] = (),
     ) -> None:
+        binary = None if binary is None else check_flag(binary, "binary")
         values = check_costs(costs, binary=bool(binary))
         measure = measure or Measure("cost")
         if binary is None:
             binary = measure.kind == "success"
             if not binary and looks_binary(values):
                 binary, notes = True, (*notes, binary_note(values.size))
-        given: dict[Role, Sequence[Any] | None] = {"strata": strata, "cluster": clusters}
-        known = dict(keys or {}) | {role: names for role, names in given.items() if names is not None}
-        fields: dict[str, Any] = {"costs": values, "binary": check_flag(binary, "binary")}
-        fields |= {"measure": measure, "design": design or Design(), "keys": _keys(known, values.size)}
+        known = dict(keys or {})
+        known |= {} if strata is None else {"strata": strata}
+        known |= {} if clusters is None else {"cluster": clusters}
+        fields: dict[str, Any] = {"costs": values, "binary": binary, "measure": measure}
+        fields |= {"design": design or Design(), "keys": _keys(known, values.size) if known else _NO_KEYS}
         fields |= {"source": source, "file_format": file_format, "unit": unit, "numbers": numbers}
         for name, value in (fields | {"warnings": tuple(warnings), "notes": tuple(notes)}).items():
             object.__setattr__(self, name, value)

@@ -50,27 +50,32 @@ class Measure:
     success_values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_choice(self.kind, "kind", KINDS)
+        if self.kind not in KINDS:
+            check_choice(self.kind, "kind", KINDS)
         if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
             raise InvalidSetting(
                 "is no name of a column", name=self.kind, value=self.column, remedy="give one"
             )
-        object.__setattr__(self, "cost_range", check_range(self.cost_range))
-        object.__setattr__(self, "success_values", split_words(self.success_values))
-        self._refuse_contradictions()
+        if self.cost_range is not None:
+            object.__setattr__(self, "cost_range", check_range(self.cost_range))
+        if self.success_values != ():
+            object.__setattr__(self, "success_values", split_words(self.success_values))
+        ranged, worded = self.cost_range is not None, bool(self.success_values)
+        allowed = {"success": not ranged, "cost": not worded, "reward": ranged and not worded}
+        if not allowed[self.kind]:
+            raise self._contradiction()
 
-    def _refuse_contradictions(self) -> None:
-        whose = "" if self.column is None else f"column {self.column!r} holds "
+    def _contradiction(self) -> InvalidSetting:
+        holds = "" if self.column is None else f"column {self.column!r} holds "
         ends, words = Argument("cost_range"), Argument("success_values")
-        if self.kind == "success" and self.cost_range is not None:
+        if self.kind == "success":
             remedy: Remedy = ("leave out ", ends, ", or read a score with ", Argument("reward"))
-            raise InvalidSetting(f"{whose}successes, not numbers in a range", remedy=remedy)
-        if self.kind == "reward" and self.cost_range is None:
-            remedy = ("pass the least and the greatest possible value as ", ends)
-            raise InvalidSetting(f"{whose}rewards, whose range is not known", remedy=remedy)
-        if self.kind != "success" and self.success_values:
+            return InvalidSetting(f"{holds}successes, not numbers in a range", remedy=remedy)
+        if self.success_values:
             remedy = ("leave out ", words, ", or use ", Argument("success"))
-            raise InvalidSetting(f"{whose}a {self.kind}, and words for success were given", remedy=remedy)
+            return InvalidSetting(f"{holds}a {self.kind}, and words for success were given", remedy=remedy)
+        remedy = ("pass the least and the greatest possible value as ", ends)
+        return InvalidSetting(f"{holds}rewards, whose range is not known", remedy=remedy)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -112,18 +117,15 @@ class Measure:
         return rule if self.column is None else f"{rule}, column {self.column}"
 
 
-def check_range(cost_range: Sequence[float] | None) -> tuple[float, float] | None:
-    """Return the range that costs had before they were scaled, if there is one."""
-    if cost_range is None:
-        return None
+def check_range(cost_range: Sequence[float]) -> tuple[float, float]:
+    """Return the range that costs had before they were scaled."""
     try:
-        low, high = (float(end) for end in cost_range)
+        low, high = map(float, cost_range)
     except (TypeError, ValueError):
         low = high = math.nan
     if not (low < high and math.isfinite(high - low)):
-        raise InvalidSetting(
-            "is not a range", name="cost_range", value=cost_range, remedy="give (low, high), both finite"
-        )
+        remedy = "give (low, high), both finite"
+        raise InvalidSetting("is not a range", name="cost_range", value=cost_range, remedy=remedy)
     return low, high
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,8 @@ def rows_of(names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
 def suspicions(costs: Array, tasks: Sequence[str] = ()) -> list[str]:
     """Return what is suspicious about episodes, one sentence each; the order is looked at task by task."""
     found: list[str] = []
-    parts = [costs[rows] for rows in rows_of(tasks).values()] or [costs]
-    correlation, chance = min(map(trend, parts), key=lambda trend: trend[1])
+    parts = [costs[rows] for rows in rows_of(tasks).values()] if tasks else [costs]
+    correlation, chance = min(map(trend, parts), key=itemgetter(1))
     if chance <= LEVEL_TREND / len(parts):
         way = "rise" if correlation > 0 else "fall"
         of = " of the means of stretches" if max(map(len, parts)) >= 2 * _MOST_TO_RANK else ""
@@ -63,7 +64,7 @@ def repeats(
 ) -> Iterator[str]:
     """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice."""
     for column, numbers in labels.items():
-        placed = list(zip(numbers, *(key[: len(numbers)] for key in keys), strict=True))
+        placed = list(zip(numbers, *keys, strict=False))  # only the first rows have labels
         different = len(set(placed))
         if different == len(placed):
             continue
@@ -110,10 +111,9 @@ def _few_runs(first: int, second: int, runs: int) -> float:
     counts = np.arange(max(2, runs - math.ceil(40 * math.sqrt(first + second))), runs + 1)
     half = counts // 2
     # Orders with r runs: r/2 of each kind, or one more of either.
-    fewer = [_log_choose(kind - 1, half - 1) for kind in (first, second)]
-    more = [_log_choose(kind - 1, half) for kind in (first, second)]
-    odd = np.logaddexp(fewer[0] + more[1], more[0] + fewer[1])
-    orders = np.where(counts % 2 == 0, math.log(2) + fewer[0] + fewer[1], odd)
+    one, other = _log_choose(first - 1, half - 1), _log_choose(second - 1, half - 1)
+    odd = np.logaddexp(one + _log_choose(second - 1, half), _log_choose(first - 1, half) + other)
+    orders = np.where(counts % 2 == 0, math.log(2) + one + other, odd)
     return float(min(1.0, np.exp(logsumexp(orders) - _log_choose(first + second, np.array(first)))))
 
 
