@@ -31,15 +31,15 @@ _EXAMPLE = Path(__file__).parents[1] / "examples" / "pendulum"
 def train(task: str, folder: Path, *, small: bool) -> None:
     """Run a training of full size, or one that takes a few seconds."""
     if task == "navigation":
-        from boundwatch.tasks.navigation import recipe, train
+        from boundwatch.tasks.navigation import train
 
         sizes = {"environments": 100, "prior_environments": 100, "prior_steps": 100, "steps": 20}
-        train.train(recipe.Recipe(**(sizes if small else {})), folder)
+        train.train(train.Recipe(**(sizes if small else {})), folder)
     elif task == "grasping":
-        from boundwatch.tasks.grasping import recipe, train
+        from boundwatch.tasks.grasping import train
 
         sizes = {"demonstrations": 260, "clone_steps": 30, "prior_environments": 8, "environments": 8}
-        train.train(recipe.Recipe(**(sizes | {"steps": 2} if small else {})), folder)
+        train.train(train.Recipe(**(sizes | {"steps": 2} if small else {})), folder)
     else:
         _pendulum().train(folder, **({"environments": 16, "steps": 5} if small else {}))
 

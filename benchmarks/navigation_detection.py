@@ -9,8 +9,7 @@ import numpy as np
 from benchmarks import trained
 from boundwatch.detectors import HypothesisTest
 from boundwatch.detectors.baselines import MSP, MaxLogit
-from boundwatch.tasks.navigation.recipe import Recipe
-from boundwatch.tasks.navigation.train import Run
+from boundwatch.tasks.navigation.train import Recipe, Run
 
 SEED = 0
 WORLDS = dict.fromkeys(("training", "easier", "harder", "task-irrelevant"), 20480) | {

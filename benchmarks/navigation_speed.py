@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from boundwatch.tasks.navigation import TRAINING, Scene, World, place_obstacles
-from boundwatch.tasks.navigation.recipe import Recipe
-from boundwatch.tasks.navigation.train import train
+from boundwatch.tasks.navigation.train import Recipe, train
 
 OURS, PLAIN, EVALUATED = 40 * 1024, 4 * 1024, 50_000
 REPEATS = 3

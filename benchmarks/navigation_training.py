@@ -8,8 +8,7 @@ from typing import Any
 from benchmarks import trained
 from boundwatch import bounds
 from boundwatch.tasks.navigation import THRESHOLDS
-from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.train import Run
+from boundwatch.tasks.navigation.train import Draw, Recipe, Run
 
 HELD_OUT = 50_000
 SEED = 1

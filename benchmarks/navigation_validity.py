@@ -17,7 +17,7 @@ from benchmarks import trained
 from boundwatch import bounds
 from boundwatch.tasks.navigation import TRAINING, World
 from boundwatch.tasks.navigation.policy import Adapter
-from boundwatch.tasks.navigation.recipe import Recipe
+from boundwatch.tasks.navigation.train import Recipe
 from boundwatch.training import GaussianPosterior, train_backprop
 
 DRAWS = 300

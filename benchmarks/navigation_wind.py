@@ -15,8 +15,7 @@ from benchmarks import trained
 from boundwatch.detectors import ConfidenceInterval
 from boundwatch.tasks.navigation import TRAINING, Wind
 from boundwatch.tasks.navigation.policy import Navigation
-from boundwatch.tasks.navigation.recipe import QUICK, Draw
-from boundwatch.tasks.navigation.train import Run
+from boundwatch.tasks.navigation.train import QUICK, Draw, Run
 
 SEED = 0
 FLIGHTS = 1024

@@ -79,7 +79,7 @@ def measure_drone() -> dict[str, Any]:
     """Return the same for the drone, whose cost so far is that of the smallest clearance so far."""
     from boundwatch.tasks.navigation import scene as scenes
     from boundwatch.tasks.navigation.policy import logits_of
-    from boundwatch.tasks.navigation.recipe import Draw
+    from boundwatch.tasks.navigation.train import Draw
 
     run = trained.drone()
     rows = {}

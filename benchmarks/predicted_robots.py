@@ -48,7 +48,7 @@ def measure_drone() -> dict[str, Any]:
     from boundwatch.tasks.navigation import scene as scenes
     from boundwatch.tasks.navigation.distributions import TRAINING
     from boundwatch.tasks.navigation.policy import Policy, logits_of
-    from boundwatch.tasks.navigation.recipe import Draw
+    from boundwatch.tasks.navigation.train import Draw
 
     run = trained.drone()
     known = run.world.draw(TRAINING, run.recipe.environments, seed=(run.recipe.seed, Draw.TRAINING))
@@ -76,7 +76,7 @@ def measure_arm() -> dict[str, Any]:
     from torch import nn
 
     from boundwatch.tasks.grasping.policy import Grasping
-    from boundwatch.tasks.grasping.recipe import Draw
+    from boundwatch.tasks.grasping.train import Draw
 
     run = trained.arm()
     rng = np.random.default_rng(SEED)

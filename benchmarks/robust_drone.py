@@ -23,9 +23,8 @@ from boundwatch._support.figures import new_figure, save_figure
 from boundwatch.tasks.navigation import train as training
 from boundwatch.tasks.navigation.distributions import DIFFICULTIES, distribution
 from boundwatch.tasks.navigation.policy import logits_of
-from boundwatch.tasks.navigation.recipe import Draw, Recipe
 from boundwatch.tasks.navigation.scene import cost
-from boundwatch.tasks.navigation.train import network
+from boundwatch.tasks.navigation.train import Draw, Recipe, network
 from boundwatch.tasks.navigation.world import Environments, World
 from boundwatch.training import certify, load_policy
 

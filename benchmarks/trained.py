@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from reproduction.source import source_digest
 
-from boundwatch.tasks.grasping.recipe import FEATURES
-from boundwatch.tasks.grasping.recipe import Recipe as ArmRecipe
-from boundwatch.tasks.navigation.recipe import Recipe as DroneRecipe
+from boundwatch.tasks.grasping.train import FEATURES
+from boundwatch.tasks.grasping.train import Recipe as ArmRecipe
+from boundwatch.tasks.navigation.train import Recipe as DroneRecipe
 
 if TYPE_CHECKING:  # simulators are imported where a policy is trained
     from boundwatch.tasks.grasping.train import Run as ArmRun

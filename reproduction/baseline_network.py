@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from boundwatch.tasks.navigation.distributions import distribution
-from boundwatch.tasks.navigation.recipe import Draw
-from boundwatch.tasks.navigation.train import Run
+from boundwatch.tasks.navigation.train import Draw, Run
 from boundwatch.tasks.navigation.world import Environments
 from boundwatch.training import load_policy, save_policy, train_prior
 from boundwatch.training.determinism import single_thread

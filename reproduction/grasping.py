@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from boundwatch.tasks.grasping.recipe import Recipe
-from boundwatch.tasks.grasping.train import Run, load_run
+from boundwatch.tasks.grasping.train import Recipe, Run, load_run
 from boundwatch.tasks.grasping.world import Physics
 from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
 

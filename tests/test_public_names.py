@@ -21,9 +21,9 @@ from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation
 from boundwatch.tasks.grasping import train as grasping_train
-from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
+from boundwatch.tasks.grasping.train import Recipe as GraspingRecipe
 from boundwatch.tasks.navigation import train as navigation_train
-from boundwatch.tasks.navigation.recipe import Recipe as NavigationRecipe
+from boundwatch.tasks.navigation.train import Recipe as NavigationRecipe
 
 PATH = bw.Measure("cost", "path", (0, 10))
 CERTIFICATE = bw.Certificate.from_held_out(np.linspace(0, 0.4, 500), measure=PATH)
@@ -37,7 +37,7 @@ MODULES = ["", "comparison", "detectors", "episodes", "gym", "planning", "predic
 MODULES += ["certificates.verification", "comparison.ranking", "detectors.base", "detectors.baselines"]
 MODULES += ["selftest.simulation", "server.client", "tasks.folder"]
 TASKS = ("tasks.grasping", "tasks.navigation")
-MODULES += [task + part for task in TASKS for part in ("", ".recipe", ".train")]
+MODULES += [task + part for task in TASKS for part in ("", ".train")]
 
 
 def public_classes():

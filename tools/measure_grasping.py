@@ -35,9 +35,8 @@ from boundwatch.tasks.grasping import (
 from boundwatch.tasks.grasping.camera import CAMERA_HEIGHT, VIEW
 from boundwatch.tasks.grasping.motion import Grasp, plan
 from boundwatch.tasks.grasping.policy import LATENT, Grasping, LatentCosts
-from boundwatch.tasks.grasping.recipe import Draw
 from boundwatch.tasks.grasping.scenes import CENTER, FAMILIES, PLACEMENTS
-from boundwatch.tasks.grasping.train import Run, load_run
+from boundwatch.tasks.grasping.train import Draw, Run, load_run
 from boundwatch.training import LatentPolicy
 
 ASSETS = Path(__file__).parents[1] / "docs" / "assets"

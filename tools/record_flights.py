@@ -11,8 +11,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from boundwatch.tasks.navigation.recipe import QUICK, Draw
-from boundwatch.tasks.navigation.train import train
+from boundwatch.tasks.navigation.train import QUICK, Draw, train
 
 TARGET = Path(__file__).parents[1] / "src" / "boundwatch" / "demo" / "flights.json"
 DRONES = 12

@@ -9,8 +9,8 @@ from reproduction.grasping import GraspingPolicy
 from reproduction.navigation import NavigationPolicy, Sweep
 from reproduction.runner import all_settings
 
-from boundwatch.tasks.grasping.recipe import Recipe as GraspingRecipe
-from boundwatch.tasks.navigation.recipe import Recipe
+from boundwatch.tasks.grasping.train import Recipe as GraspingRecipe
+from boundwatch.tasks.navigation.train import Recipe
 from reproduction import (
     certificates,
     cost_function,

@@ -18,8 +18,7 @@ from boundwatch.detectors.base import TailName
 from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.policy import logits_of
-from boundwatch.tasks.navigation.recipe import QUICK, Draw, Recipe
-from boundwatch.tasks.navigation.train import Run, train
+from boundwatch.tasks.navigation.train import QUICK, Draw, Recipe, Run, train
 from boundwatch.tasks.navigation.world import Environments
 
 WORLDS: Mapping[str, str] = {

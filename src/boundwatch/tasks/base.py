@@ -17,7 +17,10 @@ from boundwatch.certificates.certificate import Certificate
 
 ENTRY_POINTS = "boundwatch.tasks"
 
-_Environment = TypeVar("_Environment", contravariant=True)
+Environment = TypeVar("Environment")
+Rollout = Callable[[Any, Environment, np.random.Generator], float]
+"""``rollout(policy, environment, rng)``, a simulator of one environment, returns the policy's cost;
+``rng`` is the environment's own randomness. `boundwatch.training.Rollouts` takes it."""
 
 
 class Deployment(Protocol):
@@ -69,10 +72,3 @@ class Task(Protocol):
 
         They are drawn independently of each other and of the training's, whatever the seed.
         """
-
-
-class Rollout(Protocol[_Environment]):
-    """A simulator for one environment at a time, as `boundwatch.training.Rollouts` takes it."""
-
-    def __call__(self, policy: Any, environment: _Environment, rng: np.random.Generator, /) -> float:
-        """Return the policy's cost in this environment; ``rng`` is the environment's own randomness."""

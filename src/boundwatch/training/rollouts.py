@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol
 
 import numpy as np
 import torch
@@ -14,13 +14,12 @@ from torch import Tensor, nn
 from boundwatch._support.describing import one_line
 from boundwatch._support.parallel import Backend, check_workers, in_parallel
 from boundwatch.errors import InvalidCost, InvalidSetting
-from boundwatch.tasks.base import Rollout
+from boundwatch.tasks.base import Environment, Rollout
 from boundwatch.training.determinism import Stream, generator, single_thread
 from boundwatch.training.environments import environment_hash
 from boundwatch.training.policies import unchanged
 from boundwatch.training.posterior import GaussianPosterior
 
-Environment = TypeVar("Environment")
 Costs = NDArray[np.float64]
 Indices = NDArray[np.intp]
 _PIECES = 80  # for each process, of one policy's environments

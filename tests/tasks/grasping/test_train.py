@@ -16,9 +16,8 @@ from boundwatch.cli import app
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch
 from boundwatch.tasks.grasping import VariedMug
 from boundwatch.tasks.grasping import train as training
-from boundwatch.tasks.grasping.recipe import FEATURES, HARDER, SMALL, Draw, Recipe
 from boundwatch.tasks.grasping.scenes import draw_scenes
-from boundwatch.tasks.grasping.train import load_run
+from boundwatch.tasks.grasping.train import FEATURES, HARDER, SMALL, Draw, Recipe, load_run
 from doctored.tiny import GRASPING
 
 TINY = GRASPING.recipe

@@ -14,7 +14,7 @@ from boundwatch.tasks.navigation import Recordings, World
 @pytest.fixture
 def small(monkeypatch, tiny):
     """Let the commands train the tiny recipe."""
-    monkeypatch.setattr("boundwatch.tasks.navigation.recipe.QUICK", tiny)
+    monkeypatch.setattr("boundwatch.tasks.navigation.train.QUICK", tiny)
 
 
 @pytest.mark.usefixtures("small")
@@ -34,9 +34,9 @@ def test_train_and_rollout_commands(run, tmp_path):
 
 @pytest.mark.usefixtures("small")
 def test_train_with_trajectories(run, tmp_path):
-    World().recordings.save(tmp_path / "flights.csv")
+    World().recordings.save(tmp_path / "flights.npz")
     code, out, err = run(
-        "train", "navigation", "-o", "run", "--quick", "--trajectories", "flights.csv", "--json"
+        "train", "navigation", "-o", "run", "--quick", "--trajectories", "flights.npz", "--json"
     )
     assert (code, err) == (0, "")
     assert json.loads(out)["summary"]["trained"]["cost"] <= 1.0

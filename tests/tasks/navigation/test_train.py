@@ -19,8 +19,7 @@ from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatc
 from boundwatch.tasks.base import Deployment, Run
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
 from boundwatch.tasks.navigation.policy import BATCH, Policy, logits_of
-from boundwatch.tasks.navigation.recipe import Draw, Recipe
-from boundwatch.tasks.navigation.train import load_run, train
+from boundwatch.tasks.navigation.train import Draw, Recipe, load_run, train
 from boundwatch.training import tensorfile
 from doctored.killed import train_until
 from processes import PROCESSES

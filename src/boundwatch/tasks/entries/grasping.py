@@ -52,8 +52,7 @@ def train(
     With --harder there are 4,000 demonstrations, and the plain network, which learns sooner.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.grasping.recipe import FEATURES, HARDER, HARDER_POINTS, SMALL, Recipe
-    from boundwatch.tasks.grasping.train import train
+    from boundwatch.tasks.grasping.train import FEATURES, HARDER, HARDER_POINTS, SMALL, Recipe, train
 
     base = HARDER if harder else Recipe()
     if (network or ("features" if harder or quick else "points")) != base.network:

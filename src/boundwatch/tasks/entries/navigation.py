@@ -43,10 +43,9 @@ def train(
     run again. RUN then holds certificate.json, the policy, its training costs and all settings.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
-    from boundwatch.tasks.navigation.recipe import QUICK, Recipe
     from boundwatch.tasks.navigation.recordings import Recordings
     from boundwatch.tasks.navigation.scene import Scene
-    from boundwatch.tasks.navigation.train import train
+    from boundwatch.tasks.navigation.train import QUICK, Recipe, train
     from boundwatch.tasks.navigation.world import World
 
     recipe = replace(

@@ -2,7 +2,7 @@
 
 Open `attempt` first: it simulates one grasp (`motion`), an expert's or a policy's, of one object that stands
 somewhere on the table (`scenes`), in a `world` with gravity, friction and the arm (`panda`). A `policy` sees
-the object from above (`camera`). `recipe` and `train` clone, train and certify a policy, and load it again;
+the object from above (`camera`). `train` clones, trains and certifies one by a recipe, and loads it again;
 `pictures` draws what happened. The guide is ``docs/grasping.md``.
 """
 

@@ -1,7 +1,7 @@
 """Vision-based obstacle avoidance with a drone: simulation, policy, training.
 
 Open `world` first: it draws environments (`scene`, `distributions`) and flies every primitive through them
-(`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `train` follows a `recipe` and
+(`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `train` follows a recipe and
 certifies what it drew, and loads it again. The guide is ``docs/navigation.md``.
 """
 

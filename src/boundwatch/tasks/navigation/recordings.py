@@ -65,37 +65,21 @@ class Recordings:
         """Read a CSV, NPZ or MAT file of recorded flights (formats: this module's description)."""
         path = Path(path)
         try:
-            if (read := _READERS.get(path.suffix.lower())) is not None:
-                return cls(read(path))
-        except (OSError, UnicodeDecodeError) as error:
+            return cls(_READERS[path.suffix.lower()](path))
+        except (OSError, UnicodeDecodeError, KeyError) as error:
             problem = f"trajectories = {path} cannot be read ({error})"
-            raise InvalidSetting(f"{problem}; pass a CSV, NPZ or MAT file") from error
+            raise InvalidSetting(f"{problem}; pass a file ending in .csv, .npz or .mat") from error
         except InvalidSetting as error:
             raise InvalidSetting(f"trajectories = {path}: {error}") from error
-        raise InvalidSetting(
-            f"trajectories = {path} is of an unknown kind; pass a file ending in .csv, .npz or .mat"
-        )
 
     def save(self, path: str | Path) -> None:
-        """Write the flights to an NPZ or CSV file that `load` reads."""
-        path = Path(path)
-        if path.suffix.lower() == ".npz":
-            positions = np.full((len(self.paths), max(self.counts), self.paths[0].shape[1], 2), np.nan)
-            for number, flights in enumerate(self.paths):
-                positions[number, : len(flights)] = flights
-            buffer = io.BytesIO()
-            np.savez_compressed(buffer, positions=positions)
-            write_bytes(path, buffer.getvalue())
-        elif path.suffix.lower() == ".csv":
-            rows = (
-                f"{number},{rollout},{x!r},{y!r}\n"
-                for number, flights in enumerate(self.paths)
-                for rollout, flight in enumerate(flights)
-                for x, y in flight.tolist()
-            )
-            write_bytes(path, f"primitive,rollout,x,y\n{''.join(rows)}".encode())
-        else:
-            raise InvalidSetting(f"path = {path} is of an unknown kind; name a file ending in .csv or .npz")
+        """Write the flights to an NPZ file that `load` reads."""
+        positions = np.full((len(self.paths), max(self.counts), self.paths[0].shape[1], 2), np.nan)
+        for number, flights in enumerate(self.paths):
+            positions[number, : len(flights)] = flights
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, positions=positions)
+        write_bytes(path, buffer.getvalue())
 
     @property
     def counts(self) -> tuple[int, ...]:
