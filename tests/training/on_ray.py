@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from boundwatch.training import Rollouts
-from training.noisy import ENVIRONMENTS, network, noisy
+from training.toy import ENVIRONMENTS, network, noisy
 
 
 def checked_in(folder, workers, policy, environment, rng):

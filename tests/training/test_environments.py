@@ -129,17 +129,6 @@ def test_the_prior_is_trained_on_other_environments_only():
     assert float(net.weight.detach()) == pytest.approx(2, abs=0.05)
 
 
-def test_the_same_seed_gives_the_same_prior():
-    x = torch.linspace(-1, 1, 100)[:, None]
-
-    def trained(seed):
-        net = network()
-        train_prior(net, squared, (x, 2 * x), disjoint_from=(), steps=5, batch_size=10, seed=seed)
-        return float(net.weight.detach())
-
-    assert trained(0) == trained(0) != trained(1)
-
-
 def test_bad_settings_of_the_prior():
     x = torch.zeros(4, 1)
     for change, message in (({"steps": 0}, "steps = 0"), ({"disjoint_from": x[:0]}, "training_environments")):

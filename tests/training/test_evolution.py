@@ -22,13 +22,6 @@ def score(noise):
     return torch.stack([noise * torch.exp(-0.5 * LOG_RATIO), 0.5 * (noise**2 - 1)], dim=1)
 
 
-def test_the_mean_score_is_the_mean_of_the_scores():
-    rng = np.random.default_rng(5)
-    noise, values = torch.from_numpy(rng.standard_normal((7, DIM))), torch.from_numpy(rng.random(7))
-    expected = (values[:, None, None] * score(noise)).mean(0)
-    torch.testing.assert_close(evolution._mean_score(values, noise, LOG_RATIO), expected)
-
-
 def sampled_gradients(objective, *, factor=1.0, count=300_000):
     """Return single-sample estimates (count, 2, d) of the gradient of the bound.
 

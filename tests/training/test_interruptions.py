@@ -11,22 +11,22 @@ import torch
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.training import History, tensorfile, train_backprop, train_evolution
 from processes import PROCESSES
-from training import determined, interrupted
-from training.interrupted import STEPS
+from training import apart
+from training.apart import STEPS
 from training.toy import Simulator, posterior, surrogate, targets
 
 
 def test_same_bytes_on_one_or_two_workers_in_two_processes(tmp_path):
-    other = PROCESSES.Process(target=determined.run, args=(tmp_path / "hashes",))
+    other = PROCESSES.Process(target=apart.write_hashes, args=(tmp_path / "hashes",))
     other.start()
-    here = determined.hashes(threads=1, processes=2)
+    here = apart.hashes(threads=1, processes=2)
     other.join()
     assert here == (tmp_path / "hashes").read_text().split()
     assert len(set(here)) == 4  # two algorithms, two seeds
 
 
 def start(algorithm, folder):
-    process = PROCESSES.Process(target=interrupted.run, args=(algorithm, folder))
+    process = PROCESSES.Process(target=apart.train_in, args=(algorithm, folder))
     process.start()
     return process
 

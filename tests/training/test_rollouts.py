@@ -12,8 +12,7 @@ import torch
 
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 from boundwatch.training import GaussianPosterior, Rollouts, train_evolution
-from training.noisy import ENVIRONMENTS, network, noisy
-from training.toy import posterior
+from training.toy import ENVIRONMENTS, network, noisy, posterior
 
 HERE = Path(__file__).parent
 
@@ -150,8 +149,3 @@ def test_two_workers_of_a_ray_cluster_share_the_work(tmp_path):
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["workers"] == 2
     assert result["on_ray"] == result["here"]
-
-
-def test_no_progress_bar_when_stderr_is_no_terminal(capsys):
-    Rollouts(noisy, ENVIRONMENTS)(network())
-    assert capsys.readouterr().err == ""

@@ -181,17 +181,6 @@ def test_far_grasps_take_the_time_that_the_joints_need(monkeypatch):
     assert (hurried > 1.0).any(0).all()  # both limits matter
 
 
-def test_motion_keeps_the_limits_and_starts_at_rest():
-    for _, grasp in cases(10, noise=1.0, seed=7):
-        motion = plan(grasp, 0.004)
-        joints = motion.controls[:, :7]
-        assert all(
-            (joints[:, i] > j.low).all() and (joints[:, i] < j.high).all() for i, j in enumerate(panda.JOINTS)
-        )
-        np.testing.assert_allclose(joints[0], motion.start[:7], atol=1e-3)
-        np.testing.assert_allclose(joints[-1], motion.start[:7], atol=1e-3)
-
-
 def test_feed_forward_keeps_the_arm_on_its_path(monkeypatch):
     grasp = Grasp(0.5, 0.2, 0.05, 0.0)  # beside the mug
     halfway = plan(grasp, 0.004).descent // 2

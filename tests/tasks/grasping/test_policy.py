@@ -13,7 +13,6 @@ from boundwatch.tasks.grasping.policy import (
     GraspAutoencoder,
     Grasping,
     LatentCosts,
-    choose,
     spatial_softmax,
     to_action,
     to_grasp,
@@ -50,14 +49,6 @@ def test_weights_come_from_the_generator_only():
     second = network().state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["hand.0.weight"], network(1).state_dict()["hand.0.weight"])
-
-
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_features_are_all_that_the_latent_vector_meets(kind):
-    net = network(kind=kind)
-    images = torch.randint(0, 255, (3, 128, 128), dtype=torch.uint8)
-    latent = torch.randn(LATENT)
-    torch.testing.assert_close(net(images, latent), net.decode(net.features(images), latent))
 
 
 def test_points_follow_what_they_mark():
@@ -127,13 +118,6 @@ def test_cached_features_give_the_costs_of_the_policy(kind):
         for i in task.photographs(scenes)
     ]
     assert grasps == cached  # bit by bit
-
-
-def test_an_action_does_not_depend_on_other_environments():
-    task = Grasping()
-    images = task.photographs(task.draw(4, np.random.default_rng(0)))
-    policy = GaussianPosterior.over_latent(network(), LATENT).policy(torch.ones(LATENT).double())
-    assert task.grasps(policy, images)[2] == choose(policy, images[2])
 
 
 def test_fingerprint_tells_training_sets_and_cameras_apart():

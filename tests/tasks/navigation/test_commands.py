@@ -9,12 +9,13 @@ import sys
 import pytest
 
 from boundwatch.tasks.navigation import Recordings, World
+from doctored.tiny import RECIPE
 
 
 @pytest.fixture
-def small(monkeypatch, tiny):
+def small(monkeypatch):
     """Let the commands train the tiny recipe."""
-    monkeypatch.setattr("boundwatch.tasks.navigation.train.QUICK", tiny)
+    monkeypatch.setattr("boundwatch.tasks.navigation.train.QUICK", RECIPE)
 
 
 @pytest.mark.usefixtures("small")

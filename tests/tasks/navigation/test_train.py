@@ -16,18 +16,18 @@ import torch
 from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.tasks.base import Deployment, Run
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
 from boundwatch.tasks.navigation.policy import BATCH, Policy, logits_of
 from boundwatch.tasks.navigation.train import Draw, Recipe, load_run, train
 from boundwatch.training import tensorfile
 from doctored.killed import train_until
+from doctored.tiny import RECIPE
 from processes import PROCESSES
 
 
 @pytest.fixture(scope="module")
-def run(run_folder):
-    return load_run(run_folder)
+def run(trained_drone):
+    return load_run(trained_drone)
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +35,15 @@ def environments():
     return World().draw(TRAINING, 50, seed=9)
 
 
-def test_the_folder_holds_what_was_promised(run_folder):
-    names = {path.name for path in run_folder.iterdir()} - {".lock"}
+def test_the_folder_holds_what_was_promised(trained_drone):
+    names = {path.name for path in trained_drone.iterdir()} - {".lock"}
     documents = {f"{name}.json" for name in ("certificate", "draw", "settings", "summary", "training")}
     assert names == documents | {"costs.csv", "logits.npy", "policy.safetensors", "posterior.safetensors"}
 
 
-def test_certificate_is_of_the_training_costs(run, run_folder):
-    costs = np.loadtxt(run_folder / "costs.csv", skiprows=1)
-    certificate = Certificate.load(run_folder / "certificate.json")
+def test_certificate_is_of_the_training_costs(run, trained_drone):
+    costs = np.loadtxt(trained_drone / "costs.csv", skiprows=1)
+    certificate = Certificate.load(trained_drone / "certificate.json")
     assert certificate.n == len(costs) == run.recipe.environments
     assert all(check.ok for check in certificate.verify(costs))
     training_set = run.world.draw(TRAINING, 300, seed=(run.recipe.seed, Draw.TRAINING))
@@ -64,12 +64,12 @@ def test_summary_has_all_bounds_beside_the_untrained_draw(run):
         assert row["upper_kl"] == pytest.approx(float(by_kl))
 
 
-def test_training_is_deterministic_down_to_the_bytes(tiny, run_folder, tmp_path):
-    train(tiny, tmp_path / "again")
+def test_training_is_deterministic_down_to_the_bytes(trained_drone, tmp_path):
+    train(RECIPE, tmp_path / "again")
     for name in ("policy.safetensors", "posterior.safetensors", "costs.csv", "summary.json", "logits.npy"):
-        assert (tmp_path / "again" / name).read_bytes() == (run_folder / name).read_bytes()
-    other = train(replace(tiny, seed=2), tmp_path / "other")
-    assert other.summary["trained"]["cost"] != load_run(run_folder).summary["trained"]["cost"]
+        assert (tmp_path / "again" / name).read_bytes() == (trained_drone / name).read_bytes()
+    other = train(replace(RECIPE, seed=2), tmp_path / "other")
+    assert other.summary["trained"]["cost"] != load_run(trained_drone).summary["trained"]["cost"]
 
 
 def test_prior_training_set_and_deployment_are_different_environments(run):
@@ -90,47 +90,47 @@ def test_deployment_repeats_and_its_length_changes_nothing(run):
 
 
 @pytest.mark.parametrize("name", ["obstacles:1", "difficulty:-9"])
-def test_worlds_that_often_look_the_same_can_be_trained_in(tiny, tmp_path, name):
+def test_worlds_that_often_look_the_same_can_be_trained_in(tmp_path, name):
     """Blank images are equal; the environments behind them are not, or only by chance."""
     sizes = {"environments": 2000, "prior_environments": 2000}
-    recipe = replace(tiny, distribution=name, prior_distribution=name, **sizes)
+    recipe = replace(RECIPE, distribution=name, prior_distribution=name, **sizes)
     assert train(recipe, tmp_path / "run").certificate.n == 2000
 
 
-def test_a_prior_from_the_training_environments_is_refused(tiny, tmp_path, monkeypatch):
+def test_a_prior_from_the_training_environments_is_refused(tmp_path, monkeypatch):
     same = SimpleNamespace(PRIOR=Draw.TRAINING, TRAINING=Draw.TRAINING)
     monkeypatch.setattr("boundwatch.tasks.navigation.train.Draw", same)
     with pytest.raises(InvalidSetting, match="300 of the 300"):
-        train(tiny, tmp_path / "run")
+        train(RECIPE, tmp_path / "run")
 
 
-def test_expected_cost_is_a_prior_loss_too(tiny, tmp_path):
-    recipe = replace(tiny, prior_loss="expected-cost", prior_steps=60)
+def test_expected_cost_is_a_prior_loss_too(tmp_path):
+    recipe = replace(RECIPE, prior_loss="expected-cost", prior_steps=60)
     run = train(recipe, tmp_path / "run")
     assert run.summary["trained"]["cost"] < 0.7  # a random primitive costs 0.81
 
 
-def test_training_learns(tiny, tmp_path):
-    run = train(replace(tiny, prior_environments=1000, prior_steps=250), tmp_path / "run")
+def test_training_learns(tmp_path):
+    run = train(replace(RECIPE, prior_environments=1000, prior_steps=250), tmp_path / "run")
     costs = run.deploy("training", 1024).costs
     assert costs.mean() < 0.45
 
 
-def test_a_posterior_pays_when_the_prior_is_of_another_world(tiny, tmp_path):
+def test_a_posterior_pays_when_the_prior_is_of_another_world(tmp_path):
     """A prior from calm air, trained in wind."""
     prior = {"prior_environments": 500, "prior_steps": 200, "prior_log_variance": -1.0}
     posterior = {"environments": 2000, "directions": 6, "steps": 150, "samples": 4, "rate": 0.1}
-    recipe = replace(tiny, distribution="windy:2.5", **prior, **posterior)
+    recipe = replace(RECIPE, distribution="windy:2.5", **prior, **posterior)
     summary = train(recipe, tmp_path / "run").summary
     assert summary["trained"]["upper_pointwise"] < summary["prior_draw"]["upper_pointwise"] - 0.02
     costs = load_run(tmp_path / "run").deploy("windy:2.5", 1024).costs
     assert costs.mean() < summary["prior_draw"]["cost"] - 0.05
 
 
-def test_a_run_loads_with_other_scenes_and_recordings(tiny, tmp_path):
+def test_a_run_loads_with_other_scenes_and_recordings(tmp_path):
     paths = Recordings.from_drone(World().drone).paths[1:6]
     world = World(Scene(pixels=20, distance="sensor"), recordings=Recordings(paths))
-    recipe = replace(tiny, directions=3, environments=100, prior_environments=100)
+    recipe = replace(RECIPE, directions=3, environments=100, prior_environments=100)
     run = train(recipe, tmp_path / "run", world)
     again = load_run(tmp_path / "run")
     assert again.world.primitives == 5
@@ -140,30 +140,30 @@ def test_a_run_loads_with_other_scenes_and_recordings(tiny, tmp_path):
     assert np.array_equal(logits_of(again.policy, images), logits_of(run.policy, images))
 
 
-def test_a_finished_training_is_loaded_and_not_repeated(tiny, run_folder, monkeypatch):
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run_folder.iterdir()}
-    fingerprint = load_run(run_folder).certificate.fingerprint
+def test_a_finished_training_is_loaded_and_not_repeated(trained_drone, monkeypatch):
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in trained_drone.iterdir()}
+    fingerprint = load_run(trained_drone).certificate.fingerprint
     monkeypatch.delattr("boundwatch.tasks.navigation.train._train")
-    assert train(tiny, run_folder).certificate.fingerprint == fingerprint
-    after = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run_folder.iterdir()}
+    assert train(RECIPE, trained_drone).certificate.fingerprint == fingerprint
+    after = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in trained_drone.iterdir()}
     assert after == before
 
 
-def test_a_training_by_another_version_is_loaded_but_not_continued(tiny, run_folder, tmp_path):
+def test_a_training_by_another_version_is_loaded_but_not_continued(trained_drone, tmp_path):
     folder = tmp_path / "run"
-    shutil.copytree(run_folder, folder)
+    shutil.copytree(trained_drone, folder)
     path = folder / "settings.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"boundwatch": "0.0.9"}))
-    assert load_run(folder).certificate == load_run(run_folder).certificate
+    assert load_run(folder).certificate == load_run(trained_drone).certificate
     with pytest.raises(InvalidSetting, match="another version"):
-        train(tiny, folder)
+        train(RECIPE, folder)
 
 
 @pytest.mark.parametrize("moment", ["train_backprop", "save_logits"])
-def test_a_killed_training_continues_to_the_same_bytes(tiny, run_folder, tmp_path, monkeypatch, moment):
+def test_a_killed_training_continues_to_the_same_bytes(trained_drone, tmp_path, monkeypatch, moment):
     """Killed when the prior is finished, or all but the last files; what was finished is not made again."""
     folder = tmp_path / "run"
-    process = PROCESSES.Process(target=train_until, args=(moment, tiny, folder))
+    process = PROCESSES.Process(target=train_until, args=(moment, RECIPE, folder))
     process.start()
     process.join(300)
     assert process.exitcode == -signal.SIGKILL
@@ -172,25 +172,25 @@ def test_a_killed_training_continues_to_the_same_bytes(tiny, run_folder, tmp_pat
     kept = {}
     if moment == "save_logits":
         _, metadata = tensorfile.load(folder / "checkpoints" / "posterior.safetensors")
-        assert int(metadata["step"]) == tiny.steps
+        assert int(metadata["step"]) == RECIPE.steps
         kept = {path.name: path.read_bytes() for path in folder.glob("*.*")}
     # As if it had been killed yesterday: the certificate keeps the date of the first start.
     (folder / "checkpoints" / "started").write_text("2026-01-02T03:04:05+00:00")
     monkeypatch.setattr("boundwatch.tasks.navigation.train._cross_entropy", None)
-    train(tiny, folder)
-    assert {path.name for path in folder.iterdir()} == {path.name for path in run_folder.iterdir()}
-    for path in run_folder.iterdir():
+    train(RECIPE, folder)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in trained_drone.iterdir()}
+    for path in trained_drone.iterdir():
         if path.name != "certificate.json":  # it holds the date
             assert (folder / path.name).read_bytes() == path.read_bytes(), path.name
             assert kept.get(path.name, path.read_bytes()) == path.read_bytes(), path.name
-    ours, other = (Certificate.load(place / "certificate.json") for place in (folder, run_folder))
+    ours, other = (Certificate.load(place / "certificate.json") for place in (folder, trained_drone))
     assert ours.provenance.created == "2026-01-02T03:04:05+00:00"
     assert replace(ours, provenance=replace(ours.provenance, created=other.provenance.created)) == other
 
 
 @pytest.fixture
-def copied(run_folder, tmp_path):
-    return shutil.copytree(run_folder, tmp_path / "run")
+def copied(trained_drone, tmp_path):
+    return shutil.copytree(trained_drone, tmp_path / "run")
 
 
 DAMAGES = [("settings.json", None), ("settings.json", b"{"), ("settings.json", b'{"task": "grasping"}')]
@@ -253,13 +253,3 @@ def test_adapter_starts_as_no_correction(environments):
     assert torch.allclose(torch.cov(coordinates.T), torch.eye(4), atol=1e-2)
     with pytest.raises(InvalidSetting, match="directions = 65"):
         Policy(primitives=7, directions=65)
-
-
-def test_a_run_of_navigation_is_what_the_protocols_ask(run):
-    known: Run = run
-    assert known.certificate.n == run.recipe.environments
-    assert "Only the one chosen in advance (pointwise) is certified" in known.notes[0]
-    deployed: Deployment = run.deploy("training", 20)
-    assert deployed.costs.shape == (20,)
-    assert np.all((deployed.costs >= 0) & (deployed.costs <= 1))
-    assert not deployed.columns

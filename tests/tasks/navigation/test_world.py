@@ -15,7 +15,6 @@ from boundwatch.tasks.navigation import (
     Distribution,
     Environments,
     Recordings,
-    Scene,
     Wind,
     World,
     clearance,
@@ -198,11 +197,6 @@ def test_other_numbers_of_primitives_and_rollouts(world):
     environments = World(recordings=few).draw(TRAINING, 500, seed=0, images=False)
     assert environments.clearances.shape == (500, 3)
     assert environments.rollouts.max(axis=0).tolist() == [1, 4, 0]
-
-
-def test_sensor_distances_make_another_world():
-    environments = World(Scene(distance="sensor")).draw(TRAINING, 50, seed=0, images=False)
-    assert np.all(environments.clearances.max(axis=1) > 0.1)
 
 
 def test_impossible_requests_are_refused(world, monkeypatch):
