@@ -328,13 +328,6 @@ def test_episodes_carry_what_a_certificate_keeps(tmp_path):
         bw.HypothesisTest(made).decide(bw.read_costs(path, success="grasped"))
 
 
-def test_one_robot_of_a_fleet():
-    fleet = bw.Fleet(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True))
-    fleet.update("arm-1", 1)
-    fleet.update("arm-1", 0)
-    assert (fleet.ids, fleet.n.tolist()) == (["arm-1"], [2])
-
-
 def test_the_predictions_of_stable_baselines3_are_actions():
     import gymnasium
 

@@ -134,15 +134,6 @@ def test_one_certificate_and_several_robots(run, logs):
     assert content["false_positive_rate"] == pytest.approx(0.055), "one certificate counts once"
 
 
-def test_tasks_without_new_episodes_are_named_and_not_judged(run, logs):
-    run("certify", "eval_info.json", "--by", "task", "-o", "c.json")
-    (logs / "two.json").write_text(evaluation([0.9, 0.5], n=15))
-    result = run("check", "c.json", "two.json")
-    assert result.code == 0
-    assert "not judged" in result.out
-    assert "goal/2 (certified, but no new episodes)" in result.out
-
-
 @pytest.mark.usefixtures("logs")
 @pytest.mark.parametrize("command", ["watch", "plan"])
 def test_watch_and_plan_read_logs(run, command):

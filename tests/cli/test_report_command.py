@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 from boundwatch.certificates.provenance import costs_digest
 
@@ -28,23 +27,6 @@ def test_costs_from_standard_input(run, folder):
     assert result.code == 0
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "standard input, column success, cost = 1 - success" in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nothing.json", "same.csv"], "nothing.json: no such file"),
-        (["certificate.json", "nothing.csv"], "nothing.csv: no such file"),
-        (["binary.json", "same.csv"], "is not 0 or 1"),
-        (["certificate.json", "same.csv", "--tail", "exact"], "needs a certificate for binary costs"),
-    ],
-)
-def test_nothing_is_written_on_error(run, folder, arguments, message):
-    result = run("report", *arguments, "-o", "report.html")
-    assert result.code == 1
-    assert message in result.err
-    assert len(result.err.splitlines()) == 1
-    assert not (folder / "report.html").exists()
 
 
 def test_several_tasks_on_one_page(run, folder):
@@ -72,7 +54,3 @@ def test_logs_are_read_and_their_faults_are_shown(run, folder):
     assert result.code == 0
     assert "seed" in result.err
     assert "What may make the guarantee wrong" in (folder / "report.html").read_text(encoding="utf-8")
-
-
-def test_output_is_required(run, folder):  # noqa: ARG001  (the folder is where the files are)
-    assert run("report", "certificate.json", "same.csv").code == 2

@@ -57,9 +57,3 @@ def test_costs_are_read_as_everywhere_else(run, folder, limits, monkeypatch):
     [(certificate, costs)] = read
     assert certificate == bw.Certificate.load(folder / "certificate.json")
     assert np.array_equal(costs, bw.read_costs(folder / "costs.csv", cost="cost").costs)
-
-
-def test_how_to_read_needs_something_to_read(run, folder):
-    done = run("selftest", folder / "certificate.json", "--reward", "return")
-    assert done.code == 2
-    assert "--reward goes with --costs" in done.err

@@ -112,21 +112,6 @@ def test_a_malformed_line_ends_the_watch_unless_it_may_be_skipped(certificate):
     assert "assumes that no episode was left out" in done.stdout
 
 
-def numbered(costs):
-    return "".join(f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in enumerate(costs, start=1))
-
-
-def state_of(path):
-    """Return the detector's state that a state file holds."""
-    return json.loads(path.read_text())["content"]["detectors"][""]
-
-
-def uninterrupted(certificate, costs=COSTS):
-    test = bw.SequentialTest(bw.Certificate.load(certificate))
-    test.update_many(costs)
-    return test.state_dict()
-
-
 def test_a_redirected_file_or_a_repeated_stream_counts_nothing_twice(certificate, tmp_path):
     log = tmp_path / "log"
     log.write_text(as_lines(COSTS[:20]))
@@ -279,11 +264,6 @@ def test_the_change_detector_says_when_and_how_rarely_it_errs(certificate):
     assert "on average after 1000 episodes" in done.stdout
 
 
-@pytest.mark.parametrize("options", [["--follow"], ["--interval", "--detector", "change-detector"]])
-def test_options_that_do_not_go_together(certificate, options):
-    assert run(certificate, "-", *options, text="").returncode == 2
-
-
 @pytest.mark.parametrize("text", ["", "\n", "1.4\n", '{"a": 1}\n'])
 def test_a_watch_that_judged_nothing_does_not_pass(certificate, text):
     for options in ([], ["--json"]):
@@ -302,11 +282,6 @@ def test_a_header_is_never_skipped(certificate, tmp_path, header, costs):
     for done in (run(certificate, "-", "--json", text=text), run(certificate, tmp_path / "log", "--json")):
         found = [json.loads(line)["cost"] for line in done.stdout.splitlines()]
         assert (done.returncode, found) == ((0, costs) if costs else (1, []))
-
-
-def test_a_table_on_standard_input_is_read_as_a_whole(certificate):
-    done = run(certificate, "-", "--format", "csv", "--json", text="success\n0\n1\n")
-    assert [json.loads(line)["cost"] for line in done.stdout.splitlines()] == [1, 0]
 
 
 def test_what_comes_on_standard_input_is_doubted_as_soon_as_it_looks_certified(tmp_path):
@@ -343,14 +318,3 @@ def test_standard_input_that_is_closed(certificate):
     assert done.stderr.endswith(
         "\nboundwatch: standard input: cannot be read; pipe or redirect a file into it\n"
     )
-
-
-def test_a_table_is_read_as_one(certificate, tmp_path):
-    """A CSV file with a header is no file of lines: its column is found as everywhere else."""
-    for name, text in {"one.csv": "success\n1\n0\n0\n", "two.csv": "trial,success\n1,1\n2,0\n3,0\n"}.items():
-        (tmp_path / name).write_text(text)
-        result = run(certificate, tmp_path / name, "--json")
-        assert [json.loads(line)["mean_cost"] for line in result.stdout.splitlines()][-1] == pytest.approx(
-            2 / 3
-        )
-        assert "skipped" not in result.stderr

@@ -165,14 +165,6 @@ def test_a_stream_of_own_costs_leaves_the_others_as_they_were(run, tmp_path):
     assert (done.code, "a  episode    31" in done.out, "b  episode" in done.out) == (0, True, False)
 
 
-def test_perfect_trials_are_not_taken_for_the_certificates_own(run, tmp_path):
-    (tmp_path / "lab.csv").write_text("success\n" + "yes\n" * 20)
-    run("certify", "lab.csv", "-o", "c.json")
-    assert run("watch", "c.json", "lab.csv").code == 0
-    done = run("check", "c.json", "lab.csv")
-    assert (done.code, "possibly by chance" in done.err) == (0, True)
-
-
 def test_a_repeated_id_with_another_cost_is_reported(run, tmp_path):
     run("certify", "--bounds", "0.1", "0.2", "--delta", "0.01", "-o", "c.json")
     log = tmp_path / "log.jsonl"
