@@ -30,12 +30,7 @@ MAGIC: dict[bytes, Format] = {
     b"\x89MCAP0\r\n": "mcap",
 }
 _GZIP = b"\x1f\x8b"
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it begins with
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
+_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _HEAD = 1 << 16
 _MOST_HELD = 256 << 20  # bytes that are kept at once where a format cannot be read in parts
 _FREE = 16 << 20  # bytes that any small file may become when it is decompressed
@@ -103,14 +98,12 @@ class Source:
     def lines(self) -> Iterator[bytes]:
         """Yield all bytes in parts that end with a newline, the last one perhaps without.
 
-        They are UTF-8 where a mark says that they were UTF-16 or UTF-32.
+        They are UTF-8 where a mark says that they were UTF-16.
         """
         parts: Iterator[bytes] = chain([self.head], self._parts)
         rest, lines = b"", 0
-        for mark, encoding in _MARKS.items():
-            if self.head.startswith(mark):
-                parts = _recode(parts, encoding, len(mark), self.name)
-                break
+        if encoding := _MARKS.get(self.head[:2]):
+            parts = _recode(parts, encoding, self.name)
         for part in parts:
             cut = part.rfind(b"\n") + 1
             if not cut:
@@ -166,12 +159,11 @@ def _unpack(parts: Iterator[bytes], source: str) -> Iterator[bytes]:
         raise damaged(source, "gzip", "fetch or compress it again")
 
 
-def _recode(parts: Iterator[bytes], encoding: str, mark: int, source: str) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)()
+def _recode(parts: Iterator[bytes], encoding: str, source: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()  # leaves the mark, which the parser takes off
     try:
         for part in parts:
-            yield decoder.decode(part[mark:]).encode("utf-8")
-            mark = 0
+            yield decoder.decode(part).encode("utf-8")
         decoder.decode(b"", final=True)
     except UnicodeError as error:
         raise damaged(source, encoding.upper(), "save it as UTF-8 (in Excel: CSV UTF-8)") from error

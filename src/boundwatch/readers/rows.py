@@ -14,7 +14,7 @@ from boundwatch.episodes.cells import normal, outcome
 from boundwatch.episodes.costs import Notation
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidCost, Place
+from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers.block import ONLY, ROWS, Block, Cells
 
 _NUMBER = re.compile(r"[-+−－]?[\d.,．'’\s]*\d[\d.,．'’\s]*(e[+-]?\d+)?\s*[%％]?", re.IGNORECASE).fullmatch
@@ -200,7 +200,6 @@ class Header:
     above: int = 0
     remarks: int = 0
     widest: Sequence[str] = ()
-    separator: str = ""
 
     def take(self, readings: Sequence[Sequence[Any]]) -> tuple[Rows, int] | None:
         """Look at a row in every way that it may be read; return the rows below it, and which way it was.
@@ -223,8 +222,6 @@ class Header:
             names = tuple(texts[way])
             return self._rows(names, self.declared.resolve(names, says)), way
         remark = first.startswith("#") and not _ID(first)
-        if len(texts[way]) == 1 and not remark:
-            self.separator = self.separator or self._other_separator(first)
         if not remark and self.above == 0 and (bare or self.declared.is_numbered):
             return self._unnamed(texts, way), way
         self.above += not remark
@@ -240,24 +237,19 @@ class Header:
 
     def refuse(self) -> None:
         """Refuse a table none of whose first rows has the declared columns."""
-        if self.separator:
-            problem = f"its columns are separated by {self.separator}"
-            raise InvalidCost(problem, where=Place(self.source), remedy="separate columns by commas")
-        self.declared.resolve(self.widest, self.says(self.widest) if self.says is not None else None)
+        self._resolve(self.widest)
         self.declared.locate(self.widest)
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
-    def _other_separator(self, text: str) -> str:
-        """Return what separates columns in a row that is one cell, if that gives the declared ones."""
-        for separator, parts in (("|", text.strip("|").split("|")), ("spaces", text.split())):
-            numbers = _are_numbers(parts) and not self.widest
-            if len(parts) > 1 and (numbers or self.declared.fits(parts)):
-                return separator
-        return ""
+    def _resolve(self, names: Sequence[str]) -> Measure:
+        try:
+            return self.declared.resolve(names, self.says(names) if self.says is not None else None)
+        except InvalidSetting as error:
+            if len(names) < 2 and self.unit == "line":
+                error.remedy += ("; commas, semicolons or tabs separate columns",)
+            raise
 
     def _unnamed(self, texts: Sequence[Sequence[str]], way: int) -> Rows:
-        if self.separator:
-            self.refuse()
         width = len(texts[way])
         alone = not set(self.declared.columns) - {"1"}
         if alone and width == 2 and any(_COMMA(cells[0]) for cells in texts if len(cells) == 1):
@@ -268,4 +260,4 @@ class Header:
                 remedy="write decimals with a point, or put a name above every column",
             )
         names = tuple(str(position) for position in range(1, width + 1))
-        return self._rows(names, self.declared.resolve(names if width > 1 else ()), named=False)
+        return self._rows(names, self._resolve(names if width > 1 else ()), named=False)

@@ -22,8 +22,8 @@ _QUOTE = re.compile(r'\s*"')
 _MOST_LINES = 200  # of a cell in quotes
 _MOST_TEXT = 1 << 18
 _AT_ONCE = 1 << 14  # lines that are read with care
-_LOOKED_FOR = ("above", "remarks", "widest", "separator")  # what a header knows
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+_LOOKED_FOR = ("above", "remarks", "widest")  # what a header knows
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 
 
