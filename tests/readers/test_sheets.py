@@ -1,5 +1,8 @@
 """Sheets as labs have them: read as declared or refused with a remedy, as a file and line by line."""
 
+import json
+from contextlib import nullcontext
+
 import pytest
 
 from boundwatch.episodes.declared import Declared
@@ -35,18 +38,19 @@ def test_read_as_declared_or_refused_with_a_remedy(tmp_path, sheet: Sheet):
     [s for s in SHEETS if not s.data.startswith(NOT_LINES) and not set(STEPS) & set(s.flags)],
     ids=lambda sheet: sheet.name,
 )
-def test_line_by_line_as_a_whole(sheet: Sheet):
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restarts"])
+def test_line_by_line_as_a_whole(sheet: Sheet, restart):
     parts = sheet.data.removesuffix(b"\n").split(b"\n")
-    if sheet.refused is None:
-        assert list(costs(parts, sheet.flags)) == sheet.costs
-    else:
-        with pytest.raises(Refusal):
-            list(costs(parts, sheet.flags))
+    with nullcontext() if sheet.refused is None else pytest.raises(Refusal):
+        assert list(costs(parts, sheet.flags, restart)) == sheet.costs
 
 
-def costs(parts, flags):
-    text = TextRows(Declared.of(**flags, design=Design()), "sheet")
+def costs(parts, flags, restart):
+    declared = Declared.of(**flags, design=Design())
+    text = TextRows(declared, "sheet")
     for number, raw in enumerate(parts, start=1):
         if (block := text.take([Line(number, raw)])) is not None:
             yield from block.costs(text.rows.measure, text.rows.notation, text.source).costs
+        if restart:
+            text = TextRows(declared, "sheet", json.loads(json.dumps(text.state)))
     text.end()
