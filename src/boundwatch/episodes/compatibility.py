@@ -40,10 +40,8 @@ class Doubt(NamedTuple):
 
     kind: Literal["own", "chance", "shared", "unit", "measure"]
     problem: str
-    n: int = 0
-    """How many of its own the costs begin with."""
-    constant: bool = False
-    """Whether these are all alike: new successes always begin like a certificate of nothing else."""
+    n: int = 0  # how many of its own the costs begin with
+    constant: bool = False  # these are all alike: new successes begin like a certificate of nothing else
 
     def __str__(self) -> str:
         return self.problem
@@ -114,13 +112,6 @@ class Likeness:
     sooner or later seem doubtful by chance: look seldom, as `is_time_to_look` says. That costs are the
     certificate's own, in its order, is said at the last of them. As many costs are kept as were certified, or
     2.5 times as many as there are values in the certificate's record (see `_shared`); then all is said.
-
-    Examples
-    --------
-    >>> costs = [0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7]
-    >>> new = Likeness(Certificate.from_held_out(costs), Measure("cost"))
-    >>> [doubt.kind for cost in costs for doubt in new.take([cost], look=False)]
-    ['own']
     """
 
     def __init__(

@@ -40,13 +40,9 @@ class Notation:
     """
 
     decimal: Mark = ""
-    """The decimal mark."""
     percent: bool | None = None
-    """Whether numbers are percentages."""
-    words: bool | None = None
-    """Whether costs are words (yes, no), not numbers."""
-    initials: bool | None = None
-    """Whether outcomes are S and F."""
+    words: bool | None = None  # whether costs are words (yes, no), not numbers
+    initials: bool | None = None  # whether outcomes are S and F
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ def convert(
 ) -> Converted:
     """Return the cost of every cell; the same for a whole column as for its cells one after the other."""
     state, others = notation or Notation(), dict[str, int]()
-    values = _plain(measure, cells if measure.kind == "success" else _unwritten(cells, state))
+    values = _plain(measure, cells, state)
     if values is None or (state.words and values.size):
         values, others = _read(measure, cells, state)
     elif values.size:
@@ -81,22 +77,16 @@ def convert(
     return Converted(costs, others)
 
 
-def _unwritten(cells: Cells, state: Notation) -> Cells:
-    """Return texts that are all plain numbers, written like those before them, as numbers; else cells."""
-    alike = state.decimal != "," and not state.percent and not state.words
-    if not alike or isinstance(cells, np.ndarray) or set(map(type, cells)) != {str}:
-        return cells
-    if not all(map(_PLAIN, cells)):
-        return cells
-    state.decimal, state.percent = "." if "." in "".join(cells) else state.decimal, False
-    return np.array(list(map(float, cells)))
-
-
-def _plain(measure: Measure, cells: Cells) -> Costs | None:
-    """Return cells that are numbers in their range; None if one of them needs a look."""
-    is_array = isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"
-    if not is_array and not set(map(type, cells)) <= {int, float, bool}:
-        return None
+def _plain(measure: Measure, cells: Cells, state: Notation) -> Costs | None:
+    """Return cells that are numbers in their range, plainly written; None if one of them needs a look."""
+    if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "biuf":
+        kinds = set(map(type, cells))
+        alike = measure.kind != "success" and state.decimal != "," and not state.percent and not state.words
+        if kinds == {str} and alike and all(map(_PLAIN, cells)):
+            state.decimal, state.percent = "." if "." in "".join(cells) else state.decimal, False
+            cells = list(map(float, cells))
+        elif not kinds <= {int, float, bool}:
+            return None
     try:
         values = np.asarray(cells, dtype=np.float64)
     except OverflowError:
@@ -143,8 +133,7 @@ def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
     while is_missing(cell) and last + 1 < len(cells) and is_missing(cells[last + 1]):
         last += 1
     if _NAME_WORDS in error.remedy:
-        words = [shown(word.strip() if isinstance(word, str) else word) for word in cells if word != ""]
-        words = list(dict.fromkeys(words))
+        words = list(dict.fromkeys(shown(str(word).strip()) for word in cells if word != ""))
         more = ", ..." if len(words) > _MOST_WORDS else ""
         error.remedy += (f"; the column holds {', '.join(words[:_MOST_WORDS])}{more}",)
     return error.of(place, last)

@@ -46,27 +46,14 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Declared:
-    """What somebody declared about a file; its columns are compared in any case and with any spaces.
-
-    `certified` is the measure of the certificate that will judge the episodes; `cost_range` and
-    `success_values` are what was declared without naming a column; `answers` are the arguments by which the
-    meaning of `ASKED` can be declared, where rows are read as time.
-
-    Examples
-    --------
-    >>> declared = Declared.of(success="Grasped", design=Design(by="robot"))
-    >>> declared.fits(["trial", "robot", "grasped"]), declared.fits(["trial", "grasped"])
-    (True, False)
-    >>> declared.resolve(["robot", "grasped"]).column
-    'grasped'
-    """
+    """What somebody declared about a file; its columns are compared in any case and with any spaces."""
 
     measure: Measure | None = None
     design: Design = Design()  # noqa: RUF009  # it is frozen
-    certified: Measure | None = None
-    cost_range: tuple[float, float] | None = None
+    certified: Measure | None = None  # that of the certificate that will judge the episodes
+    cost_range: tuple[float, float] | None = None  # without a column, like these words
     success_values: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()  # the arguments by which `ASKED` can be declared, if rows are time
 
     @classmethod
     def of(
@@ -137,13 +124,7 @@ class Declared:
         return measure if column == measure.column else replace(measure, column=column)
 
     def asked(self, names: Sequence[str]) -> list[str]:
-        """Return the columns of a file that are asked about: none unless somebody can answer.
-
-        Examples
-        --------
-        >>> Declared(answers=("by", "where")).asked(["Task", "success"]), Declared().asked(["Task"])
-        (['Task'], [])
-        """
+        """Return the columns of a file that are asked about: none unless somebody can answer."""
         if not self.answers:
             return []
         # Strata that came with a certificate answer nothing where no strata are judged.
@@ -187,14 +168,6 @@ def one_value(values: Iterable[str], where: Place, answers: Sequence[str], known
 
     Somebody chose the order of several tasks. A verdict after some of them may be about these. `known` is
     what the rows above have, `answers` are the arguments by which the column can be declared.
-
-    Examples
-    --------
-    >>> one_value(["mug", "", "mug"], Place("log.csv", column="task"), ["by"])
-    'mug'
-    >>> one_value(["mug", "bowl"], Place("log.csv", column="task"), ["by"])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: log.csv: column 'task' has several values (mug, bowl), and the...
     """
     several = [value for value in dict.fromkeys([known, *values]) if value]
     if len(several) < 2:
