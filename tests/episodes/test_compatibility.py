@@ -169,16 +169,8 @@ def test_honest_streams_seldom_look_doubtful():
         (Measure("success", "cost"), Measure("cost", "cost"), False),
         (Measure("cost", "t", (0, 60)), Measure("cost", "t", (0, 30)), False),
         (Measure("reward", "r", (0, 1)), Measure("cost", "r", (0, 1)), False),
-        (
-            Measure("success", "x", success_values=("A",)),
-            Measure("success", "x", success_values=("a",)),
-            True,
-        ),
-        (
-            Measure("success", "x", success_values=("a",)),
-            Measure("success", "x", success_values=("b",)),
-            False,
-        ),
+        (Measure("success", "x", None, ("A",)), Measure("success", "x", None, ("a",)), True),
+        (Measure("success", "x", None, ("a",)), Measure("success", "x", None, ("b",)), False),
     ],
 )
 def test_what_is_measured_otherwise(certified, new, alike):
@@ -226,11 +218,8 @@ def test_every_task_is_compared_with_its_certificate():
     unknown = Episodes([0.1, 0.2], keys={"by": ["pick", "pour"]}, design=Design(by="task"), numbers=[2, 3])
     with pytest.raises(InvalidSetting) as refused:
         unknown.against(family)
-    assert (refused.value.value, refused.value.where.number, refused.value.where.column) == (
-        "pour",
-        3,
-        "task",
-    )
+    where = refused.value.where
+    assert (refused.value.value, where.number, where.column) == ("pour", 3, "task")
 
 
 def test_what_is_true_of_all_robots_is_said_once():
